@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from itertools import product
 from typing import Any
 
 import numpy
@@ -97,3 +98,45 @@ def test_what_pandas_brings_is_written_into_one_array(small, copied):
                 write(xp, b)
                 seen.append((str(a), str(b)))
         assert seen[1] == seen[0]
+
+
+class _Derived(numpy.ndarray):
+    """A class with NumPy's rules."""
+
+
+BRINGS = {
+    "masked": lambda: numpy.ma.array([9.0, 8.0, 7.0], mask=[False, True, False]),
+    "derived": lambda: numpy.array([9.0, 8.0, 7.0]).view(_Derived),
+    "matrix": lambda: numpy.asmatrix([[9.0, 8.0, 7.0]]),
+}
+WRITERS = {
+    "copyto": lambda xp, np, b, m: np.copyto(b, m if m.ndim == 1 else m[0]),
+    "put": lambda xp, np, b, m: np.put(b, [0, 2], m),
+    "place": lambda xp, np, b, m: np.place(b, numpy.array([True, False, True]), m),
+    "putmask": lambda xp, np, b, m: np.putmask(b, numpy.array([True, False, True]), m),
+    "fill_diagonal": lambda xp, np, b, m: xp.fill_diagonal(b.reshape(1, 3), m),
+    "at": lambda xp, np, b, m: np.add.at(b, [0, 0], m.ravel()[:2]),
+    "in place": lambda xp, np, b, m: xp.apply_along_axis(lambda r: r.__iadd__(1), 0, b),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "eager"])
+@pytest.mark.parametrize("brought", BRINGS)
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_write_reaches_one_array(writer, brought, small):
+    """The one that is named, by NumPy's function and by ours; no copy of it, and nothing made before."""
+    makes = [lambda a: a.copy(), lambda a: a[:], lambda a: a, lambda a: a + 0]
+    for make, is_numpys in product(makes, (False, True)):
+        seen: list[Any] = []
+        for xp in (numpy, np):
+            with np.config.override(small_bytes=small):
+                a = xp.array([3.0, 1.0, 2.0])
+                before, total = a + 0, a.sum()
+                b = make(a)
+                try:
+                    WRITERS[writer](xp, numpy if is_numpys else xp, b, BRINGS[brought]())
+                except (TypeError, ValueError) as error:
+                    seen.append(isinstance(error, TypeError))
+                seen.append([str(a), str(b), str(before), float(total)])
+        assert seen[len(seen) // 2 :] == seen[: len(seen) // 2]

@@ -75,7 +75,7 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
     if value is not None:
         shown = value[key]
         if type(shown) in NUMERIC:
-            return shown if key != () else wrap(shown)  # type: ignore[no-any-return]
+            return shown if key != () else wrap(shown)
         if isinstance(shown, np.void):
             return _record(a, key, shown)  # type: ignore[no-any-return]
         if not isinstance(shown, np.ndarray) or is_subclass(shown):  # objects may be arrays of any class

@@ -344,6 +344,9 @@ def fresh(result: Any) -> Any:
 
 def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """Run a NumPy function on gathered operands; what it gives is an array of its own, or our `out`."""
+    written = 0 if getattr(function, "__name__", "") == "at" else _WRITTEN.get(function)
+    if written is not None and len(args) > written:
+        args = (*args[:written], _to_write(args[written]), *args[written + 1 :])
     found: list[Handle] = []
     _collect((args, keywords), found)
     values(*found)
@@ -354,14 +357,14 @@ def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         same = next((h for h in found if h._peek() is result), None) if type(result) is np.ndarray else None
         return fresh(result) if same is None else same
     several = outs if isinstance(outs, tuple) else (outs,)
-    written = tuple(o.compute() if isinstance(o, Handle) else o for o in several)  # type: ignore[attr-defined]
-    given = {**_plain(keywords), "out": written if isinstance(outs, tuple) else written[0]}
+    copies = tuple(o.compute() if isinstance(o, Handle) else o for o in several)  # type: ignore[attr-defined]
+    given = {**_plain(keywords), "out": copies if isinstance(outs, tuple) else copies[0]}
     result = function(*_plain(list(args)), **given)
-    for ours, theirs in zip(several, written, strict=True):
+    for ours, theirs in zip(several, copies, strict=True):
         if isinstance(ours, Handle):
             ours[...] = theirs  # type: ignore[index]
     results = result if isinstance(result, tuple) else (result,)
-    named = [next((o for o, w in zip(several, written, strict=True) if w is r), None) for r in results]
+    named = [next((o for o, w in zip(several, copies, strict=True) if w is r), None) for r in results]
     shown = tuple(fresh(r) if o is None else o for o, r in zip(named, results, strict=True))
     return shown if isinstance(result, tuple) else shown[0]
 
@@ -381,6 +384,9 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     return by_numpy(function, *args, **keywords)
 
 
+_WRITTEN = dict.fromkeys((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis), 0)
+"""Which operand functions of NumPy's write into, as a `ufunc.at` does, or let a function write to."""
+_WRITTEN[np.apply_along_axis] = 2
 _WRITES = "operand array with iterator write flag set is read-only"
 """What NumPy says of an operand that a universal function writes into, and may not."""
 

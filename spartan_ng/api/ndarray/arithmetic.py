@@ -319,7 +319,7 @@ class Arithmetic(Handle):
 
 def _compared(function: ufuncs.ufunc, a: Handle, other: Any) -> ndarray:
     """Equality with a string or None: what cannot be compared is not equal."""
-    kinds = "OUST" if isinstance(other, str) else "O"
+    kinds = "OUT" if isinstance(other, str) else "O"
     if a.dtype.kind in kinds:
         return function(a, np.asarray(other))  # type: ignore[no-any-return]
     answer = np.bool_(function is ufuncs.not_equal)

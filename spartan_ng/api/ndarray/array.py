@@ -20,7 +20,6 @@ from spartan_ng.api.core.handle import CHAIN, Handle, over_buffer, scalar, settl
 from spartan_ng.api.core.kinds import NUMBERS, NUMERIC, PYTHONS
 from spartan_ng.api.core.late import Late, register
 from spartan_ng.api.core.layouts import lie
-from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.copies import Copies
 from spartan_ng.config import config
 
@@ -170,7 +169,7 @@ class ndarray(Copies, metaclass=Deriving, own=True):
                 yield view
 
     def __contains__(self, item: Any) -> bool:
-        return bool(reductions.any(ufuncs.equal(self, item)))
+        return bool(reductions.any(self == item))
 
     def item(self, *args: Any) -> Any:
         """An element as a Python scalar."""

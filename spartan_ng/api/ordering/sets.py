@@ -198,14 +198,16 @@ def isin(
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     a, tests = as_handle(element), as_handle(test_elements).ravel()
-    if kind == "table" or a.dtype.hasobject or tests.dtype.hasobject:
+    alien = a.dtype.kind != tests.dtype.kind and not {a.dtype.kind, tests.dtype.kind} <= {*"biufc"}
+    if kind == "table" or alien or a.dtype.hasobject or tests.dtype.hasobject:
         return by_numpy(np.isin, a, tests, assume_unique, invert, kind=kind)  # type: ignore[no-any-return]
     if tests.size == 0:
         return constants.full(a.shape, invert, bool)
     common = np.result_type(a.dtype, tests.dtype)
     line, a = sorting.sort(tests.astype(common)), a.astype(common)
     place = ufuncs.minimum(sorting.searchsorted(line, a), line.size - 1)
-    found = line[place] != a if invert else line[place] == a
+    there = as_handle(line[place])
+    found = there != a if invert else there == a
     return found if found.ndim else copied(found)
 
 
