@@ -134,6 +134,7 @@ for number in range(int(sys.argv[1])):
 """
 
 
+@pytest.mark.whole
 def test_what_fails_without_the_fault_too_is_no_witness(tmp_path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)

@@ -72,6 +72,7 @@ def test_6_indexing_in_every_form() -> None:
 
 # How long planning takes here is no matter.
 @pytest.mark.filterwarnings("ignore::spartan_ng.errors.PerformanceWarning")
+@pytest.mark.some(1)
 @pytest.mark.parametrize("length", [400, 10_000, pytest.param(100_000, marks=pytest.mark.whole)])
 def test_8_long_chains(length: int) -> None:
     with config.override(small_bytes=0):

@@ -92,7 +92,7 @@ BOUNDS = {
 }
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("workers", [3, 4])
 @pytest.mark.parametrize("name", BOUNDS)
 def test_no_more_moves_than_counted(name, workers):

@@ -217,6 +217,7 @@ def found(xp, expression):
         return type(result), result
 
 
+@pytest.mark.some(120)
 @pytest.mark.parametrize("small_bytes", [1 << 20, 0], ids=["eager", "lazy"])
 @pytest.mark.parametrize(
     "expression", [line.strip() for rows in ROWS.values() for line in rows.splitlines() if line.strip()]

@@ -77,7 +77,7 @@ def test_results_lie_as_numpys(mode, turned, how, computed):
 PARTS = [slice(None), slice(-2, None), 0, None, True, ..., [0, -1], numpy.array([1, 0])]
 
 
-@pytest.mark.some(60)
+@pytest.mark.some(30)
 @pytest.mark.parametrize("key", [k for n in (1, 2, 3) for k in itertools.product(PARTS, repeat=n)], ids=str)
 def test_strides_of_what_is_indexed(key):
     """Here on the driver strides are NumPy's own, whatever the key; computed on workers they need not be."""

@@ -121,6 +121,7 @@ WRITERS = {
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.some(16)
 @pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "eager"])
 @pytest.mark.parametrize("brought", BRINGS)
 @pytest.mark.parametrize("writer", WRITERS)

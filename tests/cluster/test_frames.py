@@ -71,6 +71,7 @@ def test_clients_are_served_meanwhile(ports):
     assert ports.dead == 0
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("port", [0, 1], ids=["master", "worker"])
 def test_who_only_occupies_connections_makes_room_for_others(ports, port):
     address, _ = ports.addresses[port]

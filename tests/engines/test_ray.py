@@ -34,7 +34,7 @@ def on_ray(engine):
     session.use(before)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_gives_numpys_answer(on_ray, name):
     check_one(name)

@@ -147,7 +147,7 @@ COMPILED = [
 ]
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_loops(name, dtype):

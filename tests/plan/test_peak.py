@@ -242,7 +242,7 @@ MEASURED = (
 )
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("row", MEASURED)
 def test_the_process_keeps_to_a_quarter_of_the_array(row: str, tmp_path: Path) -> None:
     """64 MB under a budget of 16 MB: what the process has for itself, by the kernel's word."""
