@@ -207,9 +207,9 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
 @numpy_function(np.unstack)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
     """The sub-arrays along an axis."""
-    x = as_handle(x)
-    if x.ndim == 0:
+    if x.ndim == 0:  # NumPy asks what it is given: lists have none
         raise ValueError("Input array must be at least 1-d.")
+    x = as_handle(x)
     moved = manipulation.moveaxis(x, axis, 0)
     return tuple(moved[i] for i in range(moved.shape[0]))
 
