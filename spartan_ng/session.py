@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -205,6 +206,7 @@ class Session:
             lost = [ref for ref in dict.fromkeys(refs) if ref.backend is losing and losing.is_lost(ref)]
             if not lost:
                 return True
+            is_gone = not all(map(losing.is_moved, lost))
             try:
                 with happened.span("recover"):
                     evaluate = partial(self._evaluate, order=None, died=died)
@@ -222,6 +224,8 @@ class Session:
             if amount.lost:
                 what = f"{amount.computed:,} elements, for {amount.lost:,} that were lost"
                 losing.tell_recovered(f"{user_place()}: {what}, are computed again")
+            elif is_gone:
+                losing.tell_recovered(f"{user_place()}: what was lost is there again, by second copies")
             for ref, by in zip(lost, arrays, strict=True):
                 self._replicas.use(ref, by)
                 losing.restore(ref, by)
@@ -253,7 +257,10 @@ class Session:
     def _run(self, planned: Planned, inputs: list[ArrayRef]) -> list[ArrayRef]:
         plan = planned.plan
         if plan.also:
-            inputs = [*inputs, *(inputs[n].also[k] for n, k in plan.also)]
+            copies = [inputs[n].also[k : k + 1] for n, k in plan.also]
+            if not all(copies):
+                raise WorkersChanged("copies of an array in another tiling went after the plan was made")
+            inputs = [*inputs, *chain.from_iterable(copies)]
         for ref, slot in zip(inputs, plan.inputs, strict=True):
             if ref.backend is not self.backend:
                 if ref.value is None and ref.source is None:

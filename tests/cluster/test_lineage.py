@@ -129,6 +129,23 @@ def test_what_was_let_go_is_made_again_on_the_way(cluster):
     numpy.testing.assert_allclose(w.sum(axis=0), wanted.sum(axis=0), rtol=1e-12)
 
 
+def test_a_plan_that_asks_for_a_copy_which_went_is_made_again(cluster, monkeypatch):
+    made = []
+    plan = session.Session.plan
+
+    def planned_too_early(self, roots, order=None):
+        planned, leaves = plan(self, roots, order)
+        made.append(planned)
+        if len(made) == 1:
+            planned = replace(planned, plan=replace(planned.plan, also=((0, 0),)))
+        return planned, leaves
+
+    y = (np.array(X) * 2).persist()
+    monkeypatch.setattr(session.Session, "plan", planned_too_early)
+    numpy.testing.assert_array_equal(y + 1, X * 2 + 1)
+    assert len(made) == 2
+
+
 def test_of_what_two_workers_have_nothing_is_computed_again(cluster):
     with config.override(tiling="row"):
         y = np.array(X)

@@ -76,6 +76,14 @@ def test_losses_errors_and_prints_are_there(watched):
     again = rows(url, "losses")[-1]["text"]
     assert again.startswith("test_page.py:")
     assert "10,000 elements, for 10,000 that were lost, are computed again" in again
+    with np.config.override(tiling="row"):
+        y = (x * 2).persist()
+    np.checkpoint(y)
+    os.kill(cluster.workers[2].pid, signal.SIGKILL)
+    until(lambda: len(rows(url, "losses")) == 3)
+    assert y.sum().item() == 30_000 * 29_999
+    until(lambda: len(rows(url, "losses")) == 4)
+    assert "what was lost is there again, by second copies" in rows(url, "losses")[-1]["text"]
 
 
 def test_users_functions_are_seen_where_they_run(watched, tmp_path):
