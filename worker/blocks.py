@@ -93,11 +93,12 @@ class Blocks:
         numbers = iter(range(len(items)) if bands is None else bands.begin(items))
         ended = False
         done = count(1)
-        offer = None if lending is None or small else lending.offer(run.index, results)
+        lending = None if small else lending
+        offer = None if lending is None else lending.offer(run.index, results)
+        apart = None if lending is None else lending.apart
         keep: Callable[[int, Any], None] = results.__setitem__
-        is_apart = offer is not None and lending is not None and lending.apart is not None
-        if offer is not None and lending is not None and lending.apart is not None:
-            make, keep = lending.apart, offer.keep
+        if offer is not None and apart is not None:
+            make, keep = apart, offer.keep
 
         def stopped() -> bool:
             return ended or run.cancelled.is_set()
@@ -133,10 +134,10 @@ class Blocks:
             return results
         self.transfer.offers.publish(run.job, offer)
         try:
-            if is_apart:
-                self._on_threads_apart(run, work, offer, stopped)
-            else:
+            if apart is None:
                 self._on_threads(run, work, len(items) - 1, blas)
+            else:
+                self._on_threads_apart(run, work, offer, stopped)
         finally:
             self.transfer.offers.publish(run.job, None)
         run.stats.stolen += offer.ledger.stolen

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from spartan_ng.system import library
-from spartan_ng.system.library import INT, LONG, TEXT
+from spartan_ng.system.library import INT, TEXT
 
 _fcntl = library.module("fcntl")
-_fallocate = library.function("fallocate", [INT, INT, LONG, LONG])
 _renameat2 = library.function("renameat2", [INT, TEXT, INT, TEXT, INT])
 _HERE, _EXCHANGE = -100, 2
 """renameat2: paths are relative to where the process is; swap the two."""
@@ -26,10 +25,10 @@ def set_aside(descriptor: int, nbytes: int) -> None:
     Who writes to the file through a map would be ended by the kernel on a disk that is full. It is faster,
     too: pages find their places. Where the system cannot tell, zeros are written: they take the room.
     """
-    if _fallocate is None:
+    if library.fallocate is None:
         _fill(descriptor, nbytes)
         return
-    while _fallocate(descriptor, 0, 0, nbytes):
+    while library.fallocate(descriptor, 0, 0, nbytes):
         error = library.last_error()
         if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS):  # a file system that cannot tell
             os.ftruncate(descriptor, nbytes)

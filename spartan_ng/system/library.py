@@ -43,3 +43,7 @@ def last_error(about: str = "") -> OSError:
     """What the last function said went wrong."""
     number = ctypes.get_errno()
     return OSError(number, about + os.strerror(number))
+
+
+fallocate = function("fallocate", [INT, INT, LONG, LONG])
+"""Linux's, of a file's descriptor, a mode, an offset and a length."""

@@ -10,10 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from spartan_ng.system import library
-from spartan_ng.system.library import INT, LONG
 
 _fcntl = library.module("fcntl")
-_fallocate = library.function("fallocate", [INT, INT, LONG, LONG])
 _PUNCH = 0x02 | 0x01
 """fallocate: PUNCH_HOLE | KEEP_SIZE."""
 
@@ -35,8 +33,8 @@ def create(size: int) -> int:
 
 def give_back_pages(descriptor: int, size: int) -> None:
     """Free a segment's memory, but neither it nor its maps: they read as zeros."""
-    if _fallocate is not None:
-        _fallocate(descriptor, _PUNCH, 0, size)
+    if library.fallocate is not None:
+        library.fallocate(descriptor, _PUNCH, 0, size)
 
 
 def open_of(process: int, descriptor: int, flags: int) -> int:

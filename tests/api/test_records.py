@@ -84,6 +84,12 @@ def _by_copy(d):
     d[2:4] = numpy.array(kept, d.dtype)
 
 
+def _taken(d):
+    take = numpy.take if isinstance(d, numpy.ndarray) else np.take
+    for record in (take(d, 0), d.take(1), d[numpy.array(2)], d[[3]][0], d.copy()[0]):
+        record["k"] = 8
+
+
 def _of_loops(d):
     for r in d:
         r["k"] += 1
@@ -101,7 +107,7 @@ def _of_parts(d):
 
 
 @pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "eager"])
-@pytest.mark.parametrize("program", [_swapped, _by_copy, _of_loops, _of_parts])
+@pytest.mark.parametrize("program", [_swapped, _by_copy, _of_loops, _of_parts, _taken])
 def test_records_and_their_copies_are_numpys(program, small):
     seen = []
     for xp in (numpy, np):

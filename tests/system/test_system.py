@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spartan_ng import memory
-from spartan_ng.system import files, machine, mapping, processes, sockets
+from spartan_ng.system import files, library, machine, mapping, processes, sockets
 from spartan_ng.system.bell import Bell
 from spartan_ng.system.ownership import why_not_own
 from spartan_ng.system.users import user_id
@@ -113,7 +113,8 @@ def elsewhere(request, monkeypatch):
     if request.param:
         for module, missing in (
             (mapping, ("_mmap", "_munmap", "_madvise")),
-            (files, ("_fallocate", "_renameat2", "_fcntl")),
+            (library, ("fallocate",)),
+            (files, ("_renameat2", "_fcntl")),
             (processes, ("_prctl", "_resource")),
         ):
             for name in missing:

@@ -75,7 +75,7 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
             return make(Cell(np.asarray(a, dtype)))  # whose element would be a shorter one, or anything
         if dtype is not None:
             a = a.astype(dtype)
-        if a.__class__ in NUMERIC or isinstance(a, np.void):
+        if a.__class__ in NUMERIC:
             return scalar(a)
         text = isinstance(a, str | bytes)  # whose `[()]` is Python's
         return make(Cell(np.asarray(a) if text else a, frozen=True))

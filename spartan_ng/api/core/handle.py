@@ -356,19 +356,12 @@ def wrap(value: Any) -> ndarray:
 
 
 def scalar(value: Any) -> ndarray:
-    """What stands for a NumPy scalar: numbers and records are ours; texts, times and objects stay."""
+    """What stands for a NumPy scalar: numbers are ours; records, texts, times and objects stay."""
     if value.__class__ in NUMERIC:
         h = _new(Late.scalar)
         h._number = value
         return h  # type: ignore[no-any-return]
-    return _record(value) if isinstance(value, np.void) else value
-
-
-def _record(value: Any) -> ndarray:
-    """What stands for a NumPy record."""
-    h = _new(Late.record)
-    h._cell, h._views, h._state = Cell(value, frozen=True), (), None
-    return h  # type: ignore[no-any-return]
+    return value  # type: ignore[no-any-return]
 
 
 def wrap_node(node: Node) -> ndarray:

@@ -8,12 +8,11 @@ from typing import Any
 class _Late:
     """What is defined after the modules that make it."""
 
-    __slots__ = ("ndarray", "number", "record", "scalar", "stack")
+    __slots__ = ("ndarray", "number", "scalar", "stack")
 
     def __init__(self) -> None:
         self.ndarray: Any = object
         self.scalar: Any = object
-        self.record: Any = object
         self.number: Any = object
         self.stack: Any = None
 
@@ -28,6 +27,6 @@ def register(cls: type, stack: Any) -> None:
     Late.stack = stack
 
 
-def register_scalar(cls: type, record: type, number: type) -> None:
-    """Say which classes numbers on the driver, records, and numbers that have yet to be computed have."""
-    Late.scalar, Late.record, Late.number = cls, record, number
+def register_scalar(cls: type, number: type) -> None:
+    """Say which classes numbers on the driver, and numbers that have yet to be computed have."""
+    Late.scalar, Late.number = cls, number

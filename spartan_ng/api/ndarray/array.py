@@ -220,7 +220,7 @@ class ndarray(Copies, metaclass=Deriving, own=True):
         if found is not _array:
             if found not in NUMERIC:
                 return indexing.getitem(self, key)
-            return element if key != () else scalar(element)  # as the array, a result of a function
+            return element if kind is not tuple or key else scalar(element)  # as `a.sum()`
         if not plain:  # it may hold arrays
             return self._by_mixed_keys(key, element)
         if shown.dtype.num == _OBJECTS:  # an element may be an array

@@ -251,18 +251,6 @@ class Number(Constant, own=True):
         return getattr(self._force()[()], name)
 
 
-class Record(ndarray, own=True):
-    """An array without axes that stands for a record NumPy returns as a scalar; its fields may be set."""
-
-    __slots__ = ()
-    __hash__ = _hash
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        """NumPy's class, so that `isinstance(x[0], np.void)` holds; `type` tells the truth."""
-        return np.void
-
-
 def _again(number: Any) -> Scalar:
     """An unpickled number."""
     made = _new(Scalar)
@@ -272,4 +260,4 @@ def _again(number: Any) -> Scalar:
 
 _TRUE, _FALSE = _again(np.True_), _again(np.False_)
 
-register_scalar(Scalar, Record, Number)
+register_scalar(Scalar, Number)

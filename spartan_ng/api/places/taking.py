@@ -186,7 +186,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         result = _nothing(a, where, index.shape)
     element = a.ndim == 1 and not index.ndim and a.dtype.hasobject
     if out is None and (element or not isinstance(result, Handle)):  # an object, maybe an array, or a text
-        return result  # type: ignore[no-any-return]
+        record: Any = result
+        return record.copy() if isinstance(result, np.void) else record  # type: ignore[no-any-return]
     result = as_handle(result)
     if not result.ndim == a.ndim - 1 + index.ndim:
         raise ShapeError(f"take: indices of shape {index.shape} from shape {a.shape}")
