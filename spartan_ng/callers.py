@@ -4,14 +4,49 @@ from __future__ import annotations
 
 import os
 import sys
-from types import FrameType
+from collections.abc import Iterable
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import numpy
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
+_NUMPY = os.path.dirname(numpy.__file__) + os.sep
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+
+
+class Place(NamedTuple):
+    """A line of a file, as people are told of it."""
+
+    file: str
+    """Without its folder; a notebook's cell by its number."""
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class _Passed(dict[str, bool]):
+    """Whether files are passed over in search of the user's line; found out once each."""
+
+    def __missing__(self, filename: str) -> bool:
+        found = self[filename] = is_internal(filename) or filename.startswith(_NUMPY)
+        return found
+
+
+passed = _Passed()
 
 
 def is_ours(filename: str) -> bool:
     """Whether code of this file is this package's."""
     return filename.startswith(_PACKAGE)
+
+
+def is_internal(filename: str) -> bool:
+    """Whether code of this file is this package's, IPython's or the standard library's."""
+    if filename.startswith(_PACKAGE) or f"{os.sep}IPython{os.sep}" in filename:
+        return True
+    return filename.startswith(_STANDARD) and "site-packages" not in filename
 
 
 def user_line() -> tuple[str, int]:
@@ -21,9 +56,9 @@ def user_line() -> tuple[str, int]:
 
 
 def user_place() -> str:
-    """The same for people, without the folder."""
+    """The same for people."""
     file, line = user_line()
-    return f"{os.path.basename(file)}:{line}"
+    return str(Place(shown_name(file), line))
 
 
 def user_frame() -> tuple[int, FrameType]:
@@ -32,3 +67,45 @@ def user_frame() -> tuple[int, FrameType]:
     while frame.f_back is not None and is_ours(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
     return level, frame
+
+
+def place_of(code: CodeType, instruction: int) -> Place:
+    """Where an instruction was written."""
+    lines = (line for start, end, line in code.co_lines() if start <= instruction < end)
+    return Place(shown_name(code.co_filename), next(lines, None) or code.co_firstlineno)
+
+
+def listed(places: Iterable[Place]) -> str:
+    """Places in order, as in `prog.py:3, 7-9; other.py:1`."""
+    lines: dict[str, list[int]] = {}
+    for place in sorted(set(places)):
+        lines.setdefault(place.file, []).append(place.line)
+    return "; ".join(f"{file}:{_spans(found)}" for file, found in lines.items())
+
+
+def _spans(lines: list[int]) -> str:
+    spans: list[list[int]] = []
+    for line in lines:
+        if spans and line == spans[-1][-1] + 1:
+            spans[-1][1:] = [line]
+        else:
+            spans.append([line])
+    return ", ".join("-".join(map(str, span)) for span in spans)
+
+
+def shown_name(filename: str) -> str:
+    """What people call a file of code: its name, or the number of a notebook's cell."""
+    number = cells().get(filename)
+    return os.path.basename(filename) if number is None else f"In[{number}]"
+
+
+def cells() -> dict[str, int]:
+    """The numbers of a notebook's cells, by the files that stand for them."""
+    shell = ipython()
+    return {} if shell is None else getattr(shell.compile, "_filename_map", {})
+
+
+def ipython() -> Any:
+    """IPython's shell, where it runs; else None."""
+    module = sys.modules.get("IPython")
+    return None if module is None else module.get_ipython()

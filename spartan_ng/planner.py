@@ -19,21 +19,23 @@ from uuid import uuid4
 from spartan_ng.arrays import ArrayRef, Tiling, box_of
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, RunStats
+from spartan_ng.callers import Place
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
+from spartan_ng.graph.trail import Trail, passed_down
 from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.lineage import Recipe
 from spartan_ng.listing import list_stages
 from spartan_ng.memory import available_bytes, free_disk_bytes
 from spartan_ng.optimizer.pipeline import PASSES, ROUNDING, run_passes
 from spartan_ng.optimizer.tiling.choose import Alternative
-from spartan_ng.plan.explain import Explanation
+from spartan_ng.plan.explain import NO_WORDS, Explanation, Words
 from spartan_ng.plan.explain import explain as explain_plan
 from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
 from spartan_ng.plan.lessons import learn, subjects
-from spartan_ng.plan.lower import lower, stored_nodes, weigh
+from spartan_ng.plan.lower import Origins, lower, origins, weigh
 from spartan_ng.plan.peak import check
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
@@ -118,12 +120,11 @@ class Planner:
         roots: Sequence[Node],
         plan: Plan,
         stats: RunStats | None,
-        called: Mapping[int, str] | None = None,
-        there: Sequence[str] = (),
+        words: Words = NO_WORDS,
         sent: Sequence[int] = (),
     ) -> Explanation:
         """The plan made for `roots`, beside what else it could have been, and what a run of it took; for the
-        names and what is `sent`, see `plan.explain`."""
+        words and what is `sent`, see `plan.explain`."""
         settings, _ = self._settle(plan.workers)
         small = len(plan.stages) <= _WEIGHED_STAGES
         return explain_plan(
@@ -134,8 +135,7 @@ class Planner:
             tiers=explain_plan_tiers(plan),
             fusion=_compare(roots, settings) if small else None,
             sources=partial(list_stages, plan),
-            called=called,
-            there=there,
+            words=words,
             sent=sent,
         )
 
@@ -158,29 +158,42 @@ class Planner:
             Recipe.of(roots, leaves) if self._recipes else None,
         )
 
-    def named(self, roots: Sequence[Node], plan: Plan, variables: Mapping[str, Node]) -> dict[int, str]:
-        """What the user calls arrays that a plan made of `roots` stores on its way, by their slots."""
-        there = set(topological(roots))
-        names = [name for name, node in variables.items() if node in there and node.op is not Op.DATA]
-        if not names:
-            return {}
-        settings, _ = self._settle(plan.workers)
-        # Rewritten together, so that steps that stay the same are the same nodes.
-        every = run_passes(PASSES, [*roots, *(variables[name] for name in names)], _left_out())
-        rewritten = every[: len(roots)]
-        distinct = list(dict.fromkeys(rewritten))
-        nodes = stored_nodes(plan, topological(rewritten), distinct, settings, self._measured)
-        slots = {node: slot for slot, node in enumerate(nodes)}
-        found = reversed(list(zip(every[len(roots) :], names, strict=True)))  # the first name is the best
-        return {slots[node]: name for node, name in found if node in slots and node.op is not Op.DATA}
+    def words(
+        self,
+        roots: Sequence[Node],
+        plan: Plan,
+        trail: Trail,
+        variables: Mapping[str, Node],
+        places: Mapping[Node, Place],
+    ) -> Words:
+        """What the user calls the arrays that a `plan` made of `roots` stores, and where its steps were
+        written; the `trail` leads from the user's graph to these roots."""
+        with trail.followed():
+            rewritten, made = self._origins(roots, plan)
+        slots = {node: slot for slot, node in enumerate(made.stored) if node.op is not Op.DATA}
+        now = trail.now()
+        called: dict[int, str] = {}
+        for name, node in variables.items():  # the first name is the best
+            if (slot := slots.get(now.get(node, node))) is not None:
+                called.setdefault(slot, name)
+        marks = passed_down(topological(rewritten), trail.marks(places))
+        written = {
+            slot: tuple(place for node in computed for place in marks.get(node, ()))
+            for slot, computed in made.computed.items()
+        }
+        return Words(called, written=written)
 
     def what_is_left(self, roots: Sequence[Node], plan: Plan, left: Mapping[int, ArrayRef]) -> list[Node]:
         """`roots` over the arrays that are `left` of a run of their `plan`, by their slots."""
+        rewritten, (nodes, _) = self._origins(roots, plan)
+        return over_what_is_left(rewritten, {nodes[n]: ref for n, ref in left.items() if n < len(nodes)})
+
+    def _origins(self, roots: Sequence[Node], plan: Plan) -> tuple[list[Node], Origins]:
+        """The roots as they were rewritten for a plan, and of which nodes it was made."""
         settings, _ = self._settle(plan.workers)
         rewritten = run_passes(PASSES, roots, _left_out())
         distinct = list(dict.fromkeys(rewritten))
-        nodes = stored_nodes(plan, topological(rewritten), distinct, settings, self._measured)
-        return over_what_is_left(rewritten, {nodes[n]: ref for n, ref in left.items() if n < len(nodes)})
+        return rewritten, origins(plan, topological(rewritten), distinct, settings, self._measured)
 
     def _weigh(self, roots: Sequence[Node], settings: Settings) -> dict[int, tuple[Alternative, ...]]:
         """What other grids of the plan's stages would cost."""

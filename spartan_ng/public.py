@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base.creation import asarray
+from spartan_ng.api.core.forcing import written_at
 from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
@@ -16,7 +17,7 @@ from spartan_ng.config import MASTER_VARIABLE
 from spartan_ng.extras import needed
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import Door, open_door
-from spartan_ng.graph.node import Node
+from spartan_ng.graph.node import Node, topological
 
 if TYPE_CHECKING:
     from spartan_ng.local_clusters import Cluster
@@ -193,9 +194,9 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
     """The plan that evaluating `arrays` together would run.
 
     Prints as text (`.show()`: in colour, with rich) and shows as a picture in a notebook: your variables,
-    stages of fused operators, tilings, predicted bytes and seconds, why arrays are stored, and hints;
-    `.to_dict()` gives the same to programs. With `run`, the plan runs, and measured bytes and seconds stand
-    beside the predicted ones.
+    stages of fused operators and the lines where you wrote them, tilings, predicted bytes and seconds, why
+    arrays are stored, and hints; `.to_dict()` gives the same to programs. With `run`, the plan runs, and
+    measured bytes and seconds stand beside the predicted ones.
     """
     from spartan_ng import session
     from spartan_ng.callers import user_frame
@@ -213,7 +214,8 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
     nodes = [asarray(a)._node() for a in arrays]
     lazy = ((name, v) for name, v in ours if isinstance(v, Handle) and v._peek() is None)
     steps = {name: v._node() for name, v in lazy if v._masked() is None}
-    return session.current().explain(nodes, run, names, name_of, steps)
+    places = written_at(topological(nodes))
+    return session.current().explain(nodes, run, names, name_of, steps, places)
 
 
 def _is_leaf(array: Any, ref: ArrayRef) -> bool:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
@@ -22,7 +23,7 @@ from spartan_ng.api.core.watch import Watch
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, Losing, RunStats
-from spartan_ng.callers import user_place
+from spartan_ng.callers import Place, user_place
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.costs.measured import measure_later
 from spartan_ng.debugging import tell_direct, tell_run
@@ -38,6 +39,7 @@ from spartan_ng.errors import (
 from spartan_ng.events import record as happened
 from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.graph.trail import Trail
 from spartan_ng.kernels.direct import run_direct
 from spartan_ng.lineage import record
 from spartan_ng.ops.functions import named, users_of
@@ -143,7 +145,7 @@ class Session:
                     planned, leaves = self.plan(todo, order)
                 begin = time.perf_counter()
                 with happened.span("run"):
-                    refs = self._run(planned, [leaves[i] for i in planned.leaves])
+                    refs = self._run(planned, list(map(leaves.__getitem__, planned.leaves)))
             except WorkersChanged:
                 changed += 1
                 if changed == _PLANNED:
@@ -176,7 +178,7 @@ class Session:
             else:
                 if config.debug:
                     self._tell(todo, planned, begin - begun)
-                results = [refs[n] for n in planned.outputs]
+                results = list(map(refs.__getitem__, planned.outputs))
                 if planned.recipe is not None:
                     record(planned.recipe, leaves, results)
                 values = dict(zip(todo, results, strict=True))
@@ -288,13 +290,16 @@ class Session:
         names: Sequence[str] = (),
         name_of: Callable[[ArrayRef], str] = lambda ref: "",
         variables: Mapping[str, Node] = MappingProxyType({}),
+        places: Mapping[Node, Place] = MappingProxyType({}),
     ) -> Explanation:
         """The plan that evaluating `nodes` would run; with `run`, run it and show what it took, too.
 
         `names` is what the user calls the nodes, and `name_of` says it of arrays that are there; `variables`
-        are others of the user's, some of which may be steps on the way.
+        are others of the user's, some of which may be steps on the way. `places` says where steps stand.
         """
-        roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
+        trail = Trail(nodes)
+        with trail.followed():
+            roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
         wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
         planned, leaves = self.plan(wanted)
         plan, inputs = planned.plan, [leaves[i] for i in planned.leaves]
@@ -304,7 +309,8 @@ class Session:
                 there.append(name)
             elif name:
                 called[plan.outputs[planned.outputs[wanted.index(root)]]] = name
-        called = self.planner.named(wanted, plan, variables) | called
+        words = self.planner.words(wanted, plan, trail, variables, places)
+        called = {**words.called, **called}
         bound = list(zip(plan.inputs, inputs, strict=False))  # behind them are copies of theirs
         called |= {slot: name for slot, ref in bound if (name := name_of(ref))}
         sent = [slot for slot, ref in bound if plan.workers > 1 and self._is_sent(ref)]
@@ -313,7 +319,8 @@ class Session:
             self._run(planned, inputs)
             assert self.last_run is not None, "it has just run"
             stats = self.last_run[1]
-        return self.planner.explain(wanted, plan, stats, called, there, sent)
+        words = replace(words, called=called, there=tuple(there))
+        return self.planner.explain(wanted, plan, stats, words, sent)
 
     def _is_sent(self, ref: ArrayRef) -> bool:
         """Whether an array's elements go from here to the workers when a plan reads it."""

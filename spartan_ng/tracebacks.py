@@ -6,20 +6,19 @@ shown so where IPython runs when the package is imported; `%tb` shows all frames
 
 from __future__ import annotations
 
-import os
-import sys
 import traceback
 from types import TracebackType
 from typing import Any
 
+from spartan_ng.callers import cells, ipython, is_internal, is_ours
+
 _SHOWN, _FRAMES = 12, 3
 """Lines of a message, and frames of the user's, that are shown."""
-_PACKAGE, _LIBRARY = os.path.dirname(__file__) + os.sep, os.path.dirname(os.__file__) + os.sep
 
 
 def folded(error: BaseException) -> list[str]:
     """The user's frames and what was wrong, in 24 lines at most."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _is_internal(f.filename)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not is_internal(f.filename)]
     said = str(error).splitlines()
     if len(said) > _SHOWN:
         said = [*said[: _SHOWN // 2], "...", *said[-_SHOWN // 2 :]]
@@ -29,29 +28,16 @@ def folded(error: BaseException) -> list[str]:
     return [_with_cells(line) for line in lines]
 
 
-def _is_internal(filename: str) -> bool:
-    if filename.startswith(_PACKAGE) or f"{os.sep}IPython{os.sep}" in filename:
-        return True
-    return filename.startswith(_LIBRARY) and "site-packages" not in filename
-
-
 def _with_cells(line: str) -> str:
     """The line, where files that stand for cells have the cells' own names."""
-    shell = _shell()
-    names = {} if shell is None else getattr(shell.compile, "_filename_map", {})
-    for filename, number in names.items():
+    for filename, number in cells().items():
         line = line.replace(f'File "{filename}"', f"Cell In[{number}]").replace(filename, f"In[{number}]")
     return line
 
 
-def _shell() -> Any:
-    ipython = sys.modules.get("IPython")
-    return None if ipython is None else ipython.get_ipython()
-
-
 def fold_in_ipython() -> None:
     """Have IPython, if it runs, fold errors that came through this package; who has its own way keeps it."""
-    shell = _shell()
+    shell = ipython()
     if shell is not None and not shell.custom_exceptions:
         shell.set_custom_exc((Exception, KeyboardInterrupt), _show)
 
@@ -64,7 +50,7 @@ def _show(
     tb_offset: int | None = None,
 ) -> None:
     """Show an error as IPython does, folded if it is a user's mistake that we or NumPy noticed."""
-    ours = any(f.filename.startswith(_PACKAGE) for f in traceback.extract_tb(trace))
+    ours = any(is_ours(f.filename) for f in traceback.extract_tb(trace))
     if not ours or isinstance(error, AssertionError) or hasattr(error, "_render_traceback_"):
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -118,6 +119,12 @@ def test_arrays_show_what_they_are_and_compute_nothing_large(notebook):
     assert "<svg" in shown["text/html"]
     assert "8 TB" in shown["text/html"]
     assert notebook.shown("np.arange(3) + 1") == {"text/plain": "array([1, 2, 3])"}
+
+
+def test_steps_are_written_in_cells(notebook):
+    notebook.run("drawn = np.random.default_rng(0).random((3000, 2000))\nroots = np.sqrt(drawn)")
+    told = notebook.shown("np.explain(roots.sum())")["text/html"]
+    assert re.search(r"In\[(\d+)\]:1-2; In\[(\d+)\]:1</text>", told)
 
 
 def test_a_cluster_lives_across_cells(notebook):

@@ -12,7 +12,7 @@ from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Op, topological
 from spartan_ng.optimizer.pipeline import PASSES, run_passes
-from spartan_ng.plan.lower import lower, stored_nodes
+from spartan_ng.plan.lower import lower, origins
 from spartan_ng.plan.settings import Settings
 from spartan_ng.recovery import computed_again
 from spartan_ng.salvage import over_what_is_left
@@ -43,7 +43,7 @@ def test_any_tiles_of_any_stored_arrays_and_the_rest_computed_again_are_the_whol
         roots = rewritten(program)
         order = topological(roots)
         plan = lower(order, roots, SETTINGS, "a plan")
-        stored = [n for n in stored_nodes(plan, order, roots, SETTINGS) if n.op is not Op.DATA]
+        stored = [n for n in origins(plan, order, roots, SETTINGS).stored if n.op is not Op.DATA]
         wanted = [ref.value for ref in reference.evaluate(roots)]
         left = {n: with_value(n) for n in stored if data.draw(st.booleans()) and n.format == "dense"}
         rest = over_what_is_left(roots, left)
@@ -64,5 +64,5 @@ def test_a_plan_that_would_be_another_by_now_says_nothing_of_its_slots():
     a = sp.asarray(sp.array(np.arange(24.0).reshape(8, 3)) + 1.0).sum(axis=0)._node()
     order = topological([a])
     plan = lower(order, [a], SETTINGS, "a plan")
-    assert stored_nodes(plan, order, [a], SETTINGS)[-1] is a
-    assert stored_nodes(plan, order, [a], Settings(Profile(workers=5))) == []
+    assert origins(plan, order, [a], SETTINGS).stored[-1] is a
+    assert origins(plan, order, [a], Settings(Profile(workers=5))).stored == []

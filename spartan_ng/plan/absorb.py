@@ -165,6 +165,7 @@ def _with_side(product: Draft, read: Read, side: Draft) -> Draft:
         whole=_joined(product.whole, side.whole, label),
         uncut=_joined(product.uncut, side.uncut, label),
         stepwise=True,
+        members=(*product.members, *side.members),
     )
 
 
@@ -199,6 +200,7 @@ def _with_after(product: Draft, after: Draft) -> Draft:
         product,
         results=[replace(stored, out=out, register=-1, reducer=turned)],
         after=finish,
+        members=(*product.members, *after.members),
     )
 
 

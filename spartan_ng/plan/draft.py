@@ -54,6 +54,8 @@ class Draft:
     """Whether the body makes operands of its product, step by step."""
     after: Draft | None = None
     """What makes the stored value of a product's; it reads `VALUE`."""
+    members: tuple[Node, ...] = ()
+    """The nodes that it computes, for who tells people of it."""
 
     @property
     def node(self) -> Node:
@@ -109,6 +111,7 @@ class Body:
             list(self._reads),
             [self._numbered(*r, i in sampled) for i, r in enumerate(self._rows)],
             driver=driver,
+            members=(*group.stored, *(node for node, _ in group.members)),
         )
 
     def _root_end(self) -> _End:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from spartan_ng.callers import Place, listed
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.plan.advice import Hint, hints, why_stored
@@ -16,9 +17,10 @@ from spartan_ng.plan.peak import projected_peak
 from spartan_ng.plan.picture import draw
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Slot
-from spartan_ng.plan.stages import Fused
+from spartan_ng.plan.stages import Combine, Fused
 from spartan_ng.units import Listing, shape_text, size_text, time_text
 
+T = TypeVar("T")
 STYLES = {
     "bold": r"(?m)^  +\d+  .+$|^\d+ stages? on .*$",
     "cyan": r"%\d+",
@@ -105,6 +107,23 @@ class ExplainedStage:
     """Of a matrix product: its (P, Q, R), parts, steps and finish."""
     band: str = ""
     """Of a pass over sources: how much of them is in memory."""
+    written: str = ""
+    """Where the user wrote what it does, as in `program.py:12, 14-16`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the user calls a plan's parts."""
+
+    called: Mapping[int, str] = field(default_factory=dict)
+    """Names of arrays, by their slots."""
+    there: tuple[str, ...] = ()
+    """Names of what was asked for, and is computed already."""
+    written: Mapping[int, Sequence[Place]] = field(default_factory=dict)
+    """By the slot of a result, where the steps were written which the stages do that make it."""
+
+
+NO_WORDS = Words()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +214,7 @@ class Explanation:
             kind = stage.kind if stage.template is None else f"{stage.kind} ({stage.template})"
             lines.append(f"{indent}{kind} over {shape_text(stage.domain)} cut {stage.grid}")
             lines.append(f"{indent}{reads} -> {writes}")
+            lines += [f"{indent}written at {stage.written}"] if stage.written else []
             lines += [f"{indent}{stage.product}"] if stage.product else []
             lines += [f"{indent}{stage.band}"] if stage.band else []
             lines.append(f"{indent}{costs(stage)}")
@@ -245,8 +265,7 @@ def explain(
     tiers: Mapping[int, tuple[str, ...]] | None = None,
     fusion: ExplainedFusion | None = None,
     sources: Callable[[], Sequence[str]] = tuple,
-    called: Mapping[int, str] | None = None,
-    there: Sequence[str] = (),
+    words: Words = NO_WORDS,
     sent: Sequence[int] = (),
 ) -> Explanation:
     """Explain a plan; with the statistics of a run, what it measured stands beside what was predicted.
@@ -261,12 +280,12 @@ def explain(
     tiers : by the number of a fused stage, what runs it
     fusion : what the policies for fusion are predicted to cost
     sources : makes the listing of each stage
-    called : by the slot, what the user calls it
-    there : what the user calls what was asked for, and is computed already
+    words : what the user calls the plan's parts
     sent : the slots of arrays that go from the program to the workers first
     """
-    called = called or {}
-    weighed = _by_stage(plan, alternatives or {})
+    called = words.called
+    weighed = {stages[0]: grids for stages, grids in _by_stages(plan, alternatives or {})}
+    written = {i: places for stages, places in _by_stages(plan, words.written) for i in stages}
     profile = profile or Profile(workers=plan.workers)
     measured = list(stats.stages) if stats is not None else []
     predicted = plan.predicted_bytes or (0,) * len(plan.stages)
@@ -286,11 +305,14 @@ def explain(
                 predicted_seconds=stage.seconds(plan.slots, moved, profile),
                 measured_bytes=None if found is None else found.bytes_moved,
                 measured_seconds=None if found is None else found.seconds,
-                alternatives=tuple((str(a.grid), a.moved_bytes, a.cost_ns / 1e9) for a in weighed.get(i, ())),
+                alternatives=()
+                if isinstance(stage, Combine)
+                else tuple((str(a.grid), a.moved_bytes, a.cost_ns / 1e9) for a in weighed.get(i, ())),
                 template=template(stage) if isinstance(stage, Fused) else None,
                 tiers=(tiers or {}).get(i, ()),
                 product=describe_product(stage),
                 band=describe_band(stage),
+                written=listed(written.get(i, ())),
             )
         )
     why = why_stored(plan, [s.reads for s in stages], [s.writes for s in stages])
@@ -303,7 +325,7 @@ def explain(
     projected = projected_peak(plan, profile)
     memory, disk = projected.memory_bytes, projected.disk_bytes
     return Explanation(
-        plan.workers, slots, tuple(stages), seconds, fusion, memory, disk, sources, tuple(there), advice
+        plan.workers, slots, tuple(stages), seconds, fusion, memory, disk, sources, words.there, advice
     )
 
 
@@ -322,17 +344,14 @@ def _condensed(tiers: Sequence[str]) -> list[str]:
     return [*(["compiled"] if len(rest) < len(tiers) else []), *rest]
 
 
-def _by_stage(
-    plan: Plan, alternatives: Mapping[int, Sequence[Alternative]]
-) -> dict[int, Sequence[Alternative]]:
-    """The alternatives by the first of the stages that together make a result."""
-    found, first = {}, 0
+def _by_stages(plan: Plan, known: Mapping[int, T]) -> Iterator[tuple[range, T]]:
+    """What is known of results, by their slots, for the stages that together make them."""
+    first = 0
     for i, stage in enumerate(plan.stages):
         for slot in stage.written_slots():
-            if slot in alternatives:
-                found[first] = alternatives[slot]
+            if slot in known and first <= i:
+                yield range(first, i + 1), known[slot]
                 first = i + 1
-    return found
 
 
 def others(stage: ExplainedStage) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import config
@@ -130,7 +130,7 @@ class Lowering:
         node: Node = g.root
         reads = [self._whole_read(i) for i in node.inputs]
         result = Result(node, self.number[node], tuple(range(node.ndim)))
-        return Draft([result], node.shape, reads=reads, separate=True)
+        return Draft([result], node.shape, reads=reads, separate=True, members=(node,))
 
     def _whole_read(self, node: Node) -> Read:
         """A read of a view in its own axes."""
@@ -157,18 +157,29 @@ def lower(
     return plan
 
 
-def stored_nodes(
+class Origins(NamedTuple):
+    """Of which nodes a plan was made."""
+
+    stored: list[Node]
+    """Those whose values the first slots hold."""
+    computed: dict[int, tuple[Node, ...]]
+    """By the slot of a result, those that the stages compute which make it."""
+
+
+def origins(
     plan: Plan,
     order: list[Node],
     roots: Sequence[Node],
     settings: Settings,
     measured: Mapping[Hashable, int] = NOTHING_MEASURED,
-) -> list[Node]:
-    """The nodes whose values the first slots of a `plan` hold, which was made of these arguments; none where
-    another plan would be made of them by now."""
+) -> Origins:
+    """Of which nodes a `plan` was made, if of these arguments; of none where these make another by now."""
     with collected_later():
         lowering, choice = _chosen(order, roots, settings, measured)
-        return lowering.nodes if lowering.plan(plan.key, choice) == plan else []
+        if lowering.plan(plan.key, choice) != plan:
+            return Origins([], {})
+        computed = {result.slot: draft.members for draft in choice[0] for result in draft.results}
+        return Origins(lowering.nodes, computed)
 
 
 def _chosen(
@@ -197,7 +208,8 @@ def weigh(
         settings.profile,
         duplicate_budget_bytes=settings.duplicate_budget_bytes,
     )
-    return {draft.slot: table for draft, table in zip(drafts, tables, strict=True)}
+    drawn = zip(drafts, tables, strict=True)
+    return {result.slot: table for draft, table in drawn for result in draft.results}
 
 
 def _absent(node: Node) -> ArraySketch:

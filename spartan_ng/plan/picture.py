@@ -139,8 +139,12 @@ def _chips(stage: ExplainedStage) -> list[list[str]]:
 
 def _shortened(names: tuple[str, ...]) -> list[str]:
     """Operators in order, the middle of very long runs left out, long names cut."""
-    names = tuple(n if len(n) <= 40 else n[:39] + "…" for n in names)
+    names = tuple(map(_short, names))
     return list(names) if len(names) <= 24 else [*names[:12], f"… {len(names) - 20} more …", *names[-8:]]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:39] + "…"
 
 
 def _chip_width(name: str) -> float:
@@ -157,6 +161,8 @@ def _lines(stage: ExplainedStage) -> list[tuple[str, str, str]]:
             "400",
         ),
     ]
+    if stage.written:
+        lines.insert(0, (_short(stage.written), "#1d4ed8", "400"))
     if stage.measured_seconds is not None:
         text = f"measured  {size_text(stage.measured_bytes or 0)}, {time_text(stage.measured_seconds)}"
         lines.append((text, "#1f2933", "600"))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.core.forcing import count_true, live, release, run
+from spartan_ng.api.core.forcing import Held, count_true, hold, live, release, run
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.config import config
@@ -115,7 +115,7 @@ class Cell:
             self.masked = masked
         if node is not None:
             self._node = node
-            live[node] = weakref.ref(self)
+            hold(node, self)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -150,7 +150,7 @@ class Cell:
                 self._node = self._leaf() if kept is None else kept
                 if kept is not None:
                     self.masked = None
-                    live[kept] = weakref.ref(self)
+                    live[kept] = Held(self)  # which line of the user's made it is not known here
             return self._node
 
     def _leaf(self) -> Node:
@@ -203,7 +203,7 @@ class Cell:
         self.masked = None
         self.borrowed = self.settled = False
         self._node = node
-        live[node] = weakref.ref(self)
+        hold(node, self)
 
     def adopt(self, ref: ArrayRef, node: Node) -> None:
         """Become the evaluated form of a node, unless that is what it stands for no more."""

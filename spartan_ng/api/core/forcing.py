@@ -14,14 +14,17 @@ Fusion plans (SystemML), section 4.3: the costs, see `optimizer.fusion.keeping`.
 
 from __future__ import annotations
 
+import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from types import CodeType, FrameType
 from typing import Any, Protocol
 
 import numpy as np
 
 from spartan_ng.api.core.errstate import as_noted
 from spartan_ng.arrays import ArrayRef, Box, box_of
+from spartan_ng.callers import Place, passed, place_of
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import evaluate, is_dear
@@ -59,12 +62,40 @@ class Holder(Protocol):
         ...
 
 
-live: weakref.WeakKeyDictionary[Node, weakref.ref[Any]] = weakref.WeakKeyDictionary()
-"""The cell that holds a lazy node, as long as the user holds an array of it."""
+class Held(weakref.ref[Any]):
+    """The cell that holds a lazy node, as long as the user holds an array of it; and, as long as the node
+    lives, the user's code and the instruction in it that made it. It has no `step` where nobody knows."""
+
+    __slots__ = ("step",)
+    step: tuple[CodeType, int]
+
+
+live: weakref.WeakKeyDictionary[Node, Held] = weakref.WeakKeyDictionary()
+"""Who holds lazy nodes."""
 
 _seen: set[weakref.ref[Node]] = set()
 """Steps that have been evaluated on the way to something; a step leaves it when it dies."""
 _counts: weakref.WeakKeyDictionary[Node, int] = weakref.WeakKeyDictionary()
+
+
+def hold(node: Node, cell: Adopter) -> None:
+    """Note that a cell holds a lazy node that the user's line has made.
+
+    Every lazy array comes by here, and half a microsecond is what the walk to that line may take: of the
+    line there is what `place_of` makes one of, should anybody ask.
+    """
+    held = live[node] = Held(cell)
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and passed[frame.f_code.co_filename]:
+        frame = frame.f_back
+    if frame is not None:
+        held.step = frame.f_code, frame.f_lasti
+
+
+def written_at(order: Iterable[Node]) -> dict[Node, Place]:
+    """Where in the program lazy nodes were made, as far as that is known."""
+    steps = ((node, getattr(live.get(node), "step", None)) for node in order)
+    return {node: place_of(*step) for node, step in steps if step is not None}
 
 
 def run(nodes: Sequence[Node]) -> list[ArrayRef]:

@@ -24,7 +24,7 @@ from spartan_ng.api.core.chains import (
     written,
 )
 from spartan_ng.api.core.errstate import note, quieten
-from spartan_ng.api.core.forcing import run, value_of
+from spartan_ng.api.core.forcing import live, run, value_of
 from spartan_ng.api.core.kinds import NUMERIC, is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.views import Reshape, Transpose, View
@@ -408,7 +408,11 @@ def copied(a: Handle, order: Any = "C") -> ndarray:
     masked = a._masked()
     if masked is not None:
         return wrap_masked(masked)
-    cell = Cell(node=a._node())
+    node = a._node()
+    before = live.get(node)
+    cell = Cell(node=node)
+    if before is not None and hasattr(before, "step"):
+        live[node].step = before.step  # a copy takes no step of its own
     if order == "F" and a.ndim > 1:
         cell.order = tuple(reversed(range(a.ndim)))
     elif order in ("K", "A"):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from spartan_ng.graph.node import Node, topological
+from spartan_ng.graph.trail import tell
 
 
 def rebuild(roots: Sequence[Node], rule: Callable[[Node], Node]) -> list[Node]:
@@ -15,4 +16,5 @@ def rebuild(roots: Sequence[Node], rule: Callable[[Node], Node]) -> list[Node]:
         inputs = tuple(new[i] for i in node.inputs)
         same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
         new[node] = rule(node if same else replace(node, inputs=inputs))
+    tell(new)
     return [new[r] for r in roots]

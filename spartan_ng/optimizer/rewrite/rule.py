@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.graph.trail import tell
 
 
 class Readers:
@@ -118,6 +119,7 @@ def rewritten(rules: Iterable[Rule], roots: Sequence[Node]) -> list[Node]:
         waiting.pop()
         done[node] = done[best] = best
         readers.replaced(node, best)
+    tell(done)
     return [done[r] for r in roots]
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.graph.trail import tell
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 
 _MOST = 1 << 10
@@ -48,6 +49,7 @@ def select_places(roots: Sequence[Node]) -> list[Node]:
         else:
             same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
             new[node] = node if same else replace(node, inputs=inputs)
+    tell(new)
     return [new[r] for r in roots]
 
 

@@ -1,0 +1,138 @@
+"""Explanations say in which lines of the user's program the steps were written that a stage does."""
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spartan_ng as sp
+from benchmarks.simulated import SimulatedBackend
+from spartan_ng import session as sessions
+from spartan_ng.callers import Place, listed
+from tests.sampling import examples
+
+FUNCTIONS = ("exp", "sin", "tanh", "square", "floor", "cos", "sign", "absolute", "negative", "sqrt")
+
+
+@pytest.fixture(autouse=True)
+def planned():
+    """All is planned, and cut for four workers."""
+    before = sessions.current()
+    sessions.use(SimulatedBackend(4))
+    with sp.config.override(small_bytes=0):
+        yield
+    sessions._session = before
+
+
+def run(text, **names):
+    """What a program of the user's has left behind."""
+    known = {"np": sp, "numpy": numpy, **names}
+    exec(compile(text, "/home/user/program.py", "exec"), known)
+    return known
+
+
+def written(explained):
+    return [stage.written for stage in explained.stages]
+
+
+def numbers(stage):
+    """The numbers of a stage's lines, all of which are in the program."""
+    file, spans = stage.written.split(":")
+    assert file == "program.py"
+    ends = [[*map(int, span.split("-"))] for span in spans.split(", ")]
+    return {n for span in ends for n in range(span[0], span[-1] + 1)}
+
+
+FORMS = {
+    "plain": "x = np.{f}(x)",
+    "in place": "np.{f}(x, out=x)",
+    "numpy": "x = numpy.{f}(x)",
+    "lines": "x = (\n    np.{f}(\n        x\n    )\n)",
+    "function": "def made(y):\n    return np.{f}(y)\nx = [made(y) for y in [x]][0]",
+    "copied": "x = np.{f}(x)\nx = x.copy()",
+    "loop": "for y in [x, x]:\n    x = np.{f}(y)",
+    "viewed": "x = np.{f}(x)[::-1]",
+}
+"""Ways to write a call of `f`."""
+
+
+@examples(25)
+@given(
+    st.lists(st.tuples(st.sampled_from(FUNCTIONS), st.sampled_from(sorted(FORMS))), min_size=1, max_size=6)
+)
+def test_a_stages_line_is_the_one_with_its_function(steps):
+    lines = ["x = np.random.default_rng(0).random((400, 30))"]
+    wrote = {("random", 1)}
+    for function, form in steps:
+        new = FORMS[form].format(f=function).splitlines()
+        wrote.add(
+            (function, next(n for n, line in enumerate(new, len(lines) + 1) if f".{function}(" in line))
+        )
+        lines += new
+    x = run("\n".join(lines))["x"]
+    with sp.config.override(fusion="off", disabled_passes={"algebra"}):
+        explained = sp.explain(x)
+    found = {
+        (name, line) for stage in explained.stages for name in stage.operators for line in numbers(stage)
+    }
+    assert found == wrote
+
+
+def test_lines_of_steps_that_run_in_one_pass_stand_together():
+    found = run("""
+def centred(x):
+    return x - x.mean(axis=0)
+
+table = np.random.default_rng(0).random((4000, 30)).persist()
+
+y = centred(table)
+z = np.exp(
+    -y[:, 3]
+)
+total = z.sum()
+""")
+    explained = sp.explain(found["total"])
+    assert written(explained) == ["program.py:3"] * 2 + ["program.py:3, 8-9, 11"] * 2
+    assert "     written at program.py:3, 8-9, 11\n" in str(explained)
+    assert "program.py:3, 8-9, 11</text>" in explained._repr_svg_()
+    assert explained.to_dict()["stages"][-1]["written"] == "program.py:3, 8-9, 11"
+
+
+def test_what_a_product_has_taken_in_is_written_with_it():
+    found = run("""x = np.random.default_rng(0).random((600, 600)).persist()
+y = x * 2
+z = y @ x
+a = np.tanh(z)
+""")
+    (lines,) = [numbers(s) for s in sp.explain(found["a"]).stages if "matmul" in s.operators]
+    assert lines == {2, 3, 4}
+
+
+def test_what_is_told_of_several_results_of_a_pass_stays_with_them():
+    found = run("""x = np.random.default_rng(0).random((4000, 30)).persist()
+y = np.exp(x)
+least, most = y.min(), y.max()
+z = np.sort(np.tanh(x[:, 2]))
+""")
+    stages = sp.explain(found["least"], found["most"], found["z"]).stages
+    both = [stage for stage in stages if stage.kind == "combine" and numbers(stage) == {2, 3}]
+    assert len(both) == 2
+    for stage in stages:
+        assert (stage.kind == "combine") <= (not stage.alternatives)
+        assert (numbers(stage) <= {4}) == ("exp" not in stage.operators and stage.kind != "combine")
+
+
+def test_places_are_told_in_short():
+    assert listed([]) == ""
+    places = [Place("b.py", 4), *(Place("a.py", n) for n in (9, 3, 4, 5, 9, 7))]
+    assert listed(places) == "a.py:3-5, 7, 9; b.py:4"
+    assert listed([Place("In[3]", 1), Place("In[3]", 2)]) == "In[3]:1-2"
+
+
+def test_who_lends_arrays_to_libraries_finds_his_own_line():
+    found = run("""import functools
+x = np.random.default_rng(0).random((400, 30))
+y = functools.reduce(np.add, [x, x, x])
+z = numpy.mean(y)
+""")
+    assert {n for stage in sp.explain(found["z"]).stages for n in numbers(stage)} == {2, 3, 4}
