@@ -144,7 +144,7 @@ def test_long_work_has_a_bar(notebook):
     shown = notebook.run(
         "from spartan_ng import progress\n"
         "shows, progress.DELAY_S = progress.DELAY_S, 0.0\n"
-        "float(np.sqrt(np.arange(3_000_000.0)).sum())\n"
+        "with np.config.override(small_bytes=0):\n    float(np.sqrt(np.arange(3_000_000.0)).sum())\n"
         "progress.DELAY_S = shows"
     )
     assert any("application/vnd.jupyter.widget-view+json" in o.get("data", {}) for o in shown)
