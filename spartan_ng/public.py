@@ -211,11 +211,17 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
     def name_of(ref: ArrayRef) -> str:
         return next((name for name, v in ours if _is_leaf(v, ref)), "")
 
-    nodes = [asarray(a)._node() for a in arrays]
+    nodes = [_node_of(asarray(a)) for a in arrays]
     lazy = ((name, v) for name, v in ours if isinstance(v, Handle) and v._peek() is None)
     steps = {name: v._node() for name, v in lazy if v._masked() is None}
     places = written_at(topological(nodes))
     return session.current().explain(nodes, run, names, name_of, steps, places)
+
+
+def _node_of(a: ndarray) -> Node:
+    """An array's node; a leaf where the elements are there, also of a view: nothing is left to do."""
+    value = a._peek() if a._views else None
+    return a._node() if value is None else build.constant(value)
 
 
 def _is_leaf(array: Any, ref: ArrayRef) -> bool:

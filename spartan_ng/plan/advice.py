@@ -59,9 +59,22 @@ def _reason(plan: Plan, slot: int, writer: int, readers: list[int]) -> str:
     if len(readers) > 1:
         numbers = f"{', '.join(map(str, readers[:-1]))} and {readers[-1]}"
         return f"stages {numbers} read what was made once"
-    folded = (w for w in stage.results() if w.reducer is not None)
-    folds = isinstance(stage, Combine) or any(slot in w.slots for w in folded)
-    return f"sums have to be complete before stage {readers[0]} reads them" if folds else ""
+    folded = {s for w in stage.results() if w.reducer is not None for s in w.slots}
+    if isinstance(stage, Combine) or slot in folded:
+        return f"sums have to be complete before stage {readers[0]} reads them"
+    if _waits(plan, folded, writer, readers[0]):
+        return f"stage {readers[0]} reads it again when sums over it are complete"
+    places = sum(view.slot == slot for view in first.views())
+    return f"stage {readers[0]} reads it at {places} places" if places > 1 else ""
+
+
+def _waits(plan: Plan, folded: set[int], writer: int, reader: int) -> bool:
+    """Whether a stage reads what is made of the sums of another."""
+    made = set(folded)
+    for stage in plan.stages[writer + 1 : reader]:
+        if not made.isdisjoint(stage.read_slots()):
+            made.update(stage.written_slots())
+    return not made.isdisjoint(plan.stages[reader].read_slots())
 
 
 def hints(sent: Mapping[str, int], profile: Profile, fusion: ExplainedFusion | None) -> tuple[Hint, ...]:
@@ -82,6 +95,6 @@ def _uploads(sent: Mapping[str, int], profile: Profile) -> Iterator[Hint]:
 
 def _policy(fusion: ExplainedFusion | None) -> Iterator[Hint]:
     formed = {} if fusion is None else fusion.formed_s
-    if fusion is not None and fusion.policy in formed:
+    if fusion is not None and fusion.policy in formed and fusion.policy != "cost":  # which takes the cheapest
         gain = formed[fusion.policy] - min(formed.values())
         yield Hint(f'config.fusion is "{fusion.policy}"; "cost" chooses what runs in one pass', gain)

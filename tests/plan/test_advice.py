@@ -61,6 +61,10 @@ def test_what_is_there_is_said_to_be():
     assert "computed already: done" in str(explained)
     assert sp.explain(done).stages == ()
     assert sp.explain(more).there == ()
+    part = sp.asarray(numpy.arange(100_000.0))[::2]
+    solved = sp.linalg.solve(sp.eye(3), sp.ones(3))[:2]
+    assert sp.explain(part, solved, part + 1).there == ("part", "solved")
+    assert sp.explain(part, solved).stages == ()
 
 
 def test_explaining_changes_nothing():
@@ -97,6 +101,18 @@ def test_why_arrays_are_stored(workers):
             assert re.search(rf"%{number}\b.* stored: {re.escape(why)}", str(explained))
 
 
+def test_each_array_between_stages_says_why(workers):
+    image = sp.random.default_rng(0).random((3000, 300))
+    blurred = (image[:-2] + image[2:] + image[1:-1]) / 3
+    edges = abs(sp.diff(blurred, axis=0))
+    normal = edges / edges.max()
+    explained = sp.explain(normal, (normal > 0.5).sum(), sp.sort(image[:, 0]))
+    found = reasons(explained)
+    between = {slot.number for slot in explained.slots if slot.role == "between"}
+    assert found.keys() == between
+    assert any(re.search(r"reads it again when sums over it are complete", why) for why in found.values())
+
+
 def test_an_array_that_the_program_sends_is_a_hint(workers):
     theirs = numpy.random.default_rng(0).random((100_000, 30))
     (hint,) = sp.explain(sp.asarray(theirs).sum()).hints
@@ -117,6 +133,8 @@ def test_hints_are_few_and_the_best_come_first():
 
 def test_a_policy_that_costs_more_is_a_hint():
     formed = {"cost": 0.1, "no_redundancy": 0.3}
+    dearest = {"cost": 0.3, "no_redundancy": 0.1}
+    assert hints({}, Profile(), ExplainedFusion("cost", (), dearest)) == ()  # the other is what runs
     (hint,) = hints({}, Profile(), ExplainedFusion("no_redundancy", (), formed))
     assert hint.gain_seconds == pytest.approx(0.2)
     assert hints({}, Profile(), ExplainedFusion("cost", (), formed)) == ()
