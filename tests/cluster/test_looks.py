@@ -67,11 +67,14 @@ def test_people_see_workers_jobs_bytes_and_losses(temporary_files, tmp_path):
                 os.kill(cluster._processes.workers[1].pid, signal.SIGKILL)
                 until(lambda: "is gone" in tab.text("#losses"))
                 until(lambda: "are computed again" in tab.text("#losses"))
+                canvas = "document.querySelector('#timeline')"
                 for theme in ("light", "dark"):
                     tab.theme(theme)
                     tab.size(400, 800)
                     until(lambda: tab.run("document.documentElement.clientWidth") == 400)
                     assert tab.run("document.documentElement.scrollWidth") == 400
+                    assert "(40000,)" in tab.text("#arrays")
+                    until(lambda: tab.run(f"{canvas}.width === {canvas}.clientWidth * devicePixelRatio"))
                     tab.picture(tmp_path / f"narrow-{theme}.png")
                 colour = "getComputedStyle(document.body).backgroundColor"
                 dark = tab.run(colour)

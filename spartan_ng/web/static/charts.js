@@ -23,9 +23,14 @@ const Charts = (() => {
     const axis = () => ({
       stroke: () => colour("--faint"), grid: { stroke: () => colour("--line"), width: 1 }, ticks: { show: false },
     });
+    // Told by the samples: of none, or of a single one, uPlot makes years.
+    const span = () => {
+      const last = data[0].at(-1) ?? Date.now() / 1e3;
+      return [Math.min(data[0][0] ?? last, last - 30), last];
+    };
     const plot = new uPlot({
       width: place.clientWidth || 300, height: 180, cursor: { show: false }, legend: { show: false },
-      scales: { x: { range: (u, low, high) => [Math.min(low, high - 30), high] }, y: { range: (u, low, high) => [0, Math.max(1, high * 1.1)] } },
+      scales: { x: { range: span }, y: { range: (u, low, high) => [0, Math.max(10, high * 1.1)] } },
       axes: [axis(), { ...axis(), size: 64, values: (u, ticks) => ticks.map(bytes) }],
       series: [{}, { stroke: () => colour("--accent"), width: 2, fill: () => colour("--accent") + "22" }],
     }, data, place);
@@ -61,11 +66,15 @@ const Charts = (() => {
       this.boxes = [];
       canvas.addEventListener("pointermove", (event) => { under.textContent = this.at(event); });
       canvas.addEventListener("pointerleave", () => { under.textContent = ""; });
+      const again = () => { if (this.drawn) this.draw(...this.drawn); };
+      new ResizeObserver(again).observe(canvas.parentElement.parentElement);
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
     }
 
     // Tasks [rank, {name, begin, end, bytes}] in microseconds, between two times. Of many lanes those are drawn that are
     // scrolled to: a canvas as high as all of them takes longer than a frame.
     draw(tasks, lanes, from, to) {
+      this.drawn = [tasks, lanes, from, to];
       const canvas = this.canvas, room = canvas.parentElement, view = room.parentElement, width = room.clientWidth || 300;
       const high = lanes > 60 ? 3 : lanes > 16 ? 12 : 22;
       room.style.height = `${Math.max(1, lanes) * high + FOOT}px`;

@@ -159,7 +159,7 @@ function showArrays() {
   const every = [...rows.arrays.values()].filter((row) => row.shape.length).sort((a, b) => b.nbytes - a.nbytes);
   byId("arrays").tBodies[0].replaceChildren(...every.slice(0, SHOWN_ARRAYS).map((row) => {
     const line = make("tr");
-    line.append(make("td", row.line || "the program", "line"), make("td", `(${row.shape.join(", ")})`), make("td", row.dtype),
+    line.append(make("td", row.line || "the program", "line"), make("td", `(${row.shape.join(", ")}${row.shape.length === 1 ? "," : ""})`), make("td", row.dtype),
       make("td", row.tiling), make("td", bytes(row.nbytes)));
     return line;
   }));
