@@ -12,6 +12,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar
 
+from spartan_ng.callers import is_ours
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 LONGEST = 1 << 16
@@ -50,6 +52,11 @@ def error_trace(error: BaseException) -> str:
     return _attempt(lambda: "".join(traceback.format_exception(error)), "<no traceback>", _PART)
 
 
+def called_trace(error: BaseException) -> str:
+    """The same of what a function of the user's raised, without the frame of ours that called it."""
+    return _attempt(lambda: _from_the_function(error), "<no traceback>", _PART)
+
+
 def error_line(error: BaseException) -> str:
     """`type: text`, to stand in another error's text."""
     return f"{type_name(error)}: {error_text(error, _PART)}"
@@ -69,6 +76,13 @@ def _said(error: BaseException) -> str:
     if isinstance(error, KeyError) and len(error.args) == 1:
         return str(error.args[0])  # its own text is the key's repr
     return str(error)
+
+
+def _from_the_function(error: BaseException) -> str:
+    told = traceback.TracebackException.from_exception(error)
+    if len(told.stack) > 1 and is_ours(told.stack[0].filename):
+        del told.stack[0]
+    return "".join(told.format())
 
 
 def _attempt(make: Callable[[], str], otherwise: str, most: int) -> str:

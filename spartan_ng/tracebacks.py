@@ -24,7 +24,7 @@ def folded(error: BaseException) -> list[str]:
         said = [*said[: _SHOWN // 2], "...", *said[-_SHOWN // 2 :]]
     name = type(error).__name__
     lines = "".join(traceback.format_list(frames[-_FRAMES:])).splitlines()
-    lines += ["", f"{name}: {said[0]}" if said else name, *said[1:]]
+    lines += [""] * bool(lines) + [f"{name}: {said[0]}" if said else name, *said[1:]]
     return [_with_cells(line) for line in lines]
 
 

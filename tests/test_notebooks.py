@@ -171,6 +171,17 @@ def test_errors_begin_with_the_cell_and_are_short(notebook, mistake, says):
     assert any(says in line for line in lines)
 
 
+def test_a_functions_error_has_no_frame_of_ours(notebook):
+    notebook.run("def mine(tile):\n    return tile / missing")
+    lines = notebook.error("np.map(mine, np.arange(10.0), dtype=float).compute()")
+    assert not any("kernels" in line for line in lines)
+    assert any("line 2, in mine" in line for line in lines)
+    shown = notebook.error("np.map(mine, np.arange(3_000_000.0), dtype=float).sum()")
+    assert shown[0].startswith("UserFunctionError: map: mine raised NameError"), (
+        "the cell's display raised it"
+    )
+
+
 def test_errors_of_others_are_ipythons(notebook):
     assert any("ZeroDivisionError" in line for line in notebook.error("1 / 0"))
     assert "%tb" not in "".join(notebook.error("1 / 0"))

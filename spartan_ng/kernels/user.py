@@ -17,7 +17,7 @@ from spartan_ng.errors import JobCancelled, UserFunctionError
 from spartan_ng.events import record
 from spartan_ng.kernels.sampling import Sampler
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.texts import error_line, error_trace, is_ctrl_c
+from spartan_ng.texts import called_trace, error_line, is_ctrl_c
 
 
 class Interrupted(BaseException):
@@ -123,7 +123,7 @@ def call_user(
 def _described(fn: UserFunction, operator: str, error: BaseException) -> UserFunctionError:
     return UserFunctionError(
         f"{operator}: {fn} raised {error_line(error)}\n"
-        f"The function was put into the program at {fn.origin}\n\n{error_trace(error)}"
+        f"The function was put into the program at {fn.origin}\n\n{called_trace(error)}"
     )
 
 
