@@ -23,8 +23,8 @@ import spartan_ng as ours
 from spartan_ng.api.algebra import linalg as algebra
 from spartan_ng.api.core.borrowed import of_numpy
 from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.handle import Handle, array_of, scalar
-from spartan_ng.api.core.kinds import NUMERIC
+from spartan_ng.api.core.handle import Handle, array_of
+from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.operands import operand, stored
 from spartan_ng.api.ndarray.arithmetic import is_operand
 from spartan_ng.api.ndarray.array import ndarray
@@ -48,7 +48,7 @@ def standard(a: Any) -> Any:
         h._cell, h._views, h._state = a._cell, a._views, None
         return h
     if type(a) in NUMERIC:
-        return standard(scalar(a))
+        return standard(as_handle(a))
     if isinstance(a, tuple):
         return type(a)(*map(standard, a)) if hasattr(a, "_fields") else tuple(map(standard, a))
     return list(map(standard, a)) if isinstance(a, list) else a

@@ -213,7 +213,7 @@ def found(xp, expression):
         if isinstance(result, Handle):
             (result,) = spartan_ng.compute(result)
         if isinstance(result, numpy.ndarray | numpy.generic):
-            return type(result), result.shape, result.dtype.newbyteorder("="), result.tolist()
+            return result.__class__, result.shape, result.dtype.newbyteorder("="), result.tolist()
         return type(result), result
 
 

@@ -98,7 +98,7 @@ def einsum(
         terms.append(term)
     node, term = _alone(nodes[0], terms[0], result)
     if node.op in (Op.MAP, Op.FOLD) and kind.kind in "fc":  # NumPy adds to zeros: -0.0 becomes 0.0
-        node = ufuncs.add(wrap_node(node), 0.0)._node()
+        node = as_handle(ufuncs.add(wrap_node(node), 0.0))._node()
     node = build.transpose(node, [term.index(c) for c in result])
     laid = in_order(lie(wrap_node(node), lies), order.upper() if order else order)
     return stored("einsum", laid, out, casting="unsafe")
@@ -229,7 +229,8 @@ def _pair(a: Node, term_a: str, b: Node, term_b: str, later: str, kind: np.dtype
         turned = build.transpose(b, list(np.argsort(places)))
         present = sorted(places)
         shape = tuple(turned.shape[present.index(k)] if k in present else 1 for k in range(len(order)))
-        return ufuncs.multiply(wide_a, wrap_node(build.reshape(turned, shape)))._node(), out
+        product = ufuncs.multiply(wide_a, wrap_node(build.reshape(turned, shape)))
+        return as_handle(product)._node(), out
     node = build.contract(
         a,
         b,

@@ -32,7 +32,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
     if value is not None and ord is None and axis is None and not keepdims and _runs_at_once(value):
         return wrap(np.linalg.norm(value))
     if x.dtype.kind not in "fc":
-        x = x.astype(float)
+        x = as_handle(x.astype(float))
     if axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
         flat = x.ravel()
         total = dot(flat, flat) if _is_vector_here(flat) else _squares(flat, None)

@@ -71,11 +71,8 @@ def array(
     if ndmax != MOST_AXES:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
     if (kind is list or kind is tuple) and object and ndmin <= 1:
-        plain = object
-        if not PYTHONS.issuperset(map(type, object)):
-            plain = [i._number if type(i) is Late.scalar else i for i in object]
-        if plain is object or NUMBERS.issuperset(map(type, plain)):
-            return wrap(np.array(plain, dtype, order=order))  # type: ignore[call-overload]
+        if NUMBERS.issuperset(map(type, object)):
+            return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
         if kind is list and all(type(r) is list and PYTHONS.issuperset(map(type, r)) for r in object):
             return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
         rows: list[Any] = [numbers_here(i) for i in object] if len(object) <= _SHORT else [None]

@@ -28,8 +28,9 @@ from spartan_ng.api.core.handle import (
     wrap_masked,
     wrap_node,
 )
-from spartan_ng.api.core.kinds import NUMERIC, is_subclass
+from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.layouts import lying_as_taken
+from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.views import Field, Reshape, Slice, Transpose
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config

@@ -86,7 +86,7 @@ def ravel(a: Any, order: str = "C") -> ndarray:
     if order == "K":
         axes = order_of(a._layout()) if a.ndim > 1 else None
         a = a if axes is None else transpose(a, axes)
-    elif order == "F":
+    elif order == "F" and a.ndim > 1:
         a = transpose(a)
     value = a._peek()
     if value is not None and not a._cell.frozen and value.flags.c_contiguous:
@@ -293,11 +293,12 @@ def diagonal_view(a: ndarray, offset: int, axis1: int, axis2: int, writeable: bo
     if a.ndim < 2:
         raise ValueError(f"diag requires an array of at least two dimensions, not of shape {a.shape}")
     i, j = build.axis_index(axis1, a.ndim), build.axis_index(axis2, a.ndim)
+    offset = operator.index(offset)  # a number without a sign has no negative
     if i == j:
         raise ValueError("axis1 and axis2 cannot be the same")
     rest = [n for k, n in enumerate(a.shape) if k not in (i, j)]
     length: int = max(0, min(a.shape[i] - max(-offset, 0), a.shape[j] - max(offset, 0)))
-    return a._see(Diagonal(operator.index(offset), (i, j), (*rest, length), writeable))
+    return a._see(Diagonal(offset, (i, j), (*rest, length), writeable))
 
 
 def along(a: Handle, axis: Any) -> tuple[ndarray, int]:

@@ -381,7 +381,7 @@ def truth(a: Any) -> Any:
     """Which elements of an array are true: not zero and not empty; NaN and NaT are."""
     kind = a.dtype.kind
     if kind in "biufc":
-        return a if kind == "b" else a != 0
+        return a if kind == "b" else as_handle(a != 0)
     if kind in "mM":
         return wrap_node(build.map_(_TRUTH, a._node(), dtype=np.dtype(bool)))
     value = a._force()

@@ -85,7 +85,7 @@ def _checked(name: str, lines: ndarray) -> ndarray:
     """The evaluated lines, or LinAlgError where one is marked as failed."""
     failed = reductions.any(lines[..., -1] != 0)
     node = lines._node()
-    ref, flag = run([node, failed._node()])
+    ref, flag = run([node, as_handle(failed)._node()])
     lines._settle(ref, node)
     if value_of(flag):
         raise np.linalg.LinAlgError(MATRIX_FUNCTIONS[name].failure)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell, order_letter
-from spartan_ng.api.core.handle import Handle, make, over_buffer, scalar, settle
+from spartan_ng.api.core.handle import Handle, make, over_buffer, settle
 from spartan_ng.api.core.kinds import (
-    NUMERIC,
     PLAIN,
     PLAIN_OR_NUMERIC,
     SubclassError,
@@ -20,6 +19,7 @@ from spartan_ng.api.core.kinds import (
     same_bytes,
 )
 from spartan_ng.api.core.late import Late
+from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.sparse import csr_array, is_sparse
 from spartan_ng.config import config
@@ -67,7 +67,7 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
             return a  # type: ignore[return-value]
         if a._cell.frozen and as_dtype(dtype).kind not in "biufc":
             return as_handle(a._force()[()], dtype)  # what an element becomes may be none of our numbers
-        return a.astype(dtype)  # type: ignore[attr-defined, no-any-return]
+        return as_handle(a.astype(dtype))  # type: ignore[attr-defined]
     if is_sparse(a):
         return sparse_handle(a, dtype)
     if isinstance(a, np.generic):
@@ -75,10 +75,9 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
             return make(Cell(np.asarray(a, dtype)))  # whose element would be a shorter one, or anything
         if dtype is not None:
             a = a.astype(dtype)
-        if a.__class__ in NUMERIC:
-            return scalar(a)
         text = isinstance(a, str | bytes)  # whose `[()]` is Python's
-        return make(Cell(np.asarray(a) if text else a, frozen=True))
+        of = Late.number if type(a) in NUMERIC else None
+        return make(Cell(np.asarray(a) if text else a, frozen=True), of=of)
     if isinstance(a, list | tuple):
         if dtype is not None and Late.number in map(type, a):
             a = _held(a, np.dtype(dtype))
@@ -123,18 +122,15 @@ def _nested(items: Any, left: list[Handle] | None, depth: int = 1) -> Any:
     elements (`left` is None) all stay: NumPy finds out if they do. A list in itself ends at the most axes
     that there are.
     """
-    if depth > MOST_AXES or PLAIN.issuperset(map(type, items)):
+    if depth > MOST_AXES or PLAIN_OR_NUMERIC.issuperset(map(type, items)):
         return items
-    numbers = [i._number if type(i) is Late.scalar else i for i in items]
-    if PLAIN_OR_NUMERIC.issuperset(map(type, numbers)):
-        return tuple(numbers) if isinstance(items, tuple) else numbers
     parts = [
         _nested(i, left, depth + 1)
         if isinstance(i, list | tuple)
         else as_handle(i)
         if left is not None and is_array_like(i)
         else i
-        for i in numbers
+        for i in items
     ]
     if left is not None:
         arrays = [i for i in parts if isinstance(i, Handle)]

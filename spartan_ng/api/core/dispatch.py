@@ -18,10 +18,11 @@ import numpy as np
 
 from spartan_ng.api.core.conversion import is_array_like, values
 from spartan_ng.api.core.few import few_values
-from spartan_ng.api.core.handle import Handle, scalar, wrap
-from spartan_ng.api.core.kinds import NUMERIC, PLAIN, SubclassError, is_subclass
+from spartan_ng.api.core.handle import Handle, wrap
+from spartan_ng.api.core.kinds import PLAIN, SubclassError, is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import RULES, by_rule
+from spartan_ng.api.core.numbers import NUMERIC, OURS
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
@@ -105,7 +106,9 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
             found = ours(*args, **keywords)
         except SubclassError:
             return by_numpy(numpys, *args, **keywords)
-        return scalar(found) if type(found) in NUMERIC else found  # an element of an array, say
+        if type(found) is Late.number:
+            found = found if (value := found._peek()) is None else value[()]
+        return OURS[type(found)](found) if type(found) in OURS else found  # an element of an array, say
 
     return call  # type: ignore[return-value]
 
@@ -212,10 +215,8 @@ def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], few: int) -
                     found = numpys(*known)
                 except ValueError:  # ours name the shapes
                     return called(*args, **keywords)
-                if type(found) in NUMERIC:  # as `scalar` makes it
-                    number = _new(Late.scalar)
-                    number._number = found
-                    return number
+                if type(found) in OURS:
+                    return OURS[type(found)](found)
                 if type(found) is np.ndarray and sys.getrefcount(found) == 2:
                     return fresh(found)
                 return _operand_or_fresh(found, given, known)
@@ -274,8 +275,8 @@ def _answer(
     else:
         found = numpys(*known)
     kind = type(found)
-    if kind in NUMERIC:
-        return scalar(found)
+    if kind in OURS:
+        return OURS[kind](found)
     if kind is np.ndarray and sys.getrefcount(found) == 2:
         return fresh(found)
     return _operand_or_fresh(found, given, known)

@@ -54,9 +54,7 @@ def few_values(operands: tuple[Any, ...], others: frozenset[type] = NUMBERS) -> 
             nbytes += a.nbytes
             size *= a.size
         elif kind not in others:
-            if kind is not Late.scalar:
-                return None
-            a = a._number
+            return None
         known.append(a)
     if nbytes > config.small_bytes:
         return None

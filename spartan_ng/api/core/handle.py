@@ -25,8 +25,9 @@ from spartan_ng.api.core.chains import (
 )
 from spartan_ng.api.core.errstate import note, quieten
 from spartan_ng.api.core.forcing import live, run, value_of
-from spartan_ng.api.core.kinds import NUMERIC, is_subclass
+from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.late import Late
+from spartan_ng.api.core.numbers import as_number
 from spartan_ng.api.core.views import Reshape, Transpose, View
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays import ArrayRef
@@ -327,9 +328,9 @@ def over_buffer(value: Any, lender: Any = None) -> ndarray:
     return make(cell)
 
 
-def make(cell: Cell, views: Views = ()) -> ndarray:
-    """An array over a cell."""
-    h = object.__new__(Late.ndarray)
+def make(cell: Cell, views: Views = (), of: type | None = None) -> ndarray:
+    """An array over a cell; `of` is a class of ours."""
+    h = object.__new__(Late.ndarray if of is None else of)
     h._cell = cell
     h._views = views
     h._state = None
@@ -343,7 +344,7 @@ def wrap(value: Any) -> ndarray:
     """
     if type(value) is not np.ndarray:
         if not isinstance(value, np.ndarray):
-            return scalar(value)
+            return as_number(value)  # type: ignore[no-any-return]
         if is_subclass(value):
             return value  # type: ignore[return-value]
     cell = _new(Cell)
@@ -353,15 +354,6 @@ def wrap(value: Any) -> ndarray:
     h._views = ()
     h._state = None
     return h  # type: ignore[no-any-return]
-
-
-def scalar(value: Any) -> ndarray:
-    """What stands for a NumPy scalar: numbers are ours; records, texts, times and objects stay."""
-    if value.__class__ in NUMERIC:
-        h = _new(Late.scalar)
-        h._number = value
-        return h  # type: ignore[no-any-return]
-    return value  # type: ignore[no-any-return]
 
 
 def wrap_node(node: Node) -> ndarray:
@@ -399,8 +391,10 @@ def converted_node(node: Node, dtype: np.dtype[Any]) -> Node:
     return build.cast(node, dtype)
 
 
-def copied(a: Handle, order: Any = "C") -> ndarray:
-    """The same elements in a cell of their own."""
+def copied(a: Any, order: Any = "C") -> ndarray:
+    """The same elements in a cell of their own; a number as an array without axes."""
+    if not isinstance(a, Handle):
+        return wrap(np.array(a))
     order = order_letter(order)
     value = a._peek()
     if value is not None and (value.nbytes <= config.small_bytes or value.dtype.hasobject):

@@ -229,7 +229,7 @@ def checked_index(index: Any, n: int, axis: int) -> ndarray:
     h = wrap_node(build.cast(node, np.dtype(np.int64)))
     if node.size == 0 or _in_range(node, n):
         return h
-    return wrap_node(build.map_("where", (h < 0)._node(), (h + n)._node(), h._node()))
+    return wrap_node(build.map_("where", as_handle(h < 0)._node(), as_handle(h + n)._node(), h._node()))
 
 
 def _in_range(node: Node, n: int) -> bool:

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.api.core.numbers import NUMERIC
+
 PYTHONS = frozenset({int, float, bool, complex})
 """The types of Python's numbers."""
 PLAIN = PYTHONS | {str}
-NUMERIC = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.number | np.bool_)) - {
-    np.timedelta64
-}
-"""The types of NumPy's scalars that are numbers."""
 NUMBERS: frozenset[type] = PYTHONS | NUMERIC
 """The types of numbers that NumPy takes as they are."""
 PLAIN_OR_NUMERIC = PLAIN | NUMERIC

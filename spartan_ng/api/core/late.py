@@ -8,11 +8,10 @@ from typing import Any
 class _Late:
     """What is defined after the modules that make it."""
 
-    __slots__ = ("ndarray", "number", "scalar", "stack")
+    __slots__ = ("ndarray", "number", "stack")
 
     def __init__(self) -> None:
         self.ndarray: Any = object
-        self.scalar: Any = object
         self.number: Any = object
         self.stack: Any = None
 
@@ -27,6 +26,6 @@ def register(cls: type, stack: Any) -> None:
     Late.stack = stack
 
 
-def register_scalar(cls: type, number: type) -> None:
-    """Say which classes numbers on the driver, and numbers that have yet to be computed have."""
-    Late.scalar, Late.number = cls, number
+def register_number(cls: type) -> None:
+    """Say which class numbers that have yet to be computed have."""
+    Late.number = cls

@@ -12,7 +12,7 @@ import numpy as np
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import PYTHON_SCALARS, as_handle, check_wraps, forced, is_array_like
 from spartan_ng.api.core.dispatch import any_stays
-from spartan_ng.api.core.handle import Handle, converted_node, copied, wrap_node
+from spartan_ng.api.core.handle import Handle, converted_node, copied, wrap_array, wrap_node
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
@@ -68,7 +68,7 @@ def converted(a: Any, dtype: Any, casting: str = "safe") -> ndarray:
         raise TypeError(
             f"Cannot cast array data from {h.dtype!r} to {kind!r} according to the rule {casting!r}"
         )
-    return h if h.dtype == kind else h.astype(kind)
+    return h if h.dtype == kind else as_handle(h.astype(kind))
 
 
 def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ...] | None:
@@ -212,10 +212,11 @@ def stored(
     if out is None and mask is True:
         return result
     result = as_handle(result)  # an element is NumPy's number
-    if out is None:
+    is_new = out is None
+    if is_new:
         without_output(name, result)
         shape = build.broadcast_shapes(name, result.shape, mask.shape)
-        out = wrap_node(build.broadcast(build.constant(np.zeros((), result.dtype)), shape))
+        out = wrap_array(build.broadcast(build.constant(np.zeros((), result.dtype)), shape))
         broadcast = True
     else:
         check_is_array(out)
@@ -230,7 +231,7 @@ def stored(
             build.map_("where", mask._node(), converted_node(result._node(), out.dtype), out._node())
         )
     out._write(result)
-    return out  # type: ignore[no-any-return]
+    return out[()] if is_new and not out.ndim else out  # type: ignore[no-any-return]
 
 
 def without_output(name: str, result: ndarray) -> ndarray:
@@ -241,6 +242,7 @@ def without_output(name: str, result: ndarray) -> ndarray:
 
 def wrapped_by(maker: Any, result: Any, context: tuple[Any, ...] | None) -> Any:
     """A result as the `__array_wrap__` of another class's object gives it, also of one for older NumPys."""
+    result = as_handle(result)
     arguments = (copied(result, "K") if result._cell.frozen else result, context, result._cell.frozen)
     for count in (3, 2, 1):
         try:

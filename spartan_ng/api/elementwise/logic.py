@@ -11,7 +11,7 @@ from spartan_ng.api.base import constants, creation, reductions
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, assigned, copied, wrap, wrap_array, wrap_node
-from spartan_ng.api.core.layouts import lying_as_copy
+from spartan_ng.api.core.layouts import lie, lying_as_copy
 from spartan_ng.api.core.operands import WEAK, common_dtype, kind_of, operand, small_values, stored
 from spartan_ng.api.core.views import COMPLEX
 from spartan_ng.api.core.warn import warn_user
@@ -69,7 +69,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> ndarray:
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = where(condition, as_handle(choice).astype(kind, copy=False), result)
-    return result  # type: ignore[no-any-return]
+    return lie(result, None) if result.ndim > 1 else result
 
 
 @numpy_function(np.piecewise)
@@ -149,7 +149,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
         result = wrap_node(build.cast(a._node(), np.dtype(np.float16)))
     elif kind == "c":
         parts = [round(p, decimals) for p in (a.real, a.imag)]
-        result = wrap_node(build.map_(COMPLEX, *(p._node() for p in parts), dtype=a.dtype))
+        result = wrap_node(build.map_(COMPLEX, *(as_handle(p)._node() for p in parts), dtype=a.dtype))
     elif kind in "iu":
         result = copied(a) if decimals >= 0 else _rounded(a, decimals).astype(a.dtype)
         result = result if result.ndim else result[()]
@@ -330,7 +330,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     if not a.ndim and not a._cell.frozen and copy:
         return nan_to_num(a[()], copy, nan, posinf, neginf)
     if a.dtype.kind == "c":
-        parts = [nan_to_num(p, True, nan, posinf, neginf)._node() for p in (a.real, a.imag)]
+        parts = [as_handle(nan_to_num(p, True, nan, posinf, neginf))._node() for p in (a.real, a.imag)]
         result = wrap_node(build.map_(COMPLEX, *parts, dtype=a.dtype))
         return result if copy else _put(a, result)
     if a.dtype.kind != "f":

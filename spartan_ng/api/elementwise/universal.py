@@ -26,10 +26,11 @@ from spartan_ng.api.core.conversion import (
 )
 from spartan_ng.api.core.dispatch import by_numpy, gathered, stays
 from spartan_ng.api.core.few import few_pair, few_values
-from spartan_ng.api.core.handle import Handle, copied, scalar, wrap, wrap_masked, wrap_node
+from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_masked, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, SubclassError
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as
+from spartan_ng.api.core.numbers import as_number
 from spartan_ng.api.core.operands import (
     WEAK,
     check_outputs,
@@ -223,7 +224,7 @@ class ufunc(Folding):
             return self._lazy((a, b))
         if weak and nbytes:
             if self.of_scalars is not None and (isinstance(x, np.generic) or isinstance(y, np.generic)):
-                return scalar(self.of_scalars(x, y))
+                return as_number(self.of_scalars(x, y))
             return self._now((x, y))
         try:
             if x.shape != y.shape and x.ndim and y.ndim and not stay_small((x, y)):

@@ -98,8 +98,6 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
         if type(x) is _array:
             if type(other) in NUMBERS:
                 nbytes = x.nbytes
-            elif type(other) is Late.scalar:
-                y, nbytes = other._number, x.nbytes
             elif type(other) is Late.ndarray or isinstance(other, Handle):
                 y = other._peek() if other._views else other._cell.value
                 if type(y) is _array:

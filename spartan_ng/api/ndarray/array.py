@@ -16,10 +16,11 @@ from spartan_ng.api.core.conversion import as_handle, forced, numpys
 from spartan_ng.api.core.deriving import Deriving
 from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.few import few_values
-from spartan_ng.api.core.handle import CHAIN, Handle, over_buffer, scalar, settle, wrap
-from spartan_ng.api.core.kinds import NUMBERS, NUMERIC, PYTHONS
-from spartan_ng.api.core.late import Late, register
+from spartan_ng.api.core.handle import CHAIN, Handle, over_buffer, settle, wrap
+from spartan_ng.api.core.kinds import NUMBERS, PYTHONS
+from spartan_ng.api.core.late import register
 from spartan_ng.api.core.layouts import lie
+from spartan_ng.api.core.numbers import NUMERIC, as_number
 from spartan_ng.api.ndarray.copies import Copies
 from spartan_ng.config import config
 
@@ -64,8 +65,7 @@ def _with_arrays(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 def _integer(part: Any) -> Any:
     """An integer of NumPy's or ours in a key as Python's; any other part as it is."""
-    number = part._number if type(part) is Late.scalar else part
-    return int(number) if type(number) in _NUMPYS_INTEGERS else part
+    return int(part) if type(part) in _NUMPYS_INTEGERS else part
 
 
 _SHORT = 64
@@ -146,8 +146,7 @@ class ndarray(Copies, metaclass=Deriving, own=True):
         if not shape:
             raise TypeError("iteration over a 0-d array")
         if len(shape) == 1 and self.dtype.kind != "V":
-            value = self._force()
-            return iter(value) if value.dtype.type in NUMERIC else map(scalar, value)
+            return iter(self._force())
         return self._parts(shape[0])
 
     def _parts(self, n: int) -> Iterator[Any]:
@@ -207,7 +206,7 @@ class ndarray(Copies, metaclass=Deriving, own=True):
             if not plain and (type(key[0]) is ndarray or type(key[-1]) is ndarray):
                 return self._by_other_keys(key, kind, shown)
         elif kind is not int and kind is not slice:
-            if kind in _NUMPYS_INTEGERS or kind is Late.scalar:
+            if kind in _NUMPYS_INTEGERS:
                 key = _integer(key)
             if type(key) is not int:
                 return self._by_other_keys(key, kind, shown)
@@ -220,7 +219,7 @@ class ndarray(Copies, metaclass=Deriving, own=True):
         if found is not _array:
             if found not in NUMERIC:
                 return indexing.getitem(self, key)
-            return element if kind is not tuple or key else scalar(element)  # as `a.sum()`
+            return element if kind is not tuple or key else as_number(element)  # as `a.sum()`
         if not plain:  # it may hold arrays
             return self._by_mixed_keys(key, element)
         if shown.dtype.num == _OBJECTS:  # an element may be an array
@@ -287,8 +286,6 @@ class ndarray(Copies, metaclass=Deriving, own=True):
             kind, of = type(key), type(value)
             if of in NUMBERS:
                 known = value
-            elif of is Late.scalar:
-                known = value._number
             elif of is ndarray:
                 known = value._peek() if value._views else value._cell.value
                 if target.dtype.num == _OBJECTS:  # it may become an element

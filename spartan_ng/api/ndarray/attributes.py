@@ -74,7 +74,7 @@ class Attributes(Protocols):
             )
         if self.dtype.kind == "c":
             return self._see(Part("imag"))
-        zeros = constants.zeros_like(self)
+        zeros = constants.zeros_like(self, order="A")
         if self._cell.frozen:
             return zeros[()]  # type: ignore[no-any-return]
         zeros.setflags(write=False)

@@ -203,8 +203,8 @@ def _nothing(a: ndarray, axis: int, shape: tuple[int, ...]) -> ndarray:
 def _moved(index: ndarray, n: int, mode: Any) -> ndarray:
     """Indices brought into [0, n) where the mode says how."""
     if mode in ("wrap", 1):
-        return index % n
-    return ufuncs.clip3(index, 0, n - 1) if mode in ("clip", 2) else index
+        return as_handle(index % n)
+    return as_handle(ufuncs.clip3(index, 0, n - 1)) if mode in ("clip", 2) else index
 
 
 def _writing(numpys: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -348,7 +348,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarra
     shape = build.broadcast_shapes("choose", index.shape, *(o.shape for o in options))
     node = build.broadcast(build.cast(options[0]._node(), kind), shape)
     for i, option in enumerate(options[1:], 1):
-        node = build.map_("where", (index == i)._node(), build.cast(option._node(), kind), node)
+        node = build.map_("where", as_handle(index == i)._node(), build.cast(option._node(), kind), node)
     if out is not None and out.shape != shape:
         raise TypeError(f"choose: invalid shape for output array. It is {out.shape}, not {shape}")
     result = wrap_node(node)

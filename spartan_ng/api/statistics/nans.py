@@ -61,7 +61,9 @@ _FUNCTIONS = {f: UserFunction(f, origin="nan") for f in (_warn_of_nan, _mean_of,
 
 def _made(function: Callable[..., Any], *parts: ndarray) -> ndarray:
     """A function of this section over whole results, which are small."""
-    return wrap_node(build.map_(_FUNCTIONS[function], *(p._node() for p in parts), dtype=parts[0].dtype))
+    return wrap_node(
+        build.map_(_FUNCTIONS[function], *(as_handle(p)._node() for p in parts), dtype=parts[0].dtype)
+    )
 
 
 def warned_of_nan(result: ndarray) -> ndarray:
@@ -74,7 +76,7 @@ def _extreme(name: str, a: ndarray, axis: Any, out: Any, keepdims: Any, initial:
     if not has_holes(a):
         plain = {"fmin": "minimum", "fmax": "maximum"}[name]
         return reductions.reduce(plain, a, axis, None, out, keepdims, initial, where)
-    result = reductions.reduce(name, a, axis, None, None, keepdims, initial, where)
+    result = as_handle(reductions.reduce(name, a, axis, None, None, keepdims, initial, where))
     result = warned_of_nan(result) if result._peek() is None else result
     if out is not None and out.shape != result.shape:
         raise ShapeError(

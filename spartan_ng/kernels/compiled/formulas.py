@@ -32,8 +32,8 @@ class Formula:
     """Whether it pays to compile a loop for this function alone."""
 
 
-_MAXIMUM = "choose(({0} >= {1}) | ({0} != {0}), {0}, {1})"
-_MINIMUM = "choose(({0} <= {1}) | ({0} != {0}), {0}, {1})"
+_MAXIMUM = "choose(({0} > {1}) | ({0} != {0}), {0}, {1})"  # of zeros that differ in sign the second
+_MINIMUM = "choose(({0} < {1}) | ({0} != {0}), {0}, {1})"
 _FMAX = "choose(({0} >= {1}) | ({1} != {1}), {0}, {1})"
 _FMIN = "choose(({0} <= {1}) | ({1} != {1}), {0}, {1})"
 
