@@ -30,6 +30,7 @@ from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import evaluate, is_dear
 from spartan_ng.graph.node import OPERATORS, Node, Op, topological
 from spartan_ng.memory import budget_bytes
+from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sources import read_box
 
 _SHARE = 8
@@ -76,18 +77,31 @@ live: weakref.WeakKeyDictionary[Node, Held] = weakref.WeakKeyDictionary()
 _seen: set[weakref.ref[Node]] = set()
 """Steps that have been evaluated on the way to something; a step leaves it when it dies."""
 _counts: weakref.WeakKeyDictionary[Node, int] = weakref.WeakKeyDictionary()
+_levels: dict[str | UserFunction | None, int] = {}
+"""How many frames above `hold` the user's was when it last held a node of each function."""
+_MOST_LEVELS = 1000
 
 
 def hold(node: Node, cell: Adopter) -> None:
     """Note that a cell holds a lazy node that the user's line has made.
 
-    Every lazy array comes by here, and half a microsecond is what the walk to that line may take: of the
-    line there is what `place_of` makes one of, should anybody ask.
+    Every lazy array comes by here: of the line there is what `place_of` makes one of, should anybody ask. It
+    is looked for where it was the last time for such a node: each frame that is looked at takes its while.
     """
     held = live[node] = Held(cell)
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and passed[frame.f_code.co_filename]:
-        frame = frame.f_back
+    level = _levels.get(node.fn, 3)
+    try:
+        frame: FrameType | None = sys._getframe(level)
+        below = sys._getframe(level - 1)
+    except ValueError:  # there are not so many
+        frame = None
+    if frame is None or passed[frame.f_code.co_filename] or not passed[below.f_code.co_filename]:
+        level, frame = 2, sys._getframe(2)
+        while frame is not None and passed[frame.f_code.co_filename]:
+            level, frame = level + 1, frame.f_back
+        if len(_levels) > _MOST_LEVELS:
+            _levels.clear()
+        _levels[node.fn] = level
     if frame is not None:
         held.step = frame.f_code, frame.f_lasti
 
