@@ -1,5 +1,8 @@
 """Explanations say in which lines of the user's program the steps were written that a stage does."""
 
+import gc
+import weakref
+
 import numpy
 import pytest
 from hypothesis import given
@@ -136,3 +139,15 @@ y = functools.reduce(np.add, [x, x, x])
 z = numpy.mean(y)
 """)
     assert {n for stage in sp.explain(found["z"]).stages for n in numbers(stage)} == {2, 3, 4}
+
+
+def test_what_is_remembered_of_a_line_keeps_no_function_of_the_users():
+    found = run("""def made(function):
+    return np.map(function, np.random.default_rng(0).random((400, 30)), dtype=float)
+""")
+    function = lambda tile: tile * 2  # noqa: E731 - of this test alone
+    array = found["made"](function)
+    gone = weakref.ref(function)
+    del function, array
+    gc.collect()
+    assert gone() is None

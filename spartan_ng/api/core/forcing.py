@@ -30,7 +30,6 @@ from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import evaluate, is_dear
 from spartan_ng.graph.node import OPERATORS, Node, Op, topological
 from spartan_ng.memory import budget_bytes
-from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sources import read_box
 
 _SHARE = 8
@@ -77,9 +76,8 @@ live: weakref.WeakKeyDictionary[Node, Held] = weakref.WeakKeyDictionary()
 _seen: set[weakref.ref[Node]] = set()
 """Steps that have been evaluated on the way to something; a step leaves it when it dies."""
 _counts: weakref.WeakKeyDictionary[Node, int] = weakref.WeakKeyDictionary()
-_levels: dict[str | UserFunction | None, int] = {}
-"""How many frames above `hold` the user's was when it last held a node of each function."""
-_MOST_LEVELS = 1000
+_levels: dict[str, int] = {}
+"""How many frames above `hold` the user's was when it last held a node of each operation."""
 
 
 def hold(node: Node, cell: Adopter) -> None:
@@ -89,7 +87,9 @@ def hold(node: Node, cell: Adopter) -> None:
     is looked for where it was the last time for such a node: each frame that is looked at takes its while.
     """
     held = live[node] = Held(cell)
-    level = _levels.get(node.fn, 3)
+    fn = node.fn
+    name = fn if fn.__class__ is str else node.op  # no function of the user's, which would live on with it
+    level = _levels.get(name, 3)
     try:
         frame: FrameType | None = sys._getframe(level)
         below = sys._getframe(level - 1)
@@ -99,9 +99,7 @@ def hold(node: Node, cell: Adopter) -> None:
         level, frame = 2, sys._getframe(2)
         while frame is not None and passed[frame.f_code.co_filename]:
             level, frame = level + 1, frame.f_back
-        if len(_levels) > _MOST_LEVELS:
-            _levels.clear()
-        _levels[node.fn] = level
+        _levels[name] = level
     if frame is not None:
         held.step = frame.f_code, frame.f_lasti
 
