@@ -19,6 +19,9 @@ _T = TypeVar("_T")
 _GRACE_S = 0.5
 """How long work has to stop when it is interrupted."""
 _PRESS_S = 0.05
+_LOOK_S = 0.25
+"""How often who waits looks if Ctrl-C was pressed. A signal that comes just before Python goes to wait for a
+lock is noticed when it has done waiting."""
 
 
 def is_interruptible() -> bool:
@@ -45,7 +48,12 @@ def run_interruptibly(
     thread = threading.Thread(target=run, name="spartan-ng-job", daemon=True)
     try:
         thread.start()  # which waits for the thread: Ctrl-C may come when the work has begun
-        return future.result()
+        while True:
+            try:
+                return future.result(_LOOK_S)
+            except TimeoutError:
+                if future.done():  # the work's own
+                    return future.result()
     except KeyboardInterrupt:
         deadline = time.monotonic() + _GRACE_S
         while not future.done() and time.monotonic() < deadline:

@@ -356,6 +356,9 @@ def wrap(value: Any) -> ndarray:
     return h  # type: ignore[no-any-return]
 
 
+Late.wrap = wrap
+
+
 def wrap_node(node: Node) -> ndarray:
     """An array for a node; one without axes is what NumPy would return as a scalar."""
     if node.shape:

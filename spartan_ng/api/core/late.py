@@ -8,12 +8,13 @@ from typing import Any
 class _Late:
     """What is defined after the modules that make it."""
 
-    __slots__ = ("ndarray", "number", "stack")
+    __slots__ = ("ndarray", "number", "stack", "wrap")
 
     def __init__(self) -> None:
         self.ndarray: Any = object
         self.number: Any = object
         self.stack: Any = None
+        self.wrap: Any = None
 
 
 Late = _Late()

@@ -6,6 +6,7 @@ derive from its class).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -62,19 +63,28 @@ def _numpys(number: Any) -> Any:
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
 _UNARY = ("neg", "pos", "abs", "invert")
+_NAMES = """argsort astype byteswap choose clip compress conj conjugate copy cumprod cumsum flatten max mean
+min prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var view"""
 
 
+@functools.cache
 def _keeping(numpys: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy's operator, whose numbers have these methods, too."""
+    """NumPy's operator or method, whose numbers have these methods, too; its arrays are ours.
 
-    def method(*operands: Any) -> Any:
-        return as_number(numpys(*operands))
+    Indexing stays NumPy's: Python would take a class that defines it for a sequence.
+    """
+
+    @functools.wraps(numpys)
+    def method(*operands: Any, **keywords: Any) -> Any:
+        found = numpys(*operands, **keywords)
+        return Late.wrap(found) if type(found) is np.ndarray else as_number(found)
 
     return method
 
 
 def _derived(kind: type) -> type:
-    names = [f"__{r}{name}__" for name in _BINARY for r in ("", "r")] + [f"__{name}__" for name in _UNARY]
+    names = [f"__{r}{name}__" for name in _BINARY for r in ("", "r")]
+    names += [*(f"__{name}__" for name in _UNARY), *_NAMES.split()]
     own = {"__class__": property(lambda self: kind)}  # `type` tells the truth
     operators = {name: _keeping(getattr(kind, name)) for name in names}
     return type(
