@@ -18,6 +18,7 @@ import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import TILINGS, config
 from spartan_ng.ops.elementwise import ELEMENTWISE
@@ -68,7 +69,7 @@ def sample(dtype, shape, turn=0):
 def compare(got, wanted, what):
     for g, w in zip(*((x if isinstance(x, tuple) else (x,)) for x in (got, wanted)), strict=True):
         w = numpy.asarray(w)
-        if isinstance(g, numpy.datetime64 | numpy.timedelta64):  # these stay NumPy's
+        if type(g) in NUMERIC or isinstance(g, numpy.datetime64 | numpy.timedelta64):  # NumPy's
             g = np.asarray(g)
         assert issubclass(type(g), Handle), what
         assert (g.shape, g.dtype) == (w.shape, w.dtype), what

@@ -419,8 +419,8 @@ def copied(a: Any, order: Any = "C") -> ndarray:
 
 def array_of(a: Any) -> ndarray:
     """What NumPy gives as an array also where it has no axes; a number's class and cell know no writes."""
-    if a.ndim or not a._cell.frozen:
-        return a  # type: ignore[no-any-return]
+    if isinstance(a, Handle) and (a.ndim or not a._cell.frozen):
+        return a  # type: ignore[return-value]
     made = copied(a)
     made._cell.frozen = False
     return made

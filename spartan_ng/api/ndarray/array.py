@@ -20,7 +20,7 @@ from spartan_ng.api.core.handle import CHAIN, Handle, over_buffer, settle, wrap
 from spartan_ng.api.core.kinds import NUMBERS, PYTHONS
 from spartan_ng.api.core.late import register
 from spartan_ng.api.core.layouts import lie
-from spartan_ng.api.core.numbers import NUMERIC, as_number
+from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.ndarray.copies import Copies
 from spartan_ng.config import config
 
@@ -219,7 +219,7 @@ class ndarray(Copies, metaclass=Deriving, own=True):
         if found is not _array:
             if found not in NUMERIC:
                 return indexing.getitem(self, key)
-            return element if kind is not tuple or key else as_number(element)  # as `a.sum()`
+            return element
         if not plain:  # it may hold arrays
             return self._by_mixed_keys(key, element)
         if shown.dtype.num == _OBJECTS:  # an element may be an array

@@ -311,7 +311,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     flags = _like(a, mask, "putmask")
     new = converted(values, a.dtype).ravel()
     if new.size:
-        new = rearranging.resize(new, (a.size,)).reshape(a.shape)
+        new = as_handle(rearranging.resize(new, (a.size,)).reshape(a.shape))
         indexing.setitem(a, ..., wrap_node(build.map_("where", flags._node(), new._node(), a._node())))
 
 
@@ -322,7 +322,7 @@ def _like(a: Handle, mask: Any, name: str) -> ndarray:
         raise ValueError(
             f"{name}: mask and data must be the same size, not of shapes {flags.shape} and {a.shape}"
         )
-    return flags.reshape(a.shape)
+    return as_handle(flags.reshape(a.shape))
 
 
 @numpy_function(np.choose)
