@@ -254,7 +254,7 @@ class Surface:
 
 
 _PRODUCT = re.compile(
-    r"@|\b(dot|matmul|multi_dot|inner|tensordot|vdot|einsum|vecdot|outer|kron|convolve|correlate|cov|corrcoef"
+    r"@|\b(dot|matmul|matvec|vecmat|multi_dot|inner|tensordot|vdot|einsum|vecdot|outer|kron|convolve|correlate|cov|corrcoef"
     r"|linalg|polyfit|norm)\b"
 )
 """Calls that BLAS has a part in."""
