@@ -84,15 +84,13 @@ class Blocks:
     ) -> list[Any]:
         """`make()(item)` for every item, results in order; `make` is called once for each thread.
 
-        `small` work stays on this thread; `blas` says that items call BLAS, which then runs on one thread
-        for each of ours. With `lending`, other workers may do some of the items. Where `is_done` says that
-        nothing is left, threads that have yet to find out are not waited for. With `bands`, items are runs of
-        blocks, and go in the order in which what they need is read.
+        `small` work stays on this thread; items of `blas` call BLAS, on one thread for each of ours. With
+        `lending`, other workers may do some of the items. Where `is_done` says that nothing is left, threads
+        that have yet to find out are not waited for. With `bands`, items go in the order of what they read.
         """
         results: list[Any] = [None] * len(items)
         numbers = iter(range(len(items)) if bands is None else bands.begin(items))
-        ended = False
-        done = count(1)
+        ended, done = False, count(1)
         lending = None if small else lending
         offer = None if lending is None else lending.offer(run.index, results)
         apart = None if lending is None else lending.apart

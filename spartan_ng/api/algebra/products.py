@@ -358,7 +358,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
         rows = tuple(n for i, n in enumerate(a.shape) if i not in first)
         columns = tuple(n for j, n in enumerate(b.shape) if j not in second)
         found = ufuncs.multiply(a.reshape(rows + (1,) * len(columns)), b.reshape(columns))
-        return array_of(as_handle(found if single or found.dtype.kind not in "fc" else found + 0.0))
+        return array_of(found if single or found.dtype.kind not in "fc" else found + 0.0)
     nodes = build.cast(a._node(), kind), build.cast(b._node(), kind)
     return wrap_array(build.contract(*nodes, tuple(labels_a), tuple(labels_b), tuple(out), kind))
 

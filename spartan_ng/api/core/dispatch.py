@@ -106,8 +106,8 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
             found = ours(*args, **keywords)
         except SubclassError:
             return by_numpy(numpys, *args, **keywords)
-        if type(found) is Late.number:
-            found = found if (value := found._peek()) is None else value[()]
+        if type(found) is Late.number and (value := found._peek()) is not None:
+            found = value[()]
         return OURS[type(found)](found) if type(found) in OURS else found  # an element of an array, say
 
     return call  # type: ignore[return-value]

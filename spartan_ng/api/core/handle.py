@@ -356,7 +356,7 @@ def wrap(value: Any) -> ndarray:
     return h  # type: ignore[no-any-return]
 
 
-Late.wrap = wrap
+Late.wrap = wrap  # the methods of numbers make arrays
 
 
 def wrap_node(node: Node) -> ndarray:

@@ -28,15 +28,12 @@ class FoldText:
     lanes: bool = False
 
 
-_MAXIMUM = "choose(({0} >= {1}) | ({0} != {0}), {0}, {1})"
-_MINIMUM = "choose(({0} <= {1}) | ({0} != {0}), {0}, {1})"
-
 _ROWS = [
     FoldText("add", "fiu", "{T}({0} + {1})", "accumulate_add({0}, {1})"),
     FoldText("multiply", "fiu", "{T}({0} * {1})", "accumulate_multiply({0}, {1})"),
     FoldText(PRODUCT, "f", "{0} + {1}", "accumulate_add({0}, {1})"),
-    FoldText("maximum", "fiu", _MAXIMUM, "greatest({0}, {1})"),
-    FoldText("minimum", "fiu", _MINIMUM, "least({0}, {1})"),
+    FoldText("maximum", "fiu", FORMULAS["maximum"].text, "greatest({0}, {1})"),
+    FoldText("minimum", "fiu", FORMULAS["minimum"].text, "least({0}, {1})"),
     FoldText("fmax", "fiu", FORMULAS["fmax"].text, lanes=True),
     FoldText("fmin", "fiu", FORMULAS["fmin"].text, lanes=True),
     FoldText("logical_and", "b", "{0} & {1}"),
