@@ -8,6 +8,7 @@ hand that on to the processes of tests that send it.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import signal
@@ -69,7 +70,7 @@ def settings_are_kept() -> Iterator[None]:
     assert after == before
     waiting = [thread for thread, call in list(user._calls.items()) if call.hit]
     for thread in waiting:
-        user._raise_in(thread, user._NOTHING)
+        user._raise_in(thread, ctypes.py_object())
     if waiting:  # the sign that one waits goes with the next that arrives
         with suppress(user.Interrupted):
             user._raise_in(threading.get_ident(), user.Interrupted)

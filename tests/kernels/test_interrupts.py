@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from itertools import product
 from unittest.mock import Mock
@@ -35,3 +37,36 @@ def test_a_block_within_a_function_takes_no_interrupt_of_it_back(monkeypatch, hi
         assert user.current_job() == "a"
     assert user._calls == {threading.get_ident(): call}
     assert not raised.called
+
+
+PROFILED = """
+import sys
+from spartan_ng.errors import JobCancelled
+from spartan_ng.kernels import user
+from spartan_ng.ops.functions import UserFunction
+
+def interrupted():
+    user.interrupt("a")
+    while True:
+        pass
+
+def plain():
+    return 1
+
+with user.Acting("a"):
+    try:
+        user.call_user(UserFunction(interrupted), "map")
+    except JobCancelled:
+        print("interrupted")
+sys.setprofile(lambda *event: None)
+plain()
+print("profiled")
+"""
+
+
+def test_calls_after_an_interrupt_can_be_profiled() -> None:
+    """A flag of the interpreter that nobody takes down makes traced calls wait for ever, in C."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PROFILED], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert ran.stdout.split() == ["interrupted", "profiled"]
