@@ -1,9 +1,15 @@
-"""The user's line that called this package."""
+"""The user's line that called this package.
+
+It is the innermost one that no library has: a program that asks xarray, or that a command line, pytest or
+runpy has begun, is told of its own lines. Where libraries call alone (a tool that lies in site-packages, one
+of our apps from the command line), it is the innermost of theirs.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from collections.abc import Iterable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -11,8 +17,14 @@ from typing import Any, NamedTuple
 import numpy
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
+_APPS = _PACKAGE + "apps" + os.sep
 _NUMPY = os.path.dirname(numpy.__file__) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
+_SCRIPTS = sysconfig.get_path("scripts") + os.sep
+_LIBRARIES = tuple(f"{os.sep}{folder}{os.sep}" for folder in ("site-packages", "dist-packages"))
+USERS, LIBRARYS, NOBODYS = range(3)
+"""Whose a frame is: a program of the user's; a library's, also an app of ours, which is shown where there is
+no other; or what lies under all programs."""
 
 
 class Place(NamedTuple):
@@ -26,15 +38,23 @@ class Place(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
-class _Passed(dict[str, bool]):
-    """Whether files are passed over in search of the user's line; found out once each."""
+class _Whose(dict[str, int]):
+    """Whose files are, by their names; found out once each."""
 
-    def __missing__(self, filename: str) -> bool:
-        found = self[filename] = is_internal(filename) or filename.startswith(_NUMPY)
+    def __missing__(self, filename: str) -> int:
+        found = self[filename] = _whose(filename)
         return found
 
 
-passed = _Passed()
+whose = _Whose()
+
+
+def _whose(filename: str) -> int:
+    if filename.startswith((_APPS, _SCRIPTS)):
+        return LIBRARYS
+    if is_internal(filename) or filename.startswith((_NUMPY, "<frozen ")):
+        return NOBODYS
+    return LIBRARYS if any(folder in filename for folder in _LIBRARIES) else USERS
 
 
 def is_ours(filename: str) -> bool:
@@ -63,8 +83,17 @@ def user_place() -> str:
 
 def user_frame() -> tuple[int, FrameType]:
     """The user's frame, and how many frames it is above the caller's own, that one included."""
-    level, frame = 0, sys._getframe(0)
-    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
+    return frame_of_the_users(sys._getframe(1), 1)
+
+
+def frame_of_the_users(frame: FrameType, level: int) -> tuple[int, FrameType]:
+    """The user's frame from this one on, which is of `level`, and its level."""
+    second = None
+    while found := whose[frame.f_code.co_filename]:
+        if second is None and found == LIBRARYS:
+            second = level, frame
+        if frame.f_back is None:
+            return second or (level, frame)
         level, frame = level + 1, frame.f_back
     return level, frame
 

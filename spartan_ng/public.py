@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base.creation import asarray
-from spartan_ng.api.core.forcing import written_at
 from spartan_ng.api.core.handle import Handle, wrap_node
+from spartan_ng.api.core.holders import written_at
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import MASTER_VARIABLE

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from spartan_ng.callers import user_line
 from spartan_ng.texts import encodable
-
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 class UserFunction:
@@ -21,7 +17,7 @@ class UserFunction:
 
     def __init__(self, function: Callable[..., Any], origin: str | None = None) -> None:
         self.function = function
-        self.origin = origin or users_line()
+        self.origin = origin or "{}:{}".format(*user_line())
 
     def __str__(self) -> str:
         return encodable(str(getattr(self.function, "__name__", type(self.function).__name__)))
@@ -31,17 +27,6 @@ class UserFunction:
 
     def __hash__(self) -> int:
         return hash(id(self.function))
-
-
-def users_line() -> str:
-    """`file:line` of the innermost caller outside this package."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not str(Path(name).resolve()).startswith(_PACKAGE):
-            return f"{name}:{frame.f_lineno}"
-        frame = frame.f_back
-    return "<unknown>"
 
 
 def users_of(part: Any) -> tuple[UserFunction, ...]:

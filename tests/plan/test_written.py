@@ -1,7 +1,14 @@
 """Explanations say in which lines of the user's program the steps were written that a stage does."""
 
+import functools
 import gc
+import os
+import sys
+import sysconfig
+import threading
+import warnings
 import weakref
+from pathlib import Path
 
 import numpy
 import pytest
@@ -11,7 +18,11 @@ from hypothesis import strategies as st
 import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session as sessions
+from spartan_ng.api.core.holders import written_at
 from spartan_ng.callers import Place, listed
+from spartan_ng.cli import main
+from spartan_ng.graph.node import topological
+from spartan_ng.ops.functions import UserFunction
 from tests.sampling import examples
 
 FUNCTIONS = ("exp", "sin", "tanh", "square", "floor", "cos", "sign", "absolute", "negative", "sqrt")
@@ -27,10 +38,10 @@ def planned():
     sessions._session = before
 
 
-def run(text, **names):
+def run(text, file="/home/user/program.py", **names):
     """What a program of the user's has left behind."""
     known = {"np": sp, "numpy": numpy, **names}
-    exec(compile(text, "/home/user/program.py", "exec"), known)
+    exec(compile(text, file, "exec"), known)
     return known
 
 
@@ -151,3 +162,78 @@ def test_what_is_remembered_of_a_line_keeps_no_function_of_the_users():
     del function, array
     gc.collect()
     assert gone() is None
+
+
+SCALED = "def scaled(x):\n    y = x * 2\n    return np.exp(y)"
+RUNNING = "import click\ndef begun(function, *given):\n    return function(*given)"
+SITE = "/venv/lib/python3.13/site-packages/", "/usr/lib/python3/dist-packages/"
+
+
+@pytest.mark.parametrize("folder", SITE)
+def test_what_a_library_builds_is_written_where_the_user_called_it(folder):
+    scaled = run(SCALED, f"{folder}xarray/core.py".replace("/", os.sep))["scaled"]
+    begun = run(RUNNING, f"{folder}click/core.py".replace("/", os.sep))["begun"]
+    x = sp.random.default_rng(0).random((400, 30)).persist()
+    found = run("def main():\n    return lib(x)\ny = begun(main)", lib=scaled, begun=begun, x=x)
+    assert set(written(sp.explain(found["y"]))) == {"program.py:2"}
+
+
+def alone(function, *given):
+    """What it gives in a thread that a library has begun, where no program of the user's is on the stack."""
+    found = []
+    begun = run(
+        "def begun():\n    found.append(function(*given))",
+        f"{SITE[0]}click/core.py",
+        function=function,
+        found=found,
+        given=given,
+    )["begun"]
+    thread = threading.Thread(target=begun)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_a_tool_that_is_installed_is_told_of_its_own_lines():
+    x = sp.random.default_rng(0).random((400, 30)).persist()
+    scaled = run(SCALED, f"{SITE[0]}tool/commands.py")["scaled"]
+    script = run("def main(x):\n    return scaled(x)", f"{sysconfig.get_path('scripts')}/tool", scaled=scaled)
+    for command in (scaled, script["main"]):
+        assert set(written(sp.explain(alone(command, x)))) == {"commands.py:2-3"}
+    outside = run("def main(x):\n    return scaled(x)", scaled=scaled)["main"]
+    assert set(written(sp.explain(alone(outside, x)))) == {"program.py:2"}
+
+
+def test_an_app_from_the_command_line_is_told_of_its_own_lines(tmp_path, monkeypatch):
+    places = set()
+    evaluate = sessions.Session.evaluate
+
+    def told(self, nodes, order=None):
+        places.update(written_at(topological(nodes)).values())
+        return evaluate(self, nodes, order)
+
+    monkeypatch.setattr(sessions.Session, "evaluate", told)
+    points = tmp_path / "points.npy"
+    numpy.save(points, numpy.random.default_rng(0).random((40, 3)))
+    command = ["app", "kmeans", "--data", str(points), "--clusters", "2"]
+    alone(functools.partial(main.main, command, standalone_mode=False))
+    apps = {path.name for path in Path(sys.modules["spartan_ng.apps"].__path__[0]).iterdir()}
+    assert "kmeans.py" in {place.file for place in places} <= apps
+
+
+def test_warnings_and_functions_are_told_of_where_the_user_wrote_them():
+    library = run("def called(f, x):\n    return f(x)", f"{SITE[0]}tool/core.py")["called"]
+    found = run(
+        """x = np.ones(4) * 1j
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    y = called(lambda x: x.astype(float), x)
+z = called(lambda x: np.map(f, x, dtype=float), y)
+""",
+        called=library,
+        warnings=warnings,
+        f=lambda tile: tile,
+    )
+    assert {(w.filename, w.lineno) for w in found["said"]} == {("/home/user/program.py", 4)}
+    (function,) = {n.fn for n in topological([found["z"]._node()]) if isinstance(n.fn, UserFunction)}
+    assert function.origin == "/home/user/program.py:5"

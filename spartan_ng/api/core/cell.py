@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.core.forcing import Held, count_true, hold, live, release, run
+from spartan_ng.api.core.forcing import count_true, release, run
+from spartan_ng.api.core.holders import hold, hold_as
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.config import config
@@ -150,7 +151,7 @@ class Cell:
                 self._node = self._leaf() if kept is None else kept
                 if kept is not None:
                     self.masked = None
-                    live[kept] = Held(self)  # which line of the user's made it is not known here
+                    hold_as(kept, self)
             return self._node
 
     def _leaf(self) -> Node:

@@ -14,17 +14,15 @@ Fusion plans (SystemML), section 4.3: the costs, see `optimizer.fusion.keeping`.
 
 from __future__ import annotations
 
-import sys
 import weakref
-from collections.abc import Iterable, Sequence
-from types import CodeType, FrameType
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from spartan_ng.api.core.errstate import as_noted
+from spartan_ng.api.core.holders import Adopter, holder_of, lazy
 from spartan_ng.arrays import ArrayRef, Box, box_of
-from spartan_ng.callers import Place, passed, place_of
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import evaluate, is_dear
@@ -38,22 +36,6 @@ _ALWAYS_DEAR = frozenset({Op.SCAN, Op.FILTER})
 """Operators with passes and moves of their own, besides joins that are no products."""
 
 
-class Adopter(Protocol):
-    """A cell, as this module sees it."""
-
-    def adopt(self, ref: ArrayRef, node: Node) -> None:
-        """Become the evaluated form of a node, unless that is what it stands for no more."""
-        ...
-
-    def holds(self, node: Node) -> bool:
-        """Whether `node` still is what the cell stands for."""
-        ...
-
-    def is_part_of_one(self) -> bool:
-        """Whether a single view is all that is left of it."""
-        ...
-
-
 class Holder(Protocol):
     """A backend that holds tiles of an array."""
 
@@ -62,52 +44,9 @@ class Holder(Protocol):
         ...
 
 
-class Held(weakref.ref[Any]):
-    """The cell that holds a lazy node, as long as the user holds an array of it; and, as long as the node
-    lives, the user's code and the instruction in it that made it. It has no `step` where nobody knows."""
-
-    __slots__ = ("step",)
-    step: tuple[CodeType, int]
-
-
-live: weakref.WeakKeyDictionary[Node, Held] = weakref.WeakKeyDictionary()
-"""Who holds lazy nodes."""
-
 _seen: set[weakref.ref[Node]] = set()
 """Steps that have been evaluated on the way to something; a step leaves it when it dies."""
 _counts: weakref.WeakKeyDictionary[Node, int] = weakref.WeakKeyDictionary()
-_levels: dict[str, int] = {}
-"""How many frames above `hold` the user's was when it last held a node of each operation."""
-
-
-def hold(node: Node, cell: Adopter) -> None:
-    """Note that a cell holds a lazy node that the user's line has made.
-
-    Every lazy array comes by here: of the line there is what `place_of` makes one of, should anybody ask. It
-    is looked for where it was the last time for such a node: each frame that is looked at takes its while.
-    """
-    held = live[node] = Held(cell)
-    fn = node.fn
-    name = fn if fn.__class__ is str else node.op  # no function of the user's, which would live on with it
-    level = _levels.get(name, 3)
-    try:
-        frame: FrameType | None = sys._getframe(level)
-        below = sys._getframe(level - 1)
-    except ValueError:  # there are not so many
-        frame = None
-    if frame is None or passed[frame.f_code.co_filename] or not passed[below.f_code.co_filename]:
-        level, frame = 2, sys._getframe(2)
-        while frame is not None and passed[frame.f_code.co_filename]:
-            level, frame = level + 1, frame.f_back
-        _levels[name] = level
-    if frame is not None:
-        held.step = frame.f_code, frame.f_lasti
-
-
-def written_at(order: Iterable[Node]) -> dict[Node, Place]:
-    """Where in the program lazy nodes were made, as far as that is known."""
-    steps = ((node, getattr(live.get(node), "step", None)) for node in order)
-    return {node: place_of(*step) for node, step in steps if step is not None}
 
 
 def run(nodes: Sequence[Node]) -> list[ArrayRef]:
@@ -133,8 +72,7 @@ def once(node: Node) -> Any:
 
 def release(ref: ArrayRef) -> None:
     """Evaluate the arrays that are still to be computed from `ref`: its memory is about to change."""
-    nodes = [node for key in live.keyrefs() if (node := key()) is not None]  # others may add theirs
-    waiting = {n: cell for n in nodes if (watch := live.get(n)) and (cell := watch()) and cell.holds(n)}
+    waiting = {node: cell for node, cell in lazy() if cell.holds(node)}
     reading: set[Node] = set()
     for node in topological(list(waiting)):
         if node.data is ref or not reading.isdisjoint(node.inputs):
@@ -184,14 +122,14 @@ def known_count(mask: Node) -> int | None:
 def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node, Adopter]]:
     """Nodes on the way (all of them in `order`), with living cells, whose values should be kept."""
     stored, before = set(asked), set()
-    held: dict[Node, weakref.ref[Any]] = {}
+    held: set[Node] = set()
     for node in order:
         if weakref.ref(node) in _seen:
             before.add(node)
         elif node.op in OPERATORS:
             _seen.add(weakref.ref(node, _seen.discard))
-        if node.op in OPERATORS and node not in stored and (reference := live.get(node)) and reference():
-            held[node] = reference
+        if node.op in OPERATORS and node not in stored and holder_of(node) is not None:
+            held.add(node)
     if not held:
         return []
     again: set[Node] = set()
@@ -205,7 +143,7 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
         sources[node] = max(map(sources.__getitem__, node.inputs))
         if node in before or not again.isdisjoint(node.inputs):
             again.add(node)
-        cell = held[node]() if node in held else None
+        cell = holder_of(node) if node in held else None
         if cell is None or not cell.holds(node):
             continue
         if node not in again and (node.nbytes > room or cell.is_part_of_one()):  # others need the room

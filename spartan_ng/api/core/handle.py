@@ -24,7 +24,8 @@ from spartan_ng.api.core.chains import (
     written,
 )
 from spartan_ng.api.core.errstate import note, quieten
-from spartan_ng.api.core.forcing import live, run, value_of
+from spartan_ng.api.core.forcing import run, value_of
+from spartan_ng.api.core.holders import hold_as, step_of
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import as_number
@@ -406,10 +407,9 @@ def copied(a: Any, order: Any = "C") -> ndarray:
     if masked is not None:
         return wrap_masked(masked)
     node = a._node()
-    before = live.get(node)
+    step = step_of(node)
     cell = Cell(node=node)
-    if before is not None and hasattr(before, "step"):
-        live[node].step = before.step  # a copy takes no step of its own
+    hold_as(node, cell, step)  # a copy takes no step of its own
     if order == "F" and a.ndim > 1:
         cell.order = tuple(reversed(range(a.ndim)))
     elif order in ("K", "A"):

@@ -1,0 +1,93 @@
+"""Who holds lazy nodes, and the user's lines that have made them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from types import CodeType
+from typing import Any, Protocol
+from weakref import ref
+
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.callers import USERS, Place, frame_of_the_users, place_of, whose
+from spartan_ng.graph.node import Node
+
+
+class Adopter(Protocol):
+    """A cell, as this module sees it."""
+
+    def adopt(self, ref: ArrayRef, node: Node) -> None:
+        """Become the evaluated form of a node, unless that is what it stands for no more."""
+        ...
+
+    def holds(self, node: Node) -> bool:
+        """Whether `node` still is what the cell stands for."""
+        ...
+
+    def is_part_of_one(self) -> bool:
+        """Whether a single view is all that is left of it."""
+        ...
+
+
+Step = tuple[CodeType | None, int]
+
+_held: dict[ref[Node], tuple[ref[Any], CodeType | None, int]] = {}
+"""By lazy nodes, as long as they live: the cell that holds one, as long as the user holds an array of it, and
+the user's code and the instruction in it that made it, where that is known. Each lazy array comes by: a weak
+dictionary takes several calls for each that comes and goes."""
+_forget = _held.pop
+_frame = sys._getframe
+_ways: dict[str, tuple[int, CodeType]] = {}
+"""By operations, the way from the user's line to `hold` that a node of each took last: how many frames there
+were up to the one that the user called, and that one's code."""
+
+
+def hold(node: Node, cell: Adopter) -> None:
+    """Note that a cell holds a lazy node that the user's line has made.
+
+    Of the line there is what `place_of` makes one of, should anybody ask. It is looked for where it was the
+    last time for such a node: each frame that is looked at takes its while.
+    """
+    fn = node.fn
+    name = fn if fn.__class__ is str else node.op  # no function of the user's, which would live on with it
+    try:
+        level, called = _ways[name]
+        below = _frame(level)
+        frame = below.f_back if below.f_code is called else None
+    except (KeyError, ValueError):  # the first one, or there are not so many frames
+        frame = None
+    if frame is None or whose[frame.f_code.co_filename] != USERS:
+        level, frame = frame_of_the_users(_frame(2), 2)
+        _ways[name] = level - 1, _frame(level - 1).f_code
+    _held[ref(node, _forget)] = ref(cell), frame.f_code, frame.f_lasti
+
+
+def hold_as(node: Node, cell: Adopter, step: Step = (None, 0)) -> None:
+    """Note that a cell holds a lazy node that an earlier step has made; by default nobody knows which."""
+    _held[ref(node, _forget)] = ref(cell), *step
+
+
+def step_of(node: Node) -> Step:
+    """The user's code and the instruction in it that made a lazy node."""
+    held = _held.get(ref(node))
+    return (None, 0) if held is None else held[1:]
+
+
+def holder_of(node: Node) -> Any:
+    """The cell that holds a lazy node; None where none does."""
+    held = _held.get(ref(node))
+    return None if held is None else held[0]()
+
+
+def lazy() -> Iterator[tuple[Node, Any]]:
+    """The lazy nodes that cells hold, and the cells."""
+    for key, (holder, _, _) in list(_held.items()):  # others may add theirs
+        node, cell = key(), holder()
+        if node is not None and cell is not None:
+            yield node, cell
+
+
+def written_at(order: Iterable[Node]) -> dict[Node, Place]:
+    """Where in the program lazy nodes were made, as far as that is known."""
+    steps = ((node, step_of(node)) for node in order)
+    return {node: place_of(code, instruction) for node, (code, instruction) in steps if code is not None}
