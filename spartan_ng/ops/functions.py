@@ -11,7 +11,10 @@ from spartan_ng.texts import encodable
 
 
 class UserFunction:
-    """A user's function and the user's file and line that put it into the program."""
+    """A user's function and the user's file and line that put it into the program.
+
+    One that is put in at two places is two: plans that are found again name the place of each.
+    """
 
     __slots__ = ("function", "origin")
 
@@ -23,7 +26,11 @@ class UserFunction:
         return encodable(str(getattr(self.function, "__name__", type(self.function).__name__)))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, UserFunction) and self.function is other.function
+        return (
+            isinstance(other, UserFunction)
+            and self.function is other.function
+            and self.origin == other.origin
+        )
 
     def __hash__(self) -> int:
         return hash(id(self.function))

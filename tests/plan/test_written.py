@@ -9,6 +9,7 @@ import threading
 import warnings
 import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -19,6 +20,7 @@ import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session as sessions
 from spartan_ng.api.core.holders import written_at
+from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.callers import Place, listed
 from spartan_ng.cli import main
 from spartan_ng.graph.node import topological
@@ -180,7 +182,7 @@ def test_what_a_library_builds_is_written_where_the_user_called_it(folder):
 
 def alone(function, *given):
     """What it gives in a thread that a library has begun, where no program of the user's is on the stack."""
-    found = []
+    found: list[Any] = []
     begun = run(
         "def begun():\n    found.append(function(*given))",
         f"{SITE[0]}click/core.py",
@@ -205,7 +207,7 @@ def test_a_tool_that_is_installed_is_told_of_its_own_lines():
 
 
 def test_an_app_from_the_command_line_is_told_of_its_own_lines(tmp_path, monkeypatch):
-    places = set()
+    places: set[Place] = set()
     evaluate = sessions.Session.evaluate
 
     def told(self, nodes, order=None):
@@ -237,3 +239,17 @@ z = called(lambda x: np.map(f, x, dtype=float), y)
     assert {(w.filename, w.lineno) for w in found["said"]} == {("/home/user/program.py", 4)}
     (function,) = {n.fn for n in topological([found["z"]._node()]) if isinstance(n.fn, UserFunction)}
     assert function.origin == "/home/user/program.py:5"
+
+
+def test_a_function_that_is_put_in_again_is_named_by_its_second_line():
+    def failing(tile):
+        raise ValueError("nothing")
+
+    x = sp.random.default_rng(0).random((400, 30)).persist()
+    sessions.use(EmbeddedBackend())
+    for line in (1, 2):
+        found = run("\n" * (line - 1) + "y = np.map(f, x, dtype=float)", f=failing, x=x)
+        with pytest.raises(
+            sp.errors.UserFunctionError, match=f"put into the program at /home/user/program.py:{line}\n"
+        ):
+            found["y"].compute()
