@@ -27,6 +27,9 @@ USERS, LIBRARYS, NOBODYS = range(3)
 no other; or what lies under all programs."""
 
 
+Step = tuple[CodeType, int]
+
+
 class Place(NamedTuple):
     """A line of a file, as people are told of it."""
 
@@ -96,6 +99,12 @@ def frame_of_the_users(frame: FrameType, level: int) -> tuple[int, FrameType]:
             return second or (level, frame)
         level, frame = level + 1, frame.f_back
     return level, frame
+
+
+def user_step() -> Step:
+    """The user's code and the instruction in it that called this package: `place_of` makes a line of it."""
+    frame = frame_of_the_users(sys._getframe(1), 1)[1]
+    return frame.f_code, frame.f_lasti
 
 
 def place_of(code: CodeType, instruction: int) -> Place:

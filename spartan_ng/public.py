@@ -221,7 +221,12 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
 def _node_of(a: ndarray) -> Node:
     """An array's node; a leaf where the elements are there, also of a view: nothing is left to do."""
     value = a._peek() if a._views else None
-    return a._node() if value is None else build.constant(value)
+    if value is None:
+        return a._node()
+    node, whole = build.constant(value), a._cell._node
+    if node.data is not None and whole is not None and whole.data is not None:
+        node.data.computed = whole.data.computed
+    return node
 
 
 def _is_leaf(array: Any, ref: ArrayRef) -> bool:

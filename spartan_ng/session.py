@@ -23,7 +23,7 @@ from spartan_ng.api.core.watch import Watch
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, Losing, RunStats
-from spartan_ng.callers import Place, user_place
+from spartan_ng.callers import Place, place_of, user_place, user_step
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.costs.measured import measure_later
 from spartan_ng.debugging import tell_direct, tell_run
@@ -46,7 +46,7 @@ from spartan_ng.ops.functions import named, users_of
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import VALUE_PASSES, run_passes
 from spartan_ng.optimizer.rewrite.constants import has_constants
-from spartan_ng.plan.explain import Explanation
+from spartan_ng.plan.explain import Earlier, Explanation
 from spartan_ng.plan.plan import Plan
 from spartan_ng.planner import Planned, Planner, bring, is_local
 from spartan_ng.progress import progress
@@ -181,6 +181,10 @@ class Session:
                 results = list(map(refs.__getitem__, planned.outputs))
                 if planned.recipe is not None:
                     record(planned.recipe, leaves, results)
+                assert self.last_run is not None, "it has just run"
+                computed = (*user_step(), self.last_run[1].seconds)
+                for ref in results:
+                    ref.computed = computed
                 values = dict(zip(todo, results, strict=True))
                 return [values[node] if node.data is None else node.data for node in wanted]
         return [node.data for node in wanted if node.data is not None]
@@ -305,8 +309,8 @@ class Session:
         plan, inputs = planned.plan, [leaves[i] for i in planned.leaves]
         there, called = [], {}
         for root, name in zip(roots, names, strict=False):
-            if name and root.op is Op.DATA:
-                there.append(name)
+            if name and root.data is not None:
+                there.append(_earlier(name, root.data))
             elif name:
                 called[plan.outputs[planned.outputs[wanted.index(root)]]] = name
         words = self.planner.words(wanted, plan, trail, variables, places)
@@ -319,13 +323,23 @@ class Session:
             self._run(planned, inputs)
             assert self.last_run is not None, "it has just run"
             stats = self.last_run[1]
-        words = replace(words, called=called, there=tuple(there))
+        read = [_earlier(called.get(slot, f"%{slot}"), ref) for slot, ref in bound if ref.computed]
+        words = replace(words, called=called, there=tuple(there), read=tuple(read))
         return self.planner.explain(wanted, plan, stats, words, sent)
 
     def _is_sent(self, ref: ArrayRef) -> bool:
         """Whether an array's elements go from here to the workers when a plan reads it."""
         is_here = ref.backend is not self.backend and ref.value is not None
         return is_here and (ref.source is None or not self.backend.reads(ref))
+
+
+def _earlier(name: str, ref: ArrayRef) -> Earlier:
+    """What is told of an array that has its elements."""
+    if ref.computed is None:
+        small = 0 if ref.value is None or ref.nbytes > config.small_bytes else config.small_bytes
+        return Earlier(name, at_once_bytes=small)
+    code, instruction, seconds = ref.computed
+    return Earlier(name, str(place_of(code, instruction)), seconds)
 
 
 def _blamed(plan: Plan, first: WorkerDied, second: WorkerDied) -> Exception:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from itertools import count
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ class ArrayRef:
         "__weakref__",
         "also",
         "backend",
+        "computed",
         "dtype",
         "format",
         "nnz",
@@ -87,6 +89,8 @@ class ArrayRef:
         """The backend whose workers hold tiles under this `serial`, if any."""
         self.origin: object | None = None
         """What it came from, where it could be lost: see `lineage`."""
+        self.computed: tuple[CodeType, int, float] | None = None
+        """Where in the program a job was asked for that made it (`callers.user_step`), and its seconds."""
         self.serial = next(_serial)
 
     @property

@@ -27,7 +27,7 @@ STYLES = {
     "magenta": r"\b\w+(?= = %\d)",
     "red": r"(?<=predicted )[1-9][\d.,]* \w?B\b|(?<=measured )[1-9][\d.,]* \w?B\b",
     "yellow": r"(?m)^hint: .*$",
-    "green": r"(?m)^computed already: .*$|\bruns compiled\b",
+    "green": r"(?m)^computed (?:already|before): .*$|\bruns compiled\b",
     "dim": r"(?m)^ +runs .*interpreted.*$|^ +the plan with this stage cut otherwise: .*$",
 }
 """How parts of the text look on a terminal; colours of the terminal's own, for light and dark."""
@@ -112,13 +112,36 @@ class ExplainedStage:
 
 
 @dataclass(frozen=True, slots=True)
+class Earlier:
+    """An array whose elements are there."""
+
+    name: str
+    by: str = ""
+    """The user's line that asked for the job which made it; empty where none did."""
+    seconds: float = 0.0
+    """What that job took."""
+    at_once_bytes: int = 0
+    """Where none did because it is small: up to how many bytes NumPy works on at once."""
+
+    def __str__(self) -> str:
+        if self.by:
+            return f"{self.name} (by {self.by} in {time_text(self.seconds)})"
+        if self.at_once_bytes:
+            most = size_text(self.at_once_bytes)
+            return f"{self.name} (at once: NumPy works on up to {most}, see config.small_bytes)"
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
 class Words:
     """What the user calls a plan's parts."""
 
     called: Mapping[int, str] = field(default_factory=dict)
     """Names of arrays, by their slots."""
-    there: tuple[str, ...] = ()
-    """Names of what was asked for, and is computed already."""
+    there: tuple[Earlier, ...] = ()
+    """What was asked for, and is computed already."""
+    read: tuple[Earlier, ...] = ()
+    """What is read, and was made by jobs."""
     written: Mapping[int, Sequence[Place]] = field(default_factory=dict)
     """By the slot of a result, where the steps were written which the stages do that make it."""
 
@@ -141,8 +164,10 @@ class Explanation:
     """Bytes of arrays that it has on disk then."""
     sources: Callable[[], Sequence[str]] = field(default=tuple, repr=False, compare=False)
     """Makes the listing of each stage; see `source`."""
-    there: tuple[str, ...] = ()
-    """What the user calls arrays that were asked for and have their values already."""
+    there: tuple[Earlier, ...] = ()
+    """Arrays that were asked for and have their values already."""
+    read: tuple[Earlier, ...] = ()
+    """Arrays that are read, and that earlier jobs have made."""
     hints: tuple[Hint, ...] = ()
     """What would make it faster."""
 
@@ -185,7 +210,8 @@ class Explanation:
             "arrays": [_plain(s) for s in self.slots],
             "stages": [_plain(s) for s in self.stages],
             "fusion": None if self.fusion is None else asdict(self.fusion),
-            "there": list(self.there),
+            "there": [asdict(array) for array in self.there],
+            "read": [asdict(array) for array in self.read],
             "hints": [asdict(hint) for hint in self.hints],
         }
 
@@ -203,7 +229,9 @@ class Explanation:
             if named:
                 lines.append(f"{title}: {', '.join(named)}")
         if self.there:
-            lines.append(f"computed already: {', '.join(self.there)}")
+            lines.append(f"computed already: {', '.join(map(str, self.there))}")
+        if read := [str(array) for array in self.read if array not in self.there]:
+            lines.append(f"computed before: {', '.join(read)}")
         for stage in self.stages:
             operators = " > ".join(stage.operators)
             lines.append(f"  {stage.number:>{width}}  {operators}")
@@ -325,7 +353,17 @@ def explain(
     projected = projected_peak(plan, profile)
     memory, disk = projected.memory_bytes, projected.disk_bytes
     return Explanation(
-        plan.workers, slots, tuple(stages), seconds, fusion, memory, disk, sources, words.there, advice
+        plan.workers,
+        slots,
+        tuple(stages),
+        seconds,
+        fusion,
+        memory,
+        disk,
+        sources,
+        words.there,
+        words.read,
+        advice,
     )
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from typing import Any
 
 import numpy
 import pytest
@@ -57,14 +58,51 @@ def test_what_is_there_is_said_to_be():
     done = sp.arange(100_000.0).persist()
     more = done + 1
     explained = sp.explain(done, more)
-    assert explained.there == ("done",)
+    assert called(explained.there) == ["done"]
     assert "computed already: done" in str(explained)
     assert sp.explain(done).stages == ()
     assert sp.explain(more).there == ()
     part = sp.asarray(numpy.arange(100_000.0))[::2]
     solved = sp.linalg.solve(sp.eye(3), sp.ones(3))[:2]
-    assert sp.explain(part, solved, part + 1).there == ("part", "solved")
+    assert called(sp.explain(part, solved, part + 1).there) == ["part", "solved"]
     assert sp.explain(part, solved).stages == ()
+
+
+def test_who_computed_what_is_there_is_said():
+    program = """
+x = np.arange(100_000.0)
+done = np.sqrt(x)
+total = done.sum()
+def worked(a):
+    return a.compute()
+worked(done)
+part = done[:10]
+more = done * 2
+told = np.explain(part, done, more)
+"""
+    found: dict[str, Any] = {"np": sp}
+    exec(compile(program, "/home/user/program.py", "exec"), found)
+    told = found["told"]
+    assert [array.by for array in (*told.there, *told.read)] == ["program.py:6"] * 3
+    assert called(told.read) == ["done"]
+    assert told.there[1].seconds > 0
+    assert re.search(r"computed already: part \(by program.py:6 in \d.*\), done \(by program.py:6", str(told))
+    assert "computed before" not in str(told)  # it has been said
+    assert re.search(r"computed before: %\d+ \(by program.py:6 in \d.*\)", str(sp.explain(found["more"])))
+
+
+def test_what_is_small_is_said_to_be_computed_at_once():
+    with sp.config.override(small_bytes=10_000):
+        small, large = sp.arange(1000.0) + 1, sp.arange(2000.0) + 1
+        explained = sp.explain(small, large)
+    assert [array.at_once_bytes for array in explained.there] == [10_000]
+    assert "computed already: small (at once: NumPy works on up to 10 kB" in str(explained)
+    assert called(sp.explain(small).there) == ["small"]
+    assert "at once" not in str(sp.explain(small))
+
+
+def called(arrays):
+    return [array["name"] if isinstance(array, dict) else array.name for array in arrays]
 
 
 def test_explaining_changes_nothing():
@@ -159,7 +197,7 @@ def test_show_prints_no_colours_where_there_is_no_terminal(capsys):
 def test_all_of_it_is_there_for_programs():
     done = sp.ones(100_000).persist()
     told = json.loads(json.dumps(sp.explain(done, done + 1).to_dict()))
-    assert told["there"] == ["done"]
+    assert called(told["there"]) == ["done"]
     assert told["hints"] == []
     assert {array["name"] for array in told["arrays"]} == {"done", ""}
 
