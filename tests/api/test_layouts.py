@@ -32,6 +32,8 @@ MADE = {
     "with C": lambda np, x: x + np.zeros(x.shape),
     "cumsum": lambda np, x: np.cumsum(x, axis=0),
     "cumsum, turned": lambda np, x: np.cumsum(x, axis=-1).T,
+    "segments": lambda np, x: np.minimum.reduceat(x, [0, 1, 1], axis=x.ndim - 1),
+    "many segments": lambda np, x: np.add.reduceat(x, [0] * 20, axis=0),
     "sorted": lambda np, x: np.sort(x, axis=0),
     "twice": lambda np, x: (x + 1).T * 2,
 }

@@ -31,6 +31,7 @@ from spartan_ng.api.base.stacks import on_stack, probed
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.logic import where
 from spartan_ng.api.ordering.sorting import argsort, sort
@@ -374,7 +375,8 @@ def matrix_power(a: Any, n: int) -> Any:
     except TypeError:
         raise TypeError(f"exponent must be an integer, not {n!r}") from None
     if n == 0:
-        return manipulation.broadcast_to(matrices.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
+        same = manipulation.broadcast_to(matrices.eye(a.shape[-1], dtype=a.dtype), a.shape)
+        return lying_as_copy(same.copy("C"), a)
     if n < 0:
         a, n = inv(a), -n
     result = None

@@ -11,8 +11,8 @@ from spartan_ng.api.base import reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.handle import wrap, wrap_node
-from spartan_ng.api.core.layouts import lying_as
-from spartan_ng.api.core.operands import check_is_array, stored
+from spartan_ng.api.core.layouts import asked_of_tiny, lie, lying_as
+from spartan_ng.api.core.operands import check_output, stored
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS
@@ -26,7 +26,7 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     """Any ufunc's `accumulate`."""
     a = as_handle(a)
     if out is not None:
-        check_is_array(out)
+        check_output(out)
     value = reductions.promptly(a)
     if value is not None and reductions.is_prompt(value):
         result = wrap(getattr(np, name).accumulate(value, axis, dtype))
@@ -97,7 +97,8 @@ def _cumulative_with_initial(
         shape = (*x.shape[:where], 1, *x.shape[where + 1 :])
         first = build.constant(np.asarray(FOLDS[name].identity, result.dtype))
         nodes = [build.broadcast(first, shape), result._node()]
-        result = wrap_node(build.concatenate(nodes, where))
+        order = asked_of_tiny([result], lambda tiny: np.concatenate([tiny, tiny], where))
+        result = lie(wrap_node(build.concatenate(nodes, where)), order)
     return stored(name, result, out, casting="unsafe")
 
 

@@ -153,7 +153,8 @@ def _small_key(key: Any, value: Any) -> Any:
 def _filter(a: Handle, mask: Handle) -> ndarray:
     """`a[mask]`, not compacted before its elements or its shape are asked for."""
     mask = keys.fitting(a.shape, mask)
-    return wrap_masked(Masked(a._node(), mask._node()))
+    kept = wrap_masked(Masked(a._node(), mask._node()))
+    return lying_as_taken(kept, a, [*range(mask.ndim, a.ndim)], 0)
 
 
 # --- reading by arrays ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from spartan_ng.api.base import creation, manipulation
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import wrap_node
-from spartan_ng.api.core.operands import WEAK, stored
+from spartan_ng.api.core.operands import WEAK, check_output, stored
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -46,6 +46,8 @@ def concatenate(
             )
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
+    if out is not None:
+        check_output(out)
     given = dtype if out is None else out.dtype
     if given is None:  # Python's numbers are weak
         kinds = [a if type(a) in WEAK else p.dtype for a, p in zip(arrays, parts, strict=True)]

@@ -14,7 +14,7 @@ from spartan_ng.api.core.dispatch import by_numpy, gathered, is_foreign, numpy_f
 from spartan_ng.api.core.forcing import counter, known_count, remember_count, run, value_of
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as_folded
-from spartan_ng.api.core.operands import check_is_array, mask_of, stored
+from spartan_ng.api.core.operands import check_output, mask_of, stored
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.errors import ShapeError
@@ -55,7 +55,7 @@ def reduce(
     keepdims = False if keepdims is _NONE else keepdims
     where = where is True or mask_of(where)
     if out is not None:
-        check_is_array(out)
+        check_output(out)
     own_dtype = a.dtype
     if out is not None and is_foreign(own_dtype):
         return by_numpy(getattr(np, name).reduce, a, axis, dtype, out=out, keepdims=keepdims)  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ from spartan_ng.api.core import keys
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, gathered
 from spartan_ng.api.core.handle import Handle, wrap_node
-from spartan_ng.api.core.layouts import lying_as
+from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import stored
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
@@ -140,14 +140,20 @@ def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: An
     if ascending and len(at) > _FEW_SEGMENTS and name in SCANS and a.dtype.kind in "biufc":
         kind = getattr(np, name).reduceat(np.ones(1, a.dtype), [0], dtype=dtype).dtype
         result = segments(name, build.cast(a._node(), kind), at, where)
-        return stored(name, lying_as(result, a), out, casting="unsafe")
+        return stored(name, _lying(result, a, where), out, casting="unsafe")
     before = (slice(None),) * where
     parts = []
     for lo, hi in zip(at, [*at[1:], n], strict=True):
         part = a[(*before, slice(lo, max(hi, lo + 1)))]
         parts.append(reductions.reduce(name, part, where, dtype, None, True)._node())
-    result = lying_as(wrap_node(build.concatenate(parts, where)), a)
-    return stored(name, result, out, casting="unsafe")
+    result = wrap_node(build.concatenate(parts, where))
+    return stored(name, _lying(result, a, where), out, casting="unsafe")
+
+
+def _lying(result: ndarray, a: Handle, axis: int) -> ndarray:
+    """The folds of segments in the order that NumPy gives them."""
+    order = asked_of_tiny([a], lambda tiny: np.logical_or.reduceat(tiny, [0, 0], axis))
+    return lie(result, order)
 
 
 def segments(name: str, a: Node, starts: Sequence[int], axis: int) -> ndarray:

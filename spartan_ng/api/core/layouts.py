@@ -16,7 +16,7 @@ import numpy as np
 from spartan_ng.api.core.cell import Cell, laid_out, order_of
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.handle import Handle, make, wrap
-from spartan_ng.api.core.views import Broadcast, Transpose
+from spartan_ng.api.core.views import Broadcast, Transpose, Windows
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _may_be_turned(a: Any) -> bool:
     shown = a._peek()
     if shown is not None:
         return shown.ndim > 1 and not shown.flags.c_contiguous
-    return a._cell.order is not None or any(v.__class__ in (Transpose, Broadcast) for v in a._views)
+    return a._cell.order is not None or any(v.__class__ in (Transpose, Broadcast, Windows) for v in a._views)
 
 
 def lying_as(result: ndarray, *operands: Any) -> ndarray:
@@ -45,7 +45,9 @@ def lying_as(result: ndarray, *operands: Any) -> ndarray:
 def lying_as_copy(result: ndarray, a: Any) -> ndarray:
     """A new array that NumPy makes as a copy, or an empty one like another: stretched axes lie innermost."""
     if _may_be_turned(a):
-        lie(result, order_of(a._layout()))
+        layout = a._layout()
+        # Fortran's, whatever the strides of axes of length one: the result's may be longer.
+        lie(result, tuple(range(a.ndim))[::-1] if layout.flags.fnc else order_of(layout))
     return result
 
 
@@ -107,11 +109,33 @@ def _in_fortrans(result: ndarray, a: Any, *_: Any) -> None:
 
 def _as_deleted(result: ndarray, a: Any, obj: Any = None, axis: Any = None) -> None:
     """What a slice or a number leaves is copied to a new array; what a mask leaves is taken."""
-    if axis is None or isinstance(obj, slice) or np.ndim(obj) == 0:
+    if axis is None or isinstance(obj, slice) or np.ndim(obj) == 0 or _is_one_index(obj):
         _in_fortrans(result, a)
     else:
         where = build.axis_index(axis, result.ndim)
         lying_as_taken(result, a, [i for i in range(result.ndim) if i != where], where)
+
+
+def _is_one_index(obj: Any) -> bool:
+    """Whether NumPy takes an array or a list for the number that it holds."""
+    return np.size(obj) == 1 and np.asarray(obj).dtype.kind in "ui"
+
+
+def _as_rounded(result: ndarray, a: Any, decimals: Any = 0, *_: Any) -> None:
+    """To integers as by a universal function, else in an array made for it."""
+    (_in_fortrans if decimals else _as_operands)(result, a)
+
+
+def _as_median(result: ndarray, a: Any, axis: Any = None, *_: Any) -> None:
+    """A fold, whose axis may be none of its own."""
+    if isinstance(a, Handle):
+        lying_as_folded(result, a, axis)
+
+
+def _as_triangle(result: ndarray, a: Any, *_: Any) -> None:
+    """Chosen by a matrix that lies in C order."""
+    if _may_be_turned(a):
+        lie(result, asked_of_tiny([a], np.tril))
 
 
 def _as_joined(result: ndarray, arrays: Any, axis: Any = 0, *_: Any) -> None:
@@ -137,11 +161,14 @@ def _as_columns(result: ndarray, *_: Any) -> None:
 
 
 RULES: dict[Any, Callable[..., None]] = {
-    **dict.fromkeys((np.where, np.clip, np.round, np.around, np.isclose), _as_operands),
+    **dict.fromkeys((np.where, np.clip, np.isclose), _as_operands),
+    **dict.fromkeys((np.round, np.around), _as_rounded),
+    **dict.fromkeys((np.tril, np.triu), _as_triangle),
     **dict.fromkeys((np.sort, np.partition, np.nan_to_num, np.astype, np.gradient, np.unwrap), _as_first),
-    **dict.fromkeys((np.pad, np.insert), _in_fortrans),
-    **dict.fromkeys((np.take, np.compress, np.select, np.quantile, np.percentile, np.median), _as_new),
+    **dict.fromkeys((np.pad, np.insert, np.packbits, np.unpackbits), _in_fortrans),
+    **dict.fromkeys((np.take, np.compress, np.select, np.quantile, np.percentile), _as_new),
     **dict.fromkeys((np.linalg.det, np.linalg.inv), _as_new),
+    **dict.fromkeys((np.median, np.nanmedian), _as_median),
     np.roll: _as_rolled,
     np.tile: _as_tiled,
     np.delete: _as_deleted,
@@ -155,8 +182,7 @@ functions that they call: of universal functions like their operands, of folds l
 
 def _is_new(result: Handle, operands: list[Any]) -> bool:
     """Whether an array is no operand's, and has a shape."""
-    cell = result._cell
-    return cell.masked is None and all(a._cell is not cell for a in operands if isinstance(a, Handle))
+    return all(a._cell is not result._cell for a in operands if isinstance(a, Handle))
 
 
 def by_rule(numpys: Any, ours: Callable[..., Any]) -> Callable[..., Any]:

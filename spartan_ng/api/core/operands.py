@@ -155,20 +155,25 @@ def check_cast(name: str, dtype: np.dtype[Any], target: np.dtype[Any], casting: 
     raise error(function, casting, dtype, target, 0)
 
 
-def check_is_array(out: Any) -> None:
-    """TypeError for a number, ours or NumPy's, and for everything else that cannot be written to."""
+def check_output(out: Any) -> None:
+    """TypeError for a number, ours or NumPy's, and what else is no array; ValueError for a read-only one."""
     if not isinstance(out, Handle | np.ndarray) or isinstance(out, np.generic):
         raise TypeError("return arrays must be of ArrayType")
+    if (isinstance(out, np.ndarray) or out._views or out._cell.shared) and not out.flags.writeable:  # type: ignore[union-attr]
+        raise ValueError("output array is read-only")
 
 
 @contextmanager
 def dtypes_first(
     function: np.ufunc, operands: tuple[Any, ...], outs: tuple[Any, ...], **asked: Any
 ) -> Iterator[None]:
-    """Where shapes do not fit, NumPy's error for dtypes that do not fit either: it looks at them before.
+    """NumPy's errors in its order: outputs that cannot be written to, dtypes that do not fit, shapes.
 
     What is `asked` of dtypes are its `casting` and its `signature`.
     """
+    for out in outs:
+        if out is not None:
+            check_output(out)
     try:
         yield
     except ValueError:
@@ -181,7 +186,7 @@ def check_outputs(name: str, results: Sequence[Any], outs: Sequence[Any], castin
     """The errors that `stored` has for outputs, or None, which results of one shape are broadcast to."""
     given = [(r.dtype, o) for r, o in zip(results, outs, strict=True) if o is not None]
     for dtype, out in given:
-        check_is_array(out)
+        check_output(out)
         check_cast(name, dtype, out.dtype, casting)
     whole = build.broadcast_shapes(name, results[0].shape, *(o.shape for _, o in given))
     for _, out in given:
@@ -219,7 +224,7 @@ def stored(
         out = wrap_array(build.broadcast(build.constant(np.zeros((), result.dtype)), shape))
         broadcast = True
     else:
-        check_is_array(out)
+        check_output(out)
     if not broadcast and out.shape != result.shape:
         raise ShapeError(f"{name}: output array has shape {out.shape}, but the result {result.shape}")
     if isinstance(out, np.ndarray):

@@ -16,7 +16,7 @@ from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.core.layouts import lying_as_copy
-from spartan_ng.api.core.operands import check_is_array
+from spartan_ng.api.core.operands import check_output
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.places import rearranging
 from spartan_ng.errors import ShapeError
@@ -231,7 +231,7 @@ def _stored(result: ndarray, out: Any) -> ndarray:
     """The result, put into `out` if it is there."""
     if out is None:
         return result
-    check_is_array(out)
+    check_output(out)
     if out.ndim != result.ndim or any(n not in (1, m) for n, m in zip(result.shape, out.shape, strict=True)):
         raise ShapeError(f"output array has wrong shape. It is {out.shape} for a result of {result.shape}")
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):

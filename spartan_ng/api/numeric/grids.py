@@ -17,6 +17,7 @@ from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
 from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function, stays
 from spartan_ng.api.core.handle import Handle, array_of, over_buffer, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
+from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.elementwise import operators, ufuncs
 from spartan_ng.api.ordering import sorting
@@ -268,7 +269,8 @@ def _everywhere(function: Callable[..., Any], arrays: list[ndarray]) -> Any:
     """A function of scalars on every block, its dtype that of its first result, as NumPy has it."""
     first = [a[(0,) * a.ndim] for a in arrays]
     kind = np.asarray(function(*map(forced, first))).dtype
-    return array_of(operators.map(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind))
+    found = array_of(operators.map(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind))
+    return lying_as(found, *arrays)
 
 
 class _OfObjects:

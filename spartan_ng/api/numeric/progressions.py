@@ -12,6 +12,7 @@ from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, converted_node, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
+from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.operands import common_dtype
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import config
@@ -85,7 +86,7 @@ def _between_arrays(
         found = place / max(div, 1) * way + low
     if endpoint and num > 1:
         last = manipulation.broadcast_to(high, way.shape)[None]
-        found = joining.concatenate([found[:-1], last])
+        found = lying_as_copy(joining.concatenate([found[:-1], last]), found)
     target = np.dtype(kind if dtype is None else dtype)
     found = ufuncs.floor(found) if target.kind in "iu" else found
     found = manipulation.moveaxis(found, 0, axis).astype(target)

@@ -269,7 +269,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> ndarr
         result = a[(*(slice(None),) * where, mask)] if where else a[mask]
     else:
         result = _nothing(a, where, (int(mask.sum()),))
-    if result._cell.value is not None and result.ndim > 1:
+    if result.ndim > 1:
         lie(result, None)
     if out is None:
         return result  # type: ignore[no-any-return]

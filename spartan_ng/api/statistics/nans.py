@@ -12,6 +12,7 @@ from spartan_ng.api.base import cumulative, reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.statistics.statistics import mean, one_of, var
@@ -61,9 +62,8 @@ _FUNCTIONS = {f: UserFunction(f, origin="nan") for f in (_warn_of_nan, _mean_of,
 
 def _made(function: Callable[..., Any], *parts: ndarray) -> ndarray:
     """A function of this section over whole results, which are small."""
-    return wrap_node(
-        build.map_(_FUNCTIONS[function], *(as_handle(p)._node() for p in parts), dtype=parts[0].dtype)
-    )
+    nodes = (as_handle(p)._node() for p in parts)
+    return lying_as(wrap_node(build.map_(_FUNCTIONS[function], *nodes, dtype=parts[0].dtype)), parts[0])
 
 
 def warned_of_nan(result: ndarray) -> ndarray:
@@ -209,9 +209,6 @@ def nanvar(
     if not has_nan(a):
         return var(a, axis, dtype, out, ddof, keepdims, where=where)
     _check_inexact(dtype, out)
-    if a.dtype == np.float16 and dtype is None:  # as `var`, which counts in single precision
-        single = nanvar(a.astype(np.float32), axis, None, None, ddof, keepdims, where=where)
-        return stored("nanvar", single.astype(np.float16), out, casting="unsafe")
     there = _there(a, where, axis)
     count = reductions.sum(there, axis, np.intp, None, True)
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, True, _NONE, there)

@@ -11,6 +11,7 @@ from spartan_ng.api.base import manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import ufuncs
@@ -100,8 +101,8 @@ def _divided(total: ndarray, count: Any) -> ndarray:
         if count == 0:
             warn_user("Mean of empty slice.", RuntimeWarning)
         count = count if total.dtype.kind == "m" else total.dtype.type(count)
-    result = ufuncs.divide(total, count)
-    return result if result.dtype == total.dtype else result.astype(total.dtype)  # type: ignore[no-any-return]
+    result = lying_as_copy(ufuncs.divide(total, count), total)
+    return result if result.dtype == total.dtype else result.astype(total.dtype)
 
 
 @numpy_function(np.var, few=2)
@@ -130,19 +131,18 @@ def var(
     if now is not None:
         return stored("var", now, out, casting="unsafe")
     kind = np.dtype(dtype) if dtype is not None else None
-    half = kind is None and a.dtype == np.float16
     if kind is None and a.dtype.kind in "biu":
         kind = np.dtype(np.float64)
-    kind = np.dtype(np.float32) if half else kind
     if where is True and mean is _NONE and _plain_floats(a, kind):
         total = _squared_deviations(a, axis, kind, _plain_keepdims(keepdims))
         result = ufuncs.divide(total, _minus(reductions.count_of(a, axis, True), ddof, total))
-        return stored("var", result.astype(np.float16) if half else result, out, casting="unsafe")
+        return stored("var", result, out, casting="unsafe")
     count = reductions.count_of(a, axis, where)
     middle = mean
     if middle is _NONE:
         total = reductions.reduce("add", a, axis, kind, None, True, _NONE, where)
-        middle = ufuncs.divide(total, count if isinstance(count, Handle) else total.dtype.type(count))
+        number = count if isinstance(count, Handle) else total.dtype.type(count)
+        middle = lying_as_copy(ufuncs.divide(total, number), total)
         if middle.dtype != total.dtype:
             middle = middle.astype(total.dtype)
     masked = a._masked()
@@ -160,9 +160,9 @@ def var(
     rest = _minus(count, ddof, total)
     if isinstance(rest, Handle) and not keep and rest.ndim:
         rest = rest.reshape(total.shape)  # type: ignore[attr-defined]
-    result = ufuncs.divide(total, rest)
-    target = np.dtype(np.float16) if half else total.dtype
-    return stored("var", result if result.dtype == target else result.astype(target), out, casting="unsafe")
+    result = lying_as_copy(ufuncs.divide(total, rest), total)
+    result = result if result.dtype == total.dtype else result.astype(total.dtype)
+    return stored("var", result, out, casting="unsafe")
 
 
 def _of_objects(a: ndarray, dtype: Any) -> bool:
@@ -190,7 +190,7 @@ def _squared_deviations(a: ndarray, axis: Any, kind: Any, keepdims: bool) -> nda
     axes = build.axes_tuple(axis, a.ndim)
     node = build.cast(a._node(), kind or a.dtype)
     total = build.fold("squared deviations", node, axes) if axes else build.map_("subtract", node, node)
-    return wrap_node(reductions.keep(total, a.shape, axes) if keepdims else total)
+    return lying_as_folded(wrap_node(reductions.keep(total, a.shape, axes) if keepdims else total), a, axis)
 
 
 def _minus(count: Any, ddof: float, total: ndarray) -> Any:
