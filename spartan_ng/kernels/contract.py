@@ -40,10 +40,12 @@ def _multiply_in_threads(a: Any, b: Any) -> Any:
     """The product of two matrices, or of a matrix and a vector, without the interpreter's lock.
 
     NumPy's `matmul` keeps the lock unless there are many rows; its `dot` calls the same BLAS without it, but
-    is silent about floating-point errors, and adds what it multiplies by a single element to no zeros.
+    is silent about floating-point errors, and adds what it multiplies by a single element to no zeros. Of
+    columns cut out of a matrix it makes a copy first, which takes longer than the product of a few rows with
+    them.
     """
     several = a.dtype == b.dtype and a.dtype.char in "fdFD" and a.size > 1 and b.size > 1
-    if several and not error_state().is_strict:
+    if several and a.flags.forc and b.flags.forc and not error_state().is_strict:
         return np.dot(a, b)
     return np.matmul(a, b)
 

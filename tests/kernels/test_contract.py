@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -62,6 +63,24 @@ def test_products_in_threads_raise_what_numpy_raises() -> None:
         contract(a, b, (0, 2), (2, 1), (0, 1), in_threads=True)
     with np.errstate(invalid="ignore"):
         assert np.isnan(contract(a, b, (0, 2), (2, 1), (0, 1), in_threads=True)).all()
+
+
+@pytest.mark.parametrize("rows", [1, 8])
+@pytest.mark.parametrize("dtype", ["f", "d", "F"])
+def test_products_in_threads_copy_no_operand(rows: int, dtype: str) -> None:
+    """Blocks are rows or columns that are cut out of matrices; each would be copied once a block."""
+    rng = np.random.default_rng(0)
+    whole = rng.random((600, 1200)).astype(dtype)
+    left = rng.random((rows, 600)).astype(dtype)
+    for b in (whole[:, :900], whole[:, 300:], whole[:, :600].T, whole.T[600:].T, whole):
+        for a, other in ((left, b), (left[0], b), (b.T, left.T)):
+            la, lb, lo = ((0, 2) if a.ndim == 2 else (2,)), (2, 1), ((0, 1) if a.ndim == 2 else (1,))
+            np.testing.assert_allclose(contract(a, other, la, lb, lo, in_threads=True), a @ other, rtol=1e-5)
+            tracemalloc.start()
+            found = contract(a, other, la, lb, lo, in_threads=True)
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert peak < found.nbytes + b.nbytes // 2, (a.strides, other.strides)
 
 
 @pytest.mark.parametrize("turn_a", [False, True])

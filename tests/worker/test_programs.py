@@ -17,6 +17,7 @@ from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.config import TILINGS, config
 from spartan_ng.costs import Profile
+from spartan_ng.costs.tuned import BLAS_SPEEDUP
 from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
 from spartan_ng.kernels.blocks import block_sizes
@@ -93,3 +94,17 @@ def test_blocks_count_what_is_stored_of_sparse_operands(formats, workers) -> Non
             assert isinstance(stage, Fused)
             assert task.box is not None
             assert task.sizes == block_sizes(stage, task.box, sparse=sparse)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("rows", "inner", "columns"), [(8, 3000, 400), (400, 3000, 8), (1, 20_000, 50), (30, 30, 30)]
+)
+def test_tasks_count_what_products_within_them_add(rows, inner, columns, workers) -> None:
+    """However few results they have: threads share what takes long, and each thread's BLAS has one then."""
+    x, w, b = leaf(rows, inner), leaf(inner, columns), leaf(columns)
+    node = build.map_("maximum", build.map_("add", build.matmul(x, w, x.dtype), b), build.constant(0.0))
+    plan = lower(topological([node]), [node], Settings(Profile(workers=workers)), "key")
+    counted = sum(task.flops for rank in range(workers) for task in Program(plan, rank).tasks)
+    assert counted >= sum(stage.operations(plan.slots) for stage in plan.stages)
+    assert counted >= 2 * rows * inner * columns // BLAS_SPEEDUP

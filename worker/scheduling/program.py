@@ -10,7 +10,6 @@ from dataclasses import replace
 from math import prod
 
 from spartan_ng.arrays import Box, box_size
-from spartan_ng.costs.operations import flops
 from spartan_ng.costs.tuned import LENT_FLOPS
 from spartan_ng.kernels.blocks import block_sizes, cut
 from spartan_ng.kernels.body import Body
@@ -22,7 +21,7 @@ from spartan_ng.ops.functions import users_of
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import VALUE, Row
+from spartan_ng.plan.rows import VALUE
 from spartan_ng.plan.stages import (
     Combine,
     Fused,
@@ -102,15 +101,9 @@ class Program:
         return dying
 
 
-def _each(row: Row) -> int:
-    """Operations of a row for each element of its stage's domain, about."""
-    made = max(prod(row.shape), 1)
-    return flops(row.kind, row.fn, row.params, row.shape, made, row.dtype) // made
-
-
-def _operations(stage: Fused, elements: int) -> int:
-    """Operations that so many elements of a stage's domain take."""
-    return elements * (1 + sum(_each(row) for row in stage.rows))
+def _operations(plan: Plan, stage: Fused, elements: int) -> int:
+    """Operations that so many elements of a stage's domain take, and one each to come by them."""
+    return elements * (1 + -(-stage.operations(plan.slots) // max(prod(stage.domain), 1)))
 
 
 def _is_lent(plan: Plan, stage: Stage) -> bool:
@@ -123,7 +116,7 @@ def _is_lent(plan: Plan, stage: Stage) -> bool:
         or any(plan.slots[s].format != "dense" for s in stage.writes[0].slots)
     ):
         return False
-    return _operations(stage, prod(stage.domain)) >= LENT_FLOPS * plan.workers
+    return _operations(plan, stage, prod(stage.domain)) >= LENT_FLOPS * plan.workers
 
 
 def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
@@ -137,7 +130,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
             r.slot for r in stage.reads if r.slot != VALUE and plan.slots[r.slot].format == "csr"
         )
         task.sizes = block_sizes(stage, task.box, sparse=sparse)
-        task.flops = _operations(stage, box_size(task.box))
+        task.flops = _operations(plan, stage, box_size(task.box))
         task.blas = any(row.kind in ("contract", "matrices") for row in stage.every_row)
         if any(row.kind == "matrices" and MATRIX_FUNCTIONS[row.params[0]].scipys for row in stage.rows):
             load_scipys()
