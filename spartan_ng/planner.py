@@ -31,6 +31,7 @@ from spartan_ng.listing import list_stages
 from spartan_ng.memory import available_bytes, free_disk_bytes
 from spartan_ng.optimizer.pipeline import PASSES, ROUNDING, run_passes
 from spartan_ng.optimizer.tiling.choose import Alternative
+from spartan_ng.plan.advice import NO_FACTS, Facts
 from spartan_ng.plan.explain import NO_WORDS, Explanation, Words
 from spartan_ng.plan.explain import explain as explain_plan
 from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
@@ -121,10 +122,10 @@ class Planner:
         plan: Plan,
         stats: RunStats | None,
         words: Words = NO_WORDS,
-        sent: Sequence[int] = (),
+        facts: Facts = NO_FACTS,
     ) -> Explanation:
         """The plan made for `roots`, beside what else it could have been, and what a run of it took; for the
-        words and what is `sent`, see `plan.explain`."""
+        words and the facts, see `plan.explain`."""
         settings, _ = self._settle(plan.workers)
         small = len(plan.stages) <= _WEIGHED_STAGES
         return explain_plan(
@@ -136,7 +137,7 @@ class Planner:
             fusion=_compare(roots, settings) if small else None,
             sources=partial(list_stages, plan),
             words=words,
-            sent=sent,
+            facts=facts,
         )
 
     def _make(self, roots: Sequence[Node], settings: Settings, leaves: list[ArrayRef]) -> Planned:
@@ -157,6 +158,13 @@ class Planner:
             tuple((key, self._measured.get(key)) for key in subjects(plan)),
             Recipe.of(roots, leaves) if self._recipes else None,
         )
+
+    def predicted_s(self, plan: Plan) -> float:
+        """What its stages are expected to take."""
+        profile = self._settle(plan.workers)[0].profile
+        moved = plan.predicted_bytes or (0,) * len(plan.stages)
+        stages = zip(plan.stages, moved, strict=True)
+        return sum(stage.seconds(plan.slots, nbytes, profile) for stage, nbytes in stages)
 
     def words(
         self,

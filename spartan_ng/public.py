@@ -11,6 +11,7 @@ import numpy as np
 from spartan_ng.api.base.creation import asarray
 from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.core.holders import written_at
+from spartan_ng.api.core.together import with_same_steps
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import MASTER_VARIABLE
@@ -206,7 +207,7 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
     # Last of all `_`, `__` and `_3`, as IPython calls what it has shown.
     variables = dict(sorted(variables.items(), key=lambda item: item[0].startswith("_")))
     names = [next((name for name, v in variables.items() if v is a), "") for a in arrays]
-    ours = [(name, v) for name, v in variables.items() if isinstance(v, ndarray | np.ndarray)]
+    ours = [(name, v) for name, v in variables.items() if isinstance(v, Handle | np.ndarray)]
 
     def name_of(ref: ArrayRef) -> str:
         return next((name for name, v in ours if _is_leaf(v, ref)), "")
@@ -215,7 +216,9 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
     lazy = ((name, v) for name, v in ours if isinstance(v, Handle) and v._peek() is None)
     steps = {name: v._node() for name, v in lazy if v._masked() is None}
     places = written_at(topological(nodes))
-    return session.current().explain(nodes, run, names, name_of, steps, places)
+    theirs = {name: node for name, node in steps.items() if not name.startswith("_")}
+    again = with_same_steps([n for n in nodes if n.data is None], theirs)
+    return session.current().explain(nodes, run, names, name_of, steps, places, again)
 
 
 def _node_of(a: ndarray) -> Node:

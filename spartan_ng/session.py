@@ -28,6 +28,7 @@ from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.costs.measured import measure_later
 from spartan_ng.debugging import tell_direct, tell_run
 from spartan_ng.errors import (
+    MemoryBudgetError,
     OptionError,
     SourceError,
     UserFunctionError,
@@ -46,6 +47,7 @@ from spartan_ng.ops.functions import named, users_of
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import VALUE_PASSES, run_passes
 from spartan_ng.optimizer.rewrite.constants import has_constants
+from spartan_ng.plan.advice import Facts, narrowed
 from spartan_ng.plan.explain import Earlier, Explanation
 from spartan_ng.plan.plan import Plan
 from spartan_ng.planner import Planned, Planner, bring, is_local
@@ -56,6 +58,8 @@ from spartan_ng.replicas import Replicas
 _log = logging.getLogger(__name__)
 _PLANNED = 8
 """Plans made for one evaluation, while workers come and go faster than it begins."""
+_TOGETHER = 3
+"""Other arrays that `explain` plans together with those that it is asked for."""
 SAVED_S = 1.0
 """A run that a worker's death ends earlier is begun again: to plan anew around what is left of it, and to put
 that together, takes about as long."""
@@ -295,11 +299,13 @@ class Session:
         name_of: Callable[[ArrayRef], str] = lambda ref: "",
         variables: Mapping[str, Node] = MappingProxyType({}),
         places: Mapping[Node, Place] = MappingProxyType({}),
+        again: Mapping[str, Node] = MappingProxyType({}),
     ) -> Explanation:
         """The plan that evaluating `nodes` would run; with `run`, run it and show what it took, too.
 
         `names` is what the user calls the nodes, and `name_of` says it of arrays that are there; `variables`
         are others of the user's, some of which may be steps on the way. `places` says where steps stand.
+        Those that take steps of theirs `again`, computed later, are planned with them for comparison.
         """
         trail = Trail(nodes)
         with trail.followed():
@@ -318,6 +324,12 @@ class Session:
         bound = list(zip(plan.inputs, inputs, strict=False))  # behind them are copies of theirs
         called |= {slot: name for slot, ref in bound if (name := name_of(ref))}
         sent = [slot for slot, ref in bound if plan.workers > 1 and self._is_sent(ref)]
+        narrow = narrowed(nodes)
+        facts = Facts(
+            sent={slot: narrow.get(ref) for slot, ref in bound if slot in sent},
+            apart_s=self._apart_s(wanted, plan, list(again.values())),
+            apart=tuple(again)[:_TOGETHER],
+        )
         stats = None
         if run:
             self._run(planned, inputs)
@@ -325,7 +337,19 @@ class Session:
             stats = self.last_run[1]
         read = [_earlier(called.get(slot, f"%{slot}"), ref) for slot, ref in bound if ref.computed]
         words = replace(words, called=called, there=tuple(there), read=tuple(read))
-        return self.planner.explain(wanted, plan, stats, words, sent)
+        return self.planner.explain(wanted, plan, stats, words, facts)
+
+    def _apart_s(self, wanted: list[Node], plan: Plan, others: list[Node]) -> float:
+        """How much longer plans of these nodes take one by one than a plan of them all."""
+        others = others[:_TOGETHER]
+        if not (wanted and others):
+            return 0.0
+        try:
+            each = [plan, *(self.plan([other])[0].plan for other in others)]
+            alone = sum(map(self.planner.predicted_s, each))
+            return alone - self.planner.predicted_s(self.plan([*wanted, *others])[0].plan)
+        except MemoryBudgetError:  # it has no room for them all
+            return 0.0
 
     def _is_sent(self, ref: ArrayRef) -> bool:
         """Whether an array's elements go from here to the workers when a plan reads it."""

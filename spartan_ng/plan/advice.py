@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
+from types import MappingProxyType
+from typing import Any
 
+import numpy as np
+
+from spartan_ng.arrays import ArrayRef
 from spartan_ng.costs import Profile
+from spartan_ng.graph.node import Node, topological
 from spartan_ng.plan.fusion import ExplainedFusion
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import Combine, Stage
@@ -77,10 +84,60 @@ def _waits(plan: Plan, folded: set[int], writer: int, reader: int) -> bool:
     return not made.isdisjoint(plan.stages[reader].read_slots())
 
 
-def hints(sent: Mapping[str, int], profile: Profile, fusion: ExplainedFusion | None) -> tuple[Hint, ...]:
-    """At most three, those that save most first; `sent` has the arrays that this program would send to the
-    workers, by what people call them, in bytes."""
-    every = sorted((*_uploads(sent, profile), *_policy(fusion)), key=lambda hint: -hint.gain_seconds)
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a program besides its plan."""
+
+    sent: Mapping[int, np.dtype[Any] | None] = field(default_factory=dict)
+    """The slots of arrays that go from the program to the workers first, and what is made of all their
+    elements at once where that is smaller."""
+    apart: tuple[str, ...] = ()
+    """Arrays of the user's that need the same steps, and are not asked for."""
+    apart_s: float = 0.0
+    """How much longer it takes to compute them by themselves."""
+
+
+NO_FACTS = Facts()
+
+
+def narrowed(roots: Sequence[Node]) -> dict[ArrayRef, np.dtype[Any]]:
+    """Leaves of which only casts to one smaller dtype are read, and that dtype."""
+    found: dict[ArrayRef, set[np.dtype[Any]]] = {}
+    for node in topological(roots):
+        for below in node.inputs:
+            if below.data is not None:
+                found.setdefault(below.data, set()).add(node.dtype if node.fn == "cast" else below.dtype)
+    asked = {root.data for root in roots}
+    one = {ref: next(iter(kinds)) for ref, kinds in found.items() if len(kinds) == 1 and ref not in asked}
+    return {ref: kind for ref, kind in one.items() if kind.itemsize < ref.dtype.itemsize}
+
+
+def hints(
+    sent: Mapping[str, int],
+    profile: Profile,
+    fusion: ExplainedFusion | None,
+    narrow: Mapping[str, tuple[np.dtype[Any], int]] = MappingProxyType({}),
+    disk_bytes: int = 0,
+    apart: Sequence[str] = (),
+    apart_s: float = 0.0,
+) -> tuple[Hint, ...]:
+    """At most three, those that save most first.
+
+    Parameters
+    ----------
+    sent : arrays that this program would send to the workers, by what people call them, in bytes
+    narrow : the dtypes that those are cast to at once, where these are smaller, and the bytes that saves
+    disk_bytes : what memory has no room for, on a worker
+    apart, apart_s : see `Facts`
+    """
+    kinds = (
+        _uploads(sent, profile),
+        _policy(fusion),
+        _narrow(narrow, profile),
+        _disk(disk_bytes, profile),
+        _together(apart, apart_s),
+    )
+    every = sorted(chain.from_iterable(kinds), key=lambda hint: -hint.gain_seconds)
     return tuple(hint for hint in every if hint.gain_seconds >= _LEAST_S)[:MOST_HINTS]
 
 
@@ -98,3 +155,24 @@ def _policy(fusion: ExplainedFusion | None) -> Iterator[Hint]:
     if fusion is not None and fusion.policy in formed and fusion.policy != "cost":  # which takes the cheapest
         gain = formed[fusion.policy] - min(formed.values())
         yield Hint(f'config.fusion is "{fusion.policy}"; "cost" chooses what runs in one pass', gain)
+
+
+def _narrow(narrow: Mapping[str, tuple[np.dtype[Any], int]], profile: Profile) -> Iterator[Hint]:
+    for name, (kind, less) in narrow.items():
+        text = f"all of {name} becomes {kind} on the workers: send it so, np.asarray({name}, np.{kind})"
+        yield Hint(text, profile.move_ns(less) / 1e9)
+
+
+def _disk(nbytes: int, profile: Profile) -> Iterator[Hint]:
+    yield Hint(
+        f"{size_text(nbytes)} of a worker's arrays go to disk and come back: more workers, or more memory "
+        "(config.memory_bytes, worker --memory), keep them",
+        2 * profile.outside_ns(nbytes) / 1e9,
+    )
+
+
+def _together(apart: Sequence[str], seconds: float) -> Iterator[Hint]:
+    if apart:
+        names = ", ".join(apart)
+        need = "needs" if len(apart) == 1 else "need"
+        yield Hint(f"{names} {need} the same steps: np.compute(..., {names}) takes them once", seconds)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from spartan_ng.callers import Place, listed
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import Alternative
-from spartan_ng.plan.advice import Hint, hints, why_stored
+from spartan_ng.plan.advice import NO_FACTS, Facts, Hint, hints, why_stored
 from spartan_ng.plan.bands import describe_band
 from spartan_ng.plan.cuboids import describe_product
 from spartan_ng.plan.fusion import ExplainedFusion, template
@@ -294,7 +294,7 @@ def explain(
     fusion: ExplainedFusion | None = None,
     sources: Callable[[], Sequence[str]] = tuple,
     words: Words = NO_WORDS,
-    sent: Sequence[int] = (),
+    facts: Facts = NO_FACTS,
 ) -> Explanation:
     """Explain a plan; with the statistics of a run, what it measured stands beside what was predicted.
 
@@ -309,7 +309,7 @@ def explain(
     fusion : what the policies for fusion are predicted to cost
     sources : makes the listing of each stage
     words : what the user calls the plan's parts
-    sent : the slots of arrays that go from the program to the workers first
+    facts : what hints are made of, besides
     """
     called = words.called
     weighed = {stages[0]: grids for stages, grids in _by_stages(plan, alternatives or {})}
@@ -347,10 +347,22 @@ def explain(
     slots = tuple(
         _slot(plan, i, slot, called.get(i, ""), why.get(i, "")) for i, slot in enumerate(plan.slots)
     )
-    going = {called.get(i, slots[i].label): slots[i].nbytes for i in sent}
-    advice = hints(going, profile, fusion)
-    seconds = None if stats is None else stats.seconds
     projected = projected_peak(plan, profile)
+    named = {called.get(i, slots[i].label): i for i in facts.sent}
+    advice = hints(
+        {name: slots[i].nbytes for name, i in named.items()},
+        profile,
+        fusion,
+        narrow={
+            name: (kind, slots[i].nbytes - slots[i].nbytes // plan.slots[i].dtype.itemsize * kind.itemsize)
+            for name, i in named.items()
+            if (kind := facts.sent[i]) is not None
+        },
+        disk_bytes=projected.disk_bytes,
+        apart=facts.apart,
+        apart_s=facts.apart_s,
+    )
+    seconds = None if stats is None else stats.seconds
     memory, disk = projected.memory_bytes, projected.disk_bytes
     return Explanation(
         plan.workers,

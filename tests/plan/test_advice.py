@@ -169,6 +169,52 @@ def test_hints_are_few_and_the_best_come_first():
     assert hints({"a": 8}, Profile(workers=2), None) == ()  # a microsecond
 
 
+def spread(table):
+    """Two arrays of which nobody holds the steps that they share."""
+    grown = sp.sqrt(sp.exp(table) + sp.sin(table))
+    return grown.mean(axis=0), grown.std(axis=0), grown.max()
+
+
+def test_arrays_that_need_the_same_steps_are_a_hint():
+    table = sp.random.default_rng(0).random((400_000, 30)).persist()
+    mean, deviation, top = spread(table)
+    other = sp.tanh(table)
+    hint = next(hint for hint in sp.explain(mean).hints if "same steps" in hint.text)
+    assert hint.text.startswith("deviation, top need the same steps: np.compute(..., deviation, top)")
+    alone = [sp.explain(each).predicted_seconds for each in (mean, deviation, top)]
+    together = sp.explain(mean, deviation, top)
+    assert hint.gain_seconds == pytest.approx(sum(alone) - together.predicted_seconds)
+    assert together.hints == sp.explain(other).hints == ()
+    kept = sp.sort(table, axis=0)
+    least, most = kept[0], kept[-1]
+    assert sp.explain(least).hints == ()  # who has `kept` finds it sorted when he asks for `most`
+    assert most.shape == least.shape
+
+
+def test_sources_that_are_read_for_each_of_several_arrays_are_a_hint():
+    table = sp.from_function(lambda box: numpy.zeros([b - a for a, b in box]), (4_000_000, 30), float)
+    low, high = table.min(axis=0), table.max(axis=0)
+    (hint,) = sp.explain(low).hints
+    assert hint.text.startswith("high needs the same steps")
+    assert sp.explain(low, high).hints == ()
+
+
+def test_an_array_of_which_half_the_bytes_would_do_is_a_hint(workers):
+    theirs = sp.asarray(numpy.random.default_rng(0).random((100_000, 30)))
+    upload, narrow = sp.explain(theirs.astype(numpy.float32).sum()).hints
+    assert "theirs becomes float32 on the workers" in narrow.text
+    assert narrow.gain_seconds == pytest.approx(upload.gain_seconds / 2, rel=0.01)
+    both = theirs.astype(numpy.float32).sum() + theirs.max()
+    assert ["make it there" in hint.text for hint in sp.explain(both).hints] == [True]
+
+
+def test_what_goes_to_disk_is_a_hint():
+    assert hints({}, Profile(), None, disk_bytes=0) == ()
+    (hint,) = hints({}, Profile(), None, disk_bytes=10**9)
+    assert "1 GB of a worker's arrays go to disk" in hint.text
+    assert hint.gain_seconds == pytest.approx(2 * Profile().outside_ns(10**9) / 1e9)
+
+
 def test_a_policy_that_costs_more_is_a_hint():
     formed = {"cost": 0.1, "no_redundancy": 0.3}
     dearest = {"cost": 0.3, "no_redundancy": 0.1}

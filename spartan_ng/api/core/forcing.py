@@ -157,6 +157,12 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
     return kept
 
 
+def is_kept(node: Node, stored: set[Node]) -> bool:
+    """Whether an evaluation keeps a step that an array of the user's holds, were it the first one."""
+    small = node.nbytes <= config.small_bytes
+    return node.op in OPERATORS and holder_of(node) is not None and (small or _is_dear(node, stored))
+
+
 def _is_dear(node: Node, stored: set[Node]) -> bool:
     """Whether computing the node again costs more than keeping it."""
     sorts = node.op is Op.JOIN_UPDATE and node.fn != "contract"
