@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_slices
-from spartan_ng.backends.holdings import CHECK_S, Holdings
+from spartan_ng.backends.carrying import CHECK_S
+from spartan_ng.backends.holdings import Holdings
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.callers import user_place

@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -20,22 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import (
-    ArrayRef,
-    Box,
-    Tiling,
-    box_of,
-    box_shape,
-    box_size,
-    box_slices,
-    intersect,
-    is_empty,
-)
-from spartan_ng.arrays.sparse import csr_array, stacked
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, box_size, is_empty
+from spartan_ng.backends.carrying import Carrier, part_of
 from spartan_ng.backends.link import Link
 from spartan_ng.errors import WorkerLost
-from spartan_ng.events import record
-from spartan_ng.kernels.formats import dense
 from spartan_ng.plan.rows import Slot
 from spartan_ng.sources import SourceTile
 from spartan_ng.wire.messages import Key, Member, Members
@@ -43,8 +31,6 @@ from spartan_ng.wire.messages import Key, Member, Members
 WITH_JOB_BYTES = 4 * 1024
 """Arrays of up to this size go to the workers with the first job that reads them."""
 
-CHECK_S = 1.0
-"""How often who waits looks whether the link still stands."""
 _LOOK_S = 0.02
 
 _LOST_WITH = "the connection to the master"
@@ -79,6 +65,7 @@ class Holdings:
         self.settled = link.members
         """The view of the membership that ranks are of."""
         self._link = link
+        self._carrier = Carrier(link)
         self._backend = weakref.ref(backend)  # it holds us: no circles, which wait for the collector
         self._arrays: dict[int, Held] = {}
         """By the array's serial number."""
@@ -170,7 +157,7 @@ class Holdings:
                 parts[box] = self._link.peers.fetch(member.name, held.key, region, member.since)
         if sum(map(box_size, parts)) < prod(first.shape):
             return None
-        value = _stack([(b, self._wait(f)) for b, f in parts.items()], box_of(first.shape), first.dtype)
+        value = self._carrier.stacked([*parts.items()], box_of(first.shape), first.dtype)
         return ArrayRef(first.shape, first.dtype, value=value, format="csr", nnz=int(value.nnz))
 
     def _tile(self, ref: ArrayRef, held: Held, rank: int, box: Box) -> ArrayRef:
@@ -306,74 +293,21 @@ class Holdings:
         self._link.flush()
         drops = self._link.drops
         with self.new_keys(1) as (key,):
-            self._put(ref, tiling, key, members)
+            self._carrier.put(ref, tiling, key, members)
             ref.tiling = tiling
             self.keep(ref, key, members, drops=drops)
-
-    def _put(self, ref: ArrayRef, tiling: Tiling, key: Key, members: tuple[Member, ...]) -> None:
-        futures = []
-        try:
-            with record.span("upload", str(ref.shape)):
-                for rank, member in enumerate(members):
-                    box = tiling.box_on(ref.shape, rank)
-                    if box is not None:
-                        tile = _slice(ref.value, box)
-                        futures.append(self._link.peers.put(member.name, key, tile, member.since))
-                for future in futures:
-                    self._wait(future)
-        except BaseException:
-            self._withdraw(key, futures)
-            raise
-
-    def _withdraw(self, key: Key, futures: Sequence[Future[Any]]) -> None:
-        """Give an upload up: drop its tiles once the last of them has arrived."""
-        left = list(futures)
-
-        def arrived(future: Future[Any]) -> None:
-            left.pop()
-            if not left:
-                self._link.release(key[1])
-
-        for future in futures:
-            future.add_done_callback(arrived)
 
     def gather(self, ref: ArrayRef, box: Box) -> Any:
         """The elements inside `box` as a NumPy (or CSR) array; WorkerLost where they are gone."""
         held = self.get(ref)
         if held is None:
-            return _slice(ref.value, box)
+            return part_of(ref.value, box)
         if held.value is not None:
-            return _slice(held.value, box)
+            return part_of(held.value, box)
         return self._gather(ref, box, held)
 
     def _gather(self, ref: ArrayRef, box: Box, held: Held) -> Any:
-        assert ref.tiling is not None, "an array on workers has a tiling"
-        out = None if ref.format == "csr" else np.empty(box_shape(box), ref.dtype)
-        parts = []
-        for rank, tile in ref.tiling.tiles(ref.shape, box):
-            common = intersect(tile, box) if box else ()
-            assert common is not None, "tiles() yields tiles that meet the box"
-            region = tuple((lo - t, hi - t, 1) for (lo, hi), (t, _) in zip(common, tile, strict=True))
-            member = held.members[rank]
-            place = tuple((lo - o, hi - o) for (lo, hi), (o, _) in zip(common, box, strict=True))
-            into = None if out is None else _slice(out, place)
-            fetched = self._link.peers.fetch(
-                member.name, held.key, region, member.since, into, lambda: held.lost is None
-            )
-            parts.append((common, into, fetched))
-        if out is None:
-            return _stack([(at, self._wait(f)) for at, _, f in parts], box, ref.dtype)
-        for _, into, future in parts:
-            part = self._wait(future)
-            if into is not None and part is not into:
-                into[...] = dense(part)
-        return out
-
-    def _wait(self, future: Future[Any]) -> Any:
-        """A transfer's result. It always ends: lost workers and a lost master fail what waits for them."""
-        while not wait([future], CHECK_S).done:
-            self._link.check()
-        return future.result()
+        return self._carrier.get(ref, box, held.key, held.members, lambda: held.lost is None)
 
     # --- leaving
 
@@ -506,19 +440,3 @@ def _users(ref: ArrayRef, held: Held) -> list[int]:
     """The ranks that have a tile."""
     assert ref.tiling is not None, "an array on workers has a tiling"
     return [r for r in range(len(held.members)) if ref.tiling.box_on(ref.shape, r) is not None]
-
-
-def _slice(value: Any, box: Box) -> Any:
-    """The part of a driver's array inside `box`."""
-    slices: tuple[Any, ...] = box_slices(box)
-    return value[(*slices, ...)] if isinstance(value, np.ndarray) else value[slices]  # 0-d stays an array
-
-
-def _stack(parts: list[tuple[Box, Any]], box: Box, dtype: np.dtype[Any]) -> Any:
-    """CSR parts put together: beside each other within a band of rows, then the bands below each other."""
-    if not parts:
-        return csr_array(box_shape(box), dtype=dtype)
-    bands: dict[int, list[tuple[int, Any]]] = {}
-    for at, part in parts:
-        bands.setdefault(at[0][0], []).append((at[1][0], part))
-    return stacked([p for _, p in sorted(band, key=lambda b: b[0])] for _, band in sorted(bands.items()))
