@@ -158,6 +158,11 @@ def _error(line: Line, operands: dict[str, Any], result: Any) -> float | None:
     return _distance(found, result)
 
 
+def last_bits_of(a: Any) -> Any:
+    """The last bit of each number of an array."""
+    return (numpy.abs(a) * _UNITS[real_bytes(a.dtype)]).astype(a.dtype)
+
+
 def moved(a: Any, noise: Any, plain: Any) -> Any:
     """A result moved by rounding, and more; in place where it is an array. Where that brings what moved
     operands have given back to NumPy's `plain` result, it is moved twice as far."""

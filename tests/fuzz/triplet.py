@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy
 
-from tests.fuzz.oracle import Values, is_moved, is_sound, moved, noise_for
+from tests.fuzz.oracle import Values, is_moved, is_sound, last_bits_of, moved, noise_for
 from tests.fuzz.program import Environment, Line, Step, arrays_of, execute, numpys
 
 _MOST_AXES = 32
 """Axes that NumPy broadcasts; arrays may have twice as many."""
 _AT = re.compile(r"\.at\((\w+),")
+_PRODUCTS = re.compile(r"[*/]=|multiply|divide|square|power|reciprocal")
 _SHOWN = ("str(", "array_repr", "array_str", "array2string", ".view(", "tobytes", "signbit", "copysign")
 _OF_NAN = ("signbit", "copysign", "unique_inverse")
 """What shows the sign of NaN, which is nobody's (infinities subtracted give either), and which of
@@ -66,8 +67,19 @@ class Triplet:
                     return False
                 self.up[name] = moved(self.up[name], noise, result)
                 self.down[name] = moved(self.down[name], -noise, result)
+        elif _PRODUCTS.search(line.text):
+            self._move_products_in_place(line)
         names = arrays_of(self.plain) if line.writes or name is None else {name: None}
         return all(is_sound(self.plain[n], e[n]) for n in names for e in (self.up, self.down))
+
+    def _move_products_in_place(self, line: Line) -> None:
+        """Complex products that are written: where memory begins decides their last bits, in NumPy, too."""
+        for name in line.uses:
+            target = self.plain.get(name)
+            if isinstance(target, numpy.ndarray) and target.dtype.kind == "c" and target.flags.writeable:
+                noise = last_bits_of(target)
+                self.up[name] = moved(self.up[name], noise, target)
+                self.down[name] = moved(self.down[name], -noise, target)
 
     def _writes_where_it_may_not(self, line: Line) -> bool:
         """Whether a line is `ufunc.at` of a read-only array, into which NumPy (2.4) writes all the same."""

@@ -45,6 +45,15 @@ def in_order(a: ndarray, order: Any) -> ndarray:
     return a if (flags.f_contiguous if order == "F" else flags.c_contiguous) else a.copy(order)
 
 
+def order_for(order: Any, *operands: Any) -> Any:
+    """The order asked for as "C", "F" or "K": "A" is Fortran's where all operands lie so, else C's."""
+    order = order_letter(order)
+    if order != "A":
+        return order
+    lie = (a._layout().flags.f_contiguous for a in operands if isinstance(a, Handle))
+    return "F" if all(lie) else "C"
+
+
 def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
     """A scipy.sparse matrix as an array of format "csr"."""
     value = csr_array(matrix, dtype=dtype)

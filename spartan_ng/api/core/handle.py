@@ -405,14 +405,18 @@ def copied(a: Any, order: Any = "C") -> ndarray:
         return wrap(value.copy(order) if value.__class__ is np.ndarray else np.array(value, order=order))
     masked = a._masked()
     if masked is not None:
-        return wrap_masked(masked)
+        kept = wrap_masked(masked)
+        reverse = tuple(reversed(range(a.ndim)))
+        as_it_is = order == "K" or (order == "A" and a._cell.order == reverse)
+        kept._cell.order = a._cell.order if as_it_is else reverse if order == "F" else None
+        return kept
     node = a._node()
     step = step_of(node)
     cell = Cell(node=node)
     hold_as(node, cell, step)  # a copy takes no step of its own
-    if order == "F" and a.ndim > 1:
+    if a.ndim > 1 and (order == "F" or (order == "A" and a._layout().flags.fnc)):
         cell.order = tuple(reversed(range(a.ndim)))
-    elif order in ("K", "A"):
+    elif order == "K":
         cell.order = order_of(a._layout())
     return make(cell)
 

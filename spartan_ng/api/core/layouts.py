@@ -51,6 +51,12 @@ def lying_as_copy(result: ndarray, a: Any) -> ndarray:
     return result
 
 
+def lying_as_any(result: ndarray, a: Any, *_: Any) -> ndarray:
+    """A new array in NumPy's order "A": Fortran's for an operand that lies in that order only, else C's."""
+    turned = _may_be_turned(a) and a._layout().flags.fnc
+    return lie(result, tuple(range(result.ndim))[::-1] if turned else None)
+
+
 def lying_as_taken(result: ndarray, a: Any, kept: list[int], first: int) -> ndarray:
     """Elements taken through arrays: their axes, at `first`, lie before those kept of `a` (-1: new)."""
     strides = a._layout().strides if _may_be_turned(a) else ()
@@ -101,16 +107,10 @@ def _as_tiled(result: ndarray, a: Any, reps: Any) -> None:
         lying_as_copy(result, a)
 
 
-def _in_fortrans(result: ndarray, a: Any, *_: Any) -> None:
-    """An array made in Fortran's order for an operand in Fortran's order only, else in C's."""
-    turned = _may_be_turned(a) and a._layout().flags.fnc
-    lie(result, tuple(range(result.ndim))[::-1] if turned else None)
-
-
 def _as_deleted(result: ndarray, a: Any, obj: Any = None, axis: Any = None) -> None:
     """What a slice or a number leaves is copied to a new array; what a mask leaves is taken."""
     if axis is None or isinstance(obj, slice) or np.ndim(obj) == 0 or _is_one_index(obj):
-        _in_fortrans(result, a)
+        lying_as_any(result, a)
     else:
         where = build.axis_index(axis, result.ndim)
         lying_as_taken(result, a, [i for i in range(result.ndim) if i != where], where)
@@ -123,7 +123,7 @@ def _is_one_index(obj: Any) -> bool:
 
 def _as_rounded(result: ndarray, a: Any, decimals: Any = 0, *_: Any) -> None:
     """To integers as by a universal function, else in an array made for it."""
-    (_in_fortrans if decimals else _as_operands)(result, a)
+    (lying_as_any if decimals else _as_operands)(result, a)
 
 
 def _as_median(result: ndarray, a: Any, axis: Any = None, *_: Any) -> None:
@@ -160,12 +160,12 @@ def _as_columns(result: ndarray, *_: Any) -> None:
     lie(result, (1, 0))
 
 
-RULES: dict[Any, Callable[..., None]] = {
+RULES: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys((np.where, np.clip, np.isclose), _as_operands),
     **dict.fromkeys((np.round, np.around), _as_rounded),
     **dict.fromkeys((np.tril, np.triu), _as_triangle),
     **dict.fromkeys((np.sort, np.partition, np.nan_to_num, np.astype, np.gradient, np.unwrap), _as_first),
-    **dict.fromkeys((np.pad, np.insert, np.packbits, np.unpackbits), _in_fortrans),
+    **dict.fromkeys((np.pad, np.insert, np.packbits, np.unpackbits), lying_as_any),
     **dict.fromkeys((np.take, np.compress, np.select, np.quantile, np.percentile), _as_new),
     **dict.fromkeys((np.linalg.det, np.linalg.inv), _as_new),
     **dict.fromkeys((np.median, np.nanmedian), _as_median),
@@ -259,6 +259,7 @@ __all__ = [
     "by_rule",
     "lie",
     "lying_as",
+    "lying_as_any",
     "lying_as_copy",
     "lying_as_folded",
     "lying_as_taken",

@@ -21,6 +21,7 @@ from spartan_ng.api.core.conversion import (
     is_array_like,
     is_override,
     knows_numpys_alone,
+    order_for,
     values,
     wraps,
 )
@@ -404,8 +405,9 @@ class ufunc(Folding):
                 else stored(self.__name__, r, o, where, casting, broadcast=True)
                 for r, o in zip(results, outs, strict=True)
             )
-        elif order in ("C", "F"):
-            results = tuple(in_order(r, order) for r in results)
+        elif order != "K":
+            wanted = order_for(order, *args)
+            results = tuple(in_order(r, wanted) for r in results)
         return results if self.nout > 1 else results[0]
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from spartan_ng.api.base import creation
 from spartan_ng.api.core.chains import is_read_only
-from spartan_ng.api.core.conversion import in_order
+from spartan_ng.api.core.conversion import in_order, order_for
 from spartan_ng.api.core.dispatch import check_device, fresh
 from spartan_ng.api.core.handle import copied, make, wrap
 from spartan_ng.api.core.late import Late
-from spartan_ng.api.core.layouts import lying_as_copy
+from spartan_ng.api.core.layouts import lying_as_any
 from spartan_ng.api.core.recast import Bytes, Recast
 from spartan_ng.api.core.views import Broadcast
 from spartan_ng.api.elementwise import ufuncs
@@ -48,7 +48,7 @@ class Copies(Attributes):
         value = self._peek()
         if copy is True and value.__class__ is np.ndarray and value.nbytes <= config.small_bytes:
             return wrap(value.astype(dtype, order, casting))  # type: ignore[call-overload]
-        return in_order(creation.astype(self, dtype, casting=casting, copy=copy), order)
+        return in_order(creation.astype(self, dtype, casting=casting, copy=copy), order_for(order, self))
 
     def copy(self, order: str = "C") -> ndarray:
         """The same elements in an array of their own."""
@@ -141,7 +141,7 @@ class Copies(Attributes):
 
     def byteswap(self: Any, inplace: bool = False) -> ndarray:
         """The bytes of each element reversed."""
-        swapped = lying_as_copy(blockwise.byteswapped(self), self)
+        swapped = lying_as_any(blockwise.byteswapped(self), self)
         if not inplace:
             return swapped
         self[...] = swapped
