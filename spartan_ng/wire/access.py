@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import socket as sockets
 import tempfile
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from urllib.parse import urlsplit
 import zmq
 from zmq.utils import z85
 
-from spartan_ng.errors import AuthenticationFailed, OptionError
+from spartan_ng.errors import AuthenticationFailed, MasterUnreachable, OptionError
 from spartan_ng.system.ownership import why_not_own
 from spartan_ng.system.sockets import answers, user_of
 from spartan_ng.system.users import user_id
@@ -34,6 +35,7 @@ from spartan_ng.wire.keys import ROLES, Keys, Pair, Users
 _IPC = "ipc://"
 _FOLDER = "spartan-ng-"
 """How the names of folders for sockets begin."""
+_TCP = re.compile(r"tcp://\S+:(\d+|\*)")
 _MOST_PATH = 100
 """Characters of a socket's path; the kernel takes 107."""
 
@@ -54,14 +56,18 @@ class Access:
     """Talk over TCP without keys: anybody who reaches a port may run code here."""
 
     def check(self, address: str) -> None:
-        """AuthenticationFailed where others than those who may could be at the two ends of `address`."""
+        """AuthenticationFailed where others than those who may could be at the two ends of `address`;
+        MasterUnreachable where it is none."""
         if address.startswith(_IPC):
             _check_folder(Path(address.removeprefix(_IPC)).parent)
+        elif not _TCP.fullmatch(address):
+            raise MasterUnreachable(f"{address!r} is no address: tcp://HOST:PORT, or ipc://FOLDER/NAME")
         elif self.keys is None and not self.insecure:
             raise AuthenticationFailed(
                 f"{address} can be reached by others, who could run code here, or pretend to be the master: "
-                "make keys with `spartan-ng keygen DIR` and pass `--keys DIR`; or use a socket of your own, "
-                "ipc://FOLDER/NAME; or let anybody do anything with `--insecure`"
+                'make keys with `spartan-ng keygen DIR` and pass them, --keys DIR (in Python keys="DIR"); or '
+                "use a socket of your own, ipc://FOLDER/NAME; or let anybody do anything, --insecure (in "
+                "Python insecure=True)"
             )
 
     @property

@@ -69,8 +69,9 @@ class Keys:
                 server, _ = zmq.auth.load_certificate(at / "server.key")
         except (OSError, ValueError) as error:
             raise AuthenticationFailed(
-                f"no usable {role} keys in {at}: {error}; `spartan-ng keygen` makes them for the master: "
-                f"its server.key and {role}.key_secret belong here"
+                f"no usable {role} keys in {at}: {error}; `spartan-ng keygen DIR` makes them for the master, "
+                f"whose server.key and {role}.key_secret belong in the folder that you name: --keys DIR (in "
+                'Python keys="DIR")'
             ) from error
         if problem is not None:
             raise AuthenticationFailed(

@@ -6,7 +6,7 @@ import stat
 import pytest
 import zmq
 
-from spartan_ng.errors import AuthenticationFailed, OptionError
+from spartan_ng.errors import AuthenticationFailed, MasterUnreachable, OptionError
 from spartan_ng.wire.access import Access, Door, is_loopback, may_be, private_folder
 from spartan_ng.wire.keys import ROLES, Keys, keygen, keygen_for, listed, revoke
 
@@ -172,3 +172,26 @@ def test_a_role_is_what_the_door_says(user, wanted):
     kind = user.split()[0]
     allowed = {"worker": {"worker"}, "client": {"client"}, "admin": {"client", "admin"}}
     assert may_be(user, wanted) is (wanted in allowed.get(kind, set(ROLES)))
+
+
+@pytest.mark.parametrize(
+    "address", ["", "10.0.0.1:7077", "tcp://10.0.0.1", "tcp://:", "unix:///tmp/x", "bogus"]
+)
+def test_what_is_no_address_is_said_to_be_none(address):
+    for insecure in (False, True):
+        with pytest.raises(MasterUnreachable, match="is no address: tcp://HOST:PORT"):
+            Access(insecure=insecure).check(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://10.0.0.1:7077", "tcp://*:*", "tcp://[::1]:7077", "tcp://host.org:1"]
+)
+def test_what_is_an_address_is_taken(address):
+    Access(insecure=True).check(address)
+
+
+def test_who_lacks_keys_is_told_how_to_name_them_on_the_command_line_and_in_python(tmp_path):
+    with pytest.raises(AuthenticationFailed, match=r'--keys DIR \(in Python keys="DIR"\)'):
+        Access().check("tcp://10.0.0.1:7077")
+    with pytest.raises(AuthenticationFailed, match=r'--keys DIR \(in Python keys="DIR"\)'):
+        Keys.load(tmp_path / "none", "client")
