@@ -51,14 +51,17 @@ class Kernel:
         return cls(info, _module(file.with_name(f"{file.name}_numpy.py"), ours)[info["func_name"]], inputs)
 
     def call(self, np: Any) -> tuple[float, float, list[Any]]:
-        """Seconds of a call with copies of the inputs, what of it was computing, and the results."""
+        """Seconds of a call with copies of the inputs, what of it was computing, and the results.
+
+        Every array that was given is one of them: a kernel may write to those that npbench does not name.
+        """
         given = {k: np.array(v) if k in self.info["array_args"] else v for k, v in self.inputs.items()}
         if np is not numpy:
             np.persist(*given.values())
         worked, begun = time.process_time(), time.perf_counter()
         found = self.run(*(given[k] for k in self.info["input_args"]))
         found = [] if found is None else list(found) if isinstance(found, tuple | list) else [found]
-        found += [given[k] for k in self.info["output_args"]]
+        found += [given[k] for k in self.info["array_args"]]
         if np is not numpy:
             np.persist(*found)
         seconds, computed = time.perf_counter() - begun, time.process_time() - worked

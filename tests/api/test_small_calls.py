@@ -24,6 +24,11 @@ CALLS = {
     "x * a": 3,
     "a[1:4] + b[1:4]": 5,
     "-a": 2,
+    "s - 1.0": 1,
+    "x - s": 1,
+    "s / s": 1,
+    "-s": 1,
+    "s * a": 2,
     "a += b": 3,
     "a[1:4] *= 2.0": 5,
     "a[2]": 1,
@@ -104,6 +109,7 @@ def small(namespace: Any = np) -> dict[str, Any]:
         "i": namespace.arange(4),
         "f": namespace.array(numpy.linspace(0.0, 1.0, 20_000)),
         "x": numpy.float64(0.5),
+        "s": namespace.array(a).sum(),
         "m": namespace.array(numpy.arange(16.0).reshape(4, 4)),
     }
 

@@ -7,6 +7,7 @@ derive from its class).
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -61,8 +62,10 @@ def _numpys(number: Any) -> Any:
     return number.dtype.type(number)
 
 
-_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift")
 _UNARY = ("neg", "pos", "abs", "invert")
+_POWERS = ("__pow__", "__rpow__")
+"""Operators that Python may give a third operand."""
 _NAMES = """argsort astype byteswap choose clip compress conj conjugate copy cumprod cumsum flatten max mean
 min prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var view"""
 
@@ -82,11 +85,62 @@ def _keeping(numpys: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+@functools.cache
+def _of_two(numpys: Callable[..., Any]) -> Callable[..., Any]:
+    """`_keeping` for operators of two operands: loops that carry numbers are in here most of their time.
+
+    An array's own operator is reached sooner than through NumPy, which looks for its protocols first.
+    """
+
+    @functools.wraps(numpys)
+    def method(self: Any, other: Any) -> Any:
+        if type(other) is Late.ndarray:
+            return NotImplemented
+        found = numpys(self, other)
+        ours = OURS.get(type(found))
+        if ours is not None:
+            return ours(found)
+        return Late.wrap(found) if type(found) is np.ndarray else found
+
+    return method
+
+
+def _reflected(compute: Callable[..., Any], numpys: Callable[..., Any], kind: Any) -> Callable[..., Any]:
+    """The same from the right; NumPy's own would first find out what the class of `self`, which it does not
+    know, thinks of the other operand."""
+    plain = kind.__pos__
+
+    @functools.wraps(numpys)
+    def method(self: Any, other: Any) -> Any:
+        found = compute(other, plain(self))
+        ours = OURS.get(type(found))
+        if ours is not None:
+            return ours(found)
+        return Late.wrap(found) if type(found) is np.ndarray else found
+
+    return method
+
+
+@functools.cache
+def _of_one(numpys: Callable[..., Any]) -> Callable[..., Any]:
+    """`_keeping` for operators of one operand, which give numbers."""
+
+    @functools.wraps(numpys)
+    def method(self: Any) -> Any:
+        found = numpys(self)
+        return OURS[type(found)](found)
+
+    return method
+
+
 def _derived(kind: type) -> type:
-    names = [f"__{r}{name}__" for name in _BINARY for r in ("", "r")]
-    names += [*(f"__{name}__" for name in _UNARY), *_NAMES.split()]
     own = {"__class__": property(lambda self: kind)}  # `type` tells the truth
-    operators = {name: _keeping(getattr(kind, name)) for name in names}
+    operators = {f"__{name}__": _of_two(getattr(kind, f"__{name}__")) for name in _BINARY}
+    for name in _BINARY:
+        reflected, compute = f"__r{name}__", getattr(operator, f"__{name}__")
+        operators[reflected] = _reflected(compute, getattr(kind, reflected), kind)
+    operators |= {f"__{name}__": _of_one(getattr(kind, f"__{name}__")) for name in _UNARY}
+    operators |= {name: _keeping(getattr(kind, name)) for name in (*_POWERS, *_NAMES.split())}
     return type(
         kind.__name__, (kind,), {"__slots__": (), "__module__": __name__, **_METHODS, **own, **operators}
     )
