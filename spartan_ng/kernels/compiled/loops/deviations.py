@@ -132,9 +132,12 @@ def fold(
             off[j] = (shift[j] - middle[j]) + off[j]
         if cancels:
             square[:] = NUMBER(0)
-            spread(middle, width)
-            squared_distances(here, length, repeat * step, middle, square)
-            gather(square, width)
+            if step == 1:
+                line(here, middle, buffers[0, 1:2], square)  # their sum is of no use
+            else:
+                spread(middle, width)
+                squared_distances(here, length, repeat * step, middle, square)
+                gather(square, width)
             for j in range(width):
                 square[j] -= off[j] * off[j] * NUMBER(n)
         if s == 0:
