@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from copy import copy
 from typing import Any
 
@@ -19,6 +20,9 @@ _SHOWN = ("str(", "array_repr", "array_str", "array2string", ".view(", "tobytes"
 _OF_NAN = ("signbit", "copysign", "unique_inverse")
 """What shows the sign of NaN, which is nobody's (infinities subtracted give either), and which of
 several NaN comes first, which NumPy's sort that is not stable decides."""
+_SUMMED = re.compile(r"@|dot|matmul|inner|einsum|linalg|convolve|correlate")
+"""Products of which BLAS decides what becomes of complex infinities: infinite, or half of it NaN
+(docs/differences.md, "Infinities in products")."""
 
 
 class Triplet:
@@ -52,6 +56,8 @@ class Triplet:
         if (self._sparse or _is_sparse(line)) and self._is_left_out(line):
             return False
         if any(word in line.text for word in _OF_NAN) and any(map(_has_nan, operands.values())):
+            return False
+        if _SUMMED.search(line.text) and _are_complex_infinities(operands.values()):
             return False
         if name is not None:
             result = self.plain[name]
@@ -102,6 +108,11 @@ class Triplet:
 
 def _has_nan(value: Any) -> bool:
     return is_array(value) and bool(numpy.isnan(value).any())
+
+
+def _are_complex_infinities(values: Iterable[Any]) -> bool:
+    arrays = [v for v in values if is_array(v)]
+    return any(map(numpy.iscomplexobj, arrays)) and not all(bool(numpy.isfinite(a).all()) for a in arrays)
 
 
 def _is_sparse(line: Line) -> bool:

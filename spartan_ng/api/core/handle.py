@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.cell import Cell, Masked, changes, order_letter, order_of
+from spartan_ng.api.core.cell import Cell, Masked, changes, laid_out, order_letter, order_of
 from spartan_ng.api.core.chains import (
     Key,
     Views,
@@ -122,7 +122,8 @@ class Handle:
         if value is not None:  # with the cell's order of axes
             return value
         value = value_of(ref)
-        return value if isinstance(value, np.ndarray) else value.toarray()
+        value = value if isinstance(value, np.ndarray) else value.toarray()
+        return laid_out(value, order_of(self._layout())) if value.ndim > 1 else value
 
     def _to_read(self) -> np.ndarray[Any, Any]:
         """The elements' memory on the driver, read-only."""
