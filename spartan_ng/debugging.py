@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from spartan_ng.backends.protocol import RunStats
 from spartan_ng.graph.node import Node
-from spartan_ng.plan.explain import Explanation
 from spartan_ng.plan.plan import Plan
 from spartan_ng.units import shape_text, size_text, time_text
+
+if TYPE_CHECKING:
+    from spartan_ng.plan.explain import Explanation
 
 _log = logging.getLogger("spartan_ng.debug")
 _MOST = 160

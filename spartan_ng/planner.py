@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from spartan_ng.arrays import ArrayRef, Tiling, box_of
@@ -25,22 +25,21 @@ from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.graph.trail import Trail, passed_down
-from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.lineage import Recipe
-from spartan_ng.listing import list_stages
 from spartan_ng.memory import available_bytes, free_disk_bytes
 from spartan_ng.optimizer.pipeline import PASSES, ROUNDING, run_passes
-from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.plan.advice import NO_FACTS, Facts
-from spartan_ng.plan.explain import NO_WORDS, Explanation, Words
-from spartan_ng.plan.explain import explain as explain_plan
-from spartan_ng.plan.fusion import ExplainedFusion, explain_fusion
 from spartan_ng.plan.lessons import learn, subjects
 from spartan_ng.plan.lower import Origins, lower, origins, weigh
 from spartan_ng.plan.peak import check
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
 from spartan_ng.salvage import over_what_is_left
+
+if TYPE_CHECKING:
+    from spartan_ng.optimizer.tiling.choose import Alternative
+    from spartan_ng.plan.explain import Explanation, Words
+    from spartan_ng.plan.fusion import ExplainedFusion
 
 _WEIGHED_STAGES = 40
 """`explain` weighs the alternatives of plans with up to so many stages."""
@@ -121,11 +120,16 @@ class Planner:
         roots: Sequence[Node],
         plan: Plan,
         stats: RunStats | None,
-        words: Words = NO_WORDS,
+        words: Words | None = None,
         facts: Facts = NO_FACTS,
     ) -> Explanation:
         """The plan made for `roots`, beside what else it could have been, and what a run of it took; for the
         words and the facts, see `plan.explain`."""
+        from spartan_ng.kernels.compiled.select import explain_plan_tiers
+        from spartan_ng.listing import list_stages
+        from spartan_ng.plan.explain import NO_WORDS
+        from spartan_ng.plan.explain import explain as explain_plan
+
         settings, _ = self._settle(plan.workers)
         small = len(plan.stages) <= _WEIGHED_STAGES
         return explain_plan(
@@ -136,7 +140,7 @@ class Planner:
             tiers=explain_plan_tiers(plan),
             fusion=_compare(roots, settings) if small else None,
             sources=partial(list_stages, plan),
-            words=words,
+            words=NO_WORDS if words is None else words,
             facts=facts,
         )
 
@@ -176,6 +180,8 @@ class Planner:
     ) -> Words:
         """What the user calls the arrays that a `plan` made of `roots` stores, and where its steps were
         written; the `trail` leads from the user's graph to these roots."""
+        from spartan_ng.plan.explain import Words
+
         with trail.followed():
             rewritten, made = self._origins(roots, plan)
         slots = {node: slot for slot, node in enumerate(made.stored) if node.op is not Op.DATA}
@@ -239,6 +245,8 @@ class Planner:
 
 def _compare(roots: Sequence[Node], settings: Settings) -> ExplainedFusion | None:
     """What the policies for fusion are predicted to cost."""
+    from spartan_ng.plan.fusion import explain_fusion
+
     rewritten = run_passes(PASSES, roots, _left_out())
     stored = {r for r in rewritten if r.op is not Op.DATA}
     return explain_fusion(topological(rewritten), stored, settings.fusion, settings.profile)

@@ -16,6 +16,7 @@ from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import MASTER_VARIABLE
 from spartan_ng.extras import needed
+from spartan_ng.garbage import collected_later
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node, topological
@@ -26,10 +27,15 @@ if TYPE_CHECKING:
     from spartan_ng.plan.explain import Explanation
 
 
-def _evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayRef]:
-    from spartan_ng import session
+def _begun() -> Any:
+    """The session, which is imported now: half of what there is, and nothing of it is garbage."""
+    with collected_later():
+        from spartan_ng import session
+    return session
 
-    return session.evaluate(nodes, order)
+
+def _evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayRef]:
+    return _begun().evaluate(nodes, order)  # type: ignore[no-any-return]
 
 
 def _is_in_process() -> bool:
@@ -38,15 +44,11 @@ def _is_in_process() -> bool:
 
 
 def _is_dear(node: Node, stored: Container[Node]) -> bool:
-    from spartan_ng import session
-
-    return session.is_dear(node, stored)
+    return bool(_begun().is_dear(node, stored))
 
 
 def _shares_files() -> bool:
-    from spartan_ng import session
-
-    return session.shares_files()
+    return bool(_begun().shares_files())
 
 
 open_door(Door(_evaluate, _is_in_process, _is_dear, _shares_files))

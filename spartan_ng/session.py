@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spartan_ng import telemetry
 from spartan_ng.api.core.watch import Watch
@@ -48,12 +48,14 @@ from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import VALUE_PASSES, run_passes
 from spartan_ng.optimizer.rewrite.constants import has_constants
 from spartan_ng.plan.advice import Facts, narrowed
-from spartan_ng.plan.explain import Earlier, Explanation
 from spartan_ng.plan.plan import Plan
 from spartan_ng.planner import Planned, Planner, bring, is_local
 from spartan_ng.progress import progress
 from spartan_ng.recovery import Amount, computed_again
 from spartan_ng.replicas import Replicas
+
+if TYPE_CHECKING:
+    from spartan_ng.plan.explain import Earlier, Explanation
 
 _log = logging.getLogger(__name__)
 _PLANNED = 8
@@ -359,6 +361,8 @@ class Session:
 
 def _earlier(name: str, ref: ArrayRef) -> Earlier:
     """What is told of an array that has its elements."""
+    from spartan_ng.plan.explain import Earlier
+
     if ref.computed is None:
         small = 0 if ref.value is None or ref.nbytes > config.small_bytes else config.small_bytes
         return Earlier(name, at_once_bytes=small)

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spartan_ng.events import Event, now_ns, record
-from spartan_ng.version import __version__
 
 API = "opentelemetry.trace"
 """The module that is there where a program has imported OpenTelemetry."""
@@ -64,6 +63,8 @@ def ran(job: str) -> None:
 
 @contextmanager
 def _evaluating(api: Any, line: str) -> Iterator[None]:
+    from spartan_ng.version import __version__
+
     tracer = api.get_tracer("spartan_ng", __version__)
     with tracer.start_as_current_span("evaluate") as span:
         if not span.is_recording():
