@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import signal
 import socket
@@ -41,6 +42,19 @@ PAGE_PORT = 8787
 
 class _Group(click.Group):
     """Shows the library's own errors as one line, without a traceback."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's; a name that there is not is answered with those like it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            alike = difflib.get_close_matches(args[0], self.list_commands(ctx))
+            if alike and "Did you mean" not in error.message:
+                text = f"{error.message} Did you mean {' or '.join(alike)}?"
+                raise click.UsageError(text, ctx) from error
+            raise
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -346,7 +360,7 @@ def run(
     sys.exit(code)
 
 
-class _Apps(click.Group):
+class _Apps(_Group):
     """The apps of the table, the demo, and the files of the apps' examples."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -316,9 +316,10 @@ class Session:
         planned, leaves = self.plan(wanted)
         plan, inputs = planned.plan, [leaves[i] for i in planned.leaves]
         there, called = [], {}
-        for root, name in zip(roots, names, strict=False):
-            if name and root.data is not None:
-                there.append(_earlier(name, root.data))
+        for n, (root, name) in enumerate(zip(roots, names, strict=False), 1):
+            if root.data is not None:
+                nameless = "the array" if len(roots) == 1 else f"array {n}"
+                there.append(_earlier(name or nameless, root.data))
             elif name:
                 called[plan.outputs[planned.outputs[wanted.index(root)]]] = name
         words = self.planner.words(wanted, plan, trail, variables, places)

@@ -321,3 +321,17 @@ def test_load_unpickles_nothing_unless_asked(tmp_path, suffix):
     pickled.write_bytes(pickle.dumps([1, 2]))
     with pytest.raises(ValueError, match="pickle"):
         np.load(pickled)
+
+
+def test_names_that_there_are_not_are_said_to_be_none_of_ours():
+    with pytest.raises(AttributeError, match="module 'spartan_ng' has no attribute 'lnspace'") as error:
+        getattr(np, "lnspace")  # noqa: B009 - it is asked for as any text would be
+    assert (error.value.name, error.value.obj) == ("lnspace", np)  # of which Python makes "Did you mean"
+    with pytest.raises(AttributeError, match=r"`np\.float_` was removed in the NumPy 2\.0 release"):
+        getattr(np, "float_")  # noqa: B009
+
+
+def test_who_takes_numpys_trace_for_a_recording_is_told_of_ours(tmp_path):
+    for name in ("run.json", tmp_path / "run.json"):
+        with pytest.raises(ValueError, match=r"np.tracing\(.*run.json'\)* records"):
+            np.trace(name)

@@ -18,6 +18,8 @@ from spartan_ng.cli import main
         (["slurm"], "which script?"),
         (["mpi"], "which script?"),
         (["mpi", "--memory", "much", __file__], "'much' is not a number of bytes"),
+        (["app", "kmean"], "Did you mean kmeans"),
+        (["ap"], "Did you mean app"),
     ],
 )
 def test_what_is_missing_is_told(words, says):

@@ -95,6 +95,8 @@ def test_what_is_small_is_said_to_be_computed_at_once():
     with sp.config.override(small_bytes=10_000):
         small, large = sp.arange(1000.0) + 1, sp.arange(2000.0) + 1
         explained = sp.explain(small, large)
+        assert called(sp.explain(sp.ones(3)).there) == ["the array"]
+        assert called(sp.explain(small, sp.ones(3), large).there) == ["small", "array 2"]
     assert [array.at_once_bytes for array in explained.there] == [10_000]
     assert "computed already: small (at once: NumPy works on up to 10 kB" in str(explained)
     assert called(sp.explain(small).there) == ["small"]

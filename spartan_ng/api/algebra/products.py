@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from itertools import zip_longest
 from math import prod
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -371,6 +372,8 @@ def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> ndarray:
     """The sum of the diagonal."""
+    if isinstance(a, str | PathLike):
+        raise ValueError(f"trace: {a!r} is no matrix; np.tracing({a!r}) records what runs")
     return reductions.sum(manipulation.diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 

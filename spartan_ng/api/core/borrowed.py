@@ -6,6 +6,7 @@ ourselves in them, as `np.lib.stride_tricks.as_strided`, is ours.
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -68,8 +69,18 @@ class _Mixed(ModuleType):
 def of_numpy(name: str) -> Any:
     """NumPy's object of a name of `NAMES`."""
     if name not in NAMES:
-        if not hasattr(np, name):
-            getattr(np, name)  # what NumPy says of names that it had
-        raise AttributeError(f"module 'spartan_ng' has no attribute {name!r}")
+        # With the module, Python can say which name was meant.
+        raise AttributeError(_unknown(name), name=name, obj=sys.modules["spartan_ng"])
     found = getattr(np, name)
     return _Mixed(found) if name in _MIXED else FUNCTIONS.get(found, found) if callable(found) else found
+
+
+def _unknown(name: str) -> str:
+    """What is said of a name that there is not; of those that NumPy had, what it says of them."""
+    said = ""
+    try:
+        getattr(np, name)
+    except AttributeError as error:
+        said = str(error)
+    had = said and not said.startswith("module 'numpy' has no attribute")
+    return said if had else f"module 'spartan_ng' has no attribute {name!r}"
