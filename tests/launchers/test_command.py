@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from click.testing import CliRunner
 
@@ -26,6 +29,14 @@ def test_what_is_missing_is_told(words, says):
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2
     assert says in done.output
+
+
+def test_the_package_is_the_command_where_that_is_not_on_the_path():
+    done = subprocess.run(
+        [sys.executable, "-m", "spartan_ng", "app", "kmean"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "Did you mean kmeans" in done.stderr) == (2, True), done.stderr
+    assert done.stderr.startswith("Usage: python -m spartan_ng app")
 
 
 def test_help_has_no_word_of_what_users_never_call():
