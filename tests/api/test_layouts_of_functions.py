@@ -24,7 +24,17 @@ TURNED: dict[str, Callable[[Any], Any]] = {
     "made, last two": lambda x: (x * 2).transpose(0, 2, 1),
     "one": lambda x: x[:, :1].T,
     "first of many": lambda x: x.T[:, :1],
+    "stretched": lambda x: stretched(x[:1, :, :1], 2),
+    "stretched and turned": lambda x: stretched(x[:1, :, :1], 2).transpose(1, 0, 2),
 }
+
+
+def stretched(x: Any, n: int) -> Any:
+    """Axes of one element that are seen `n` times."""
+    namespace = np if isinstance(x, np.ndarray) else numpy
+    return namespace.broadcast_to(x, tuple(n if length == 1 else length for length in x.shape))
+
+
 FOLDS = (
     "sum prod min max mean std var median ptp any all argmin argmax count_nonzero average trapezoid "
     "nansum nanprod nanmin nanmax nanmean nanstd nanvar nanmedian nanargmin nanargmax linalg.vector_norm"

@@ -37,3 +37,15 @@ def test_what_is_taken_is_numpys(some, small, has_out):
     with np.config.override(small_bytes=small):
         for case in some(CASES, 60):
             assert _taken(np, case, has_out) == _taken(numpy, case, has_out), case
+
+
+@pytest.mark.parametrize("turned", [lambda x: x, lambda x: x.T, lambda x: x[::2], lambda x: x[:, 1]])
+@pytest.mark.parametrize("at", [[9], [1, 9], [1, -99, 0], [0, 1, 2, 99], [[0, 1], [99, 2]]])
+def test_what_is_put_before_an_index_out_of_bounds(mode, turned, at):
+    def after(np):
+        x = np.zeros((2, 3))
+        with pytest.raises(IndexError):
+            np.put(turned(x), at, [5, 6, 7])
+        return numpy.asarray(x).tolist()
+
+    assert after(np) == after(numpy)

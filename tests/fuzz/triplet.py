@@ -21,8 +21,7 @@ _OF_NAN = ("signbit", "copysign", "unique_inverse")
 """What shows the sign of NaN, which is nobody's (infinities subtracted give either), and which of
 several NaN comes first, which NumPy's sort that is not stable decides."""
 _SUMMED = re.compile(r"@|dot|matmul|inner|einsum|linalg|convolve|correlate")
-"""Products of which BLAS decides what becomes of complex infinities: infinite, or half of it NaN
-(docs/differences.md, "Infinities in products")."""
+"""Products whose order decides what becomes of infinities (docs/differences.md, "Infinities in products")."""
 
 
 class Triplet:
@@ -53,11 +52,11 @@ class Triplet:
         if plain is not None or up is not None or down is not None:
             return type(plain) is type(up) is type(down) and not isinstance(plain, MemoryError)
         name = line.defines
+        if _SUMMED.search(line.text) and self._hangs_on_infinities(line, operands.values()):
+            return False
         if (self._sparse or _is_sparse(line)) and self._is_left_out(line):
             return False
         if any(word in line.text for word in _OF_NAN) and any(map(_has_nan, operands.values())):
-            return False
-        if _SUMMED.search(line.text) and _are_complex_infinities(operands.values()):
             return False
         if name is not None:
             result = self.plain[name]
@@ -93,6 +92,14 @@ class Triplet:
         target = self.plain.get(found[1]) if found else None
         return isinstance(target, numpy.ndarray) and not target.flags.writeable
 
+    def _hangs_on_infinities(self, line: Line, operands: Iterable[Any]) -> bool:
+        """Whether a product's infinities may become NaN by its order, or half of a complex number."""
+        arrays = [v for v in operands if is_array(v)]
+        if all(bool(numpy.isfinite(a).all()) for a in arrays):
+            return False
+        made = self.plain.get(line.defines) if line.defines else None
+        return any(map(numpy.iscomplexobj, arrays)) or _has_nan(made)
+
     def _is_left_out(self, line: Line) -> bool:
         """Whether a line in a program with CSR arrays gives what these are declared to give otherwise: their
         zeros times infinity and NaN, the signs of zeros (docs/user-guide.md), and their text."""
@@ -108,11 +115,6 @@ class Triplet:
 
 def _has_nan(value: Any) -> bool:
     return is_array(value) and bool(numpy.isnan(value).any())
-
-
-def _are_complex_infinities(values: Iterable[Any]) -> bool:
-    arrays = [v for v in values if is_array(v)]
-    return any(map(numpy.iscomplexobj, arrays)) and not all(bool(numpy.isfinite(a).all()) for a in arrays)
 
 
 def _is_sparse(line: Line) -> bool:

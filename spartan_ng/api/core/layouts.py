@@ -71,7 +71,9 @@ def lying_as_taken(result: ndarray, a: Any, kept: list[int], first: int) -> ndar
 
 def asked_of_tiny(operands: list[Any], function: Callable[..., Any]) -> tuple[int, ...] | None:
     """The order of the axes of what a NumPy function gives for arrays that are like these, but tiny."""
-    return order_of(function(*(_miniature_of(a._layout(), 2) for a in operands)))
+    tiny = (_miniature_of(a._layout()) for a in operands)
+    lengths = ([min(n, 2) for n in a.shape] for a in operands)
+    return order_of(function(*map(np.broadcast_to, tiny, lengths)))
 
 
 def lie(result: ndarray, order: tuple[int, ...] | None) -> ndarray:
@@ -241,15 +243,15 @@ def lying_as_folded(result: ndarray, a: Handle, axis: Any) -> ndarray:
     return result
 
 
-def _miniature_of(layout: np.ndarray[Any, Any], stretched: int = 1) -> np.ndarray[Any, Any]:
+def _miniature_of(layout: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A tiny array with a layout's order of strides."""
-    return _miniature(layout.shape, layout.strides, stretched)
+    return _miniature(layout.shape, layout.strides)
 
 
-def _miniature(shape: tuple[int, ...], strides: tuple[int, ...], stretched: int = 1) -> np.ndarray[Any, Any]:
-    """An array of at most two elements an axis, or `stretched` ones, with the order that strides have."""
+def _miniature(shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """An array of at most two elements an axis, one where it is stretched, in the order that strides have."""
     order = np.argsort([-abs(s) for s in strides], kind="stable")
-    lengths = [min(n, 2 if s else stretched) for n, s in zip(shape, strides, strict=True)]
+    lengths = [min(n, 2 if s else 1) for n, s in zip(shape, strides, strict=True)]
     return np.empty([lengths[i] for i in order], bool).transpose(np.argsort(order))
 
 

@@ -248,7 +248,15 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if values.size == 0:
         return
     index = _moved(index, a.size, mode)
-    Flat(a)[index] = values[:1].reshape(()) if values.size == 1 else rearranging.resize(values, (index.size,))
+    try:
+        Flat(a)[index] = (
+            values[:1].reshape(()) if values.size == 1 else rearranging.resize(values, (index.size,))
+        )
+    except IndexError:  # NumPy has written what comes before, but where it writes to a copy first
+        inside = forced((index >= -a.size) & (index < a.size))
+        if a.flags.c_contiguous:
+            put(a, index[: int(np.argmin(inside))], values)
+        raise
 
 
 @numpy_function(np.compress, few=2)

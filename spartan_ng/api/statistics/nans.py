@@ -12,7 +12,7 @@ from spartan_ng.api.base import cumulative, reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import wrap_node
-from spartan_ng.api.core.layouts import lying_as
+from spartan_ng.api.core.layouts import lying_as, lying_as_copy
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.statistics.statistics import mean, one_of, var
@@ -99,9 +99,11 @@ def has_holes(a: ndarray) -> bool:
     return a.dtype.kind in "fcmM"
 
 
-def _filled(a: Any, fill: Any) -> ndarray:
-    a = as_handle(a)
-    return logic.where(ufuncs.isnan(a), a.dtype.type(fill), a) if has_nan(a) else a  # type: ignore[no-any-return]
+def _filled(given: Any, fill: Any) -> ndarray:
+    a = as_handle(given)
+    if not has_nan(a):
+        return a
+    return lying_as_copy(logic.where(ufuncs.isnan(a), a.dtype.type(fill), a), a)
 
 
 @numpy_function(np.nansum, eager=True)
