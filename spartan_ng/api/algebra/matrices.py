@@ -121,7 +121,11 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
     n = x.shape[0] if N is None else N
     if n == 0:
         return constants.zeros((x.shape[0], 0), np.promote_types(x.dtype, int))
-    columns = [x.astype(np.promote_types(x.dtype, int)) ** p for p in range(n)]
+    kind = np.promote_types(x.dtype, int)
+    line = x.astype(kind)
+    columns = [constants.ones(x.shape, kind), line, *(line**p for p in range(2, n))][
+        :n
+    ]  # times have no powers
     return joining.stack(columns if increasing else columns[::-1], axis=1)
 
 

@@ -284,6 +284,8 @@ def matvec(
         found = _on_axes(lambda x, y: matvec(x, y, dtype=dtype, casting=casting), a, b, axes, (2, 1, 1))
     else:
         _check_axes("matvec", a, 2, b, 1)
+        if a.dtype.hasobject or b.dtype.hasobject:  # a sum of none of them is None
+            return by_numpy(np.matvec, a, b, out=out, dtype=dtype, casting=casting)  # type: ignore[no-any-return]
         found = matmul(a, b[..., None], dtype=dtype, casting=casting)[..., 0]
     return stored("matvec", found, out, casting=casting, broadcast=True)
 

@@ -327,7 +327,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     a = as_handle(x)
     if not copy and (a._cell.frozen or not isinstance(x, Handle | np.ndarray)):
         raise ValueError(f"nan_to_num: {x!r} is no array whose elements could be replaced; use copy=True")
-    if not a.ndim and not a._cell.frozen and copy:
+    if not a.ndim and not a._cell.frozen and copy and a.dtype.kind in "fc":
         return nan_to_num(a[()], copy, nan, posinf, neginf)
     if a.dtype.kind == "c":
         parts = [as_handle(nan_to_num(p, True, nan, posinf, neginf))._node() for p in (a.real, a.imag)]
