@@ -123,9 +123,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
         return constants.zeros((x.shape[0], 0), np.promote_types(x.dtype, int))
     kind = np.promote_types(x.dtype, int)
     line = x.astype(kind)
-    columns = [constants.ones(x.shape, kind), line, *(line**p for p in range(2, n))][
-        :n
-    ]  # times have no powers
+    columns = [constants.ones(x.shape, kind), *(line**p for p in range(1, n))]  # times have no powers
     return joining.stack(columns if increasing else columns[::-1], axis=1)
 
 
