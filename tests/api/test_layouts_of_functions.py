@@ -31,7 +31,7 @@ TURNED: dict[str, Callable[[Any], Any]] = {
 
 def stretched(x: Any, n: int) -> Any:
     """Axes of one element that are seen `n` times."""
-    namespace = np if isinstance(x, np.ndarray) else numpy
+    namespace = numpy if type(x) is numpy.ndarray else np
     return namespace.broadcast_to(x, tuple(n if length == 1 else length for length in x.shape))
 
 
@@ -193,6 +193,14 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "take_along_axis": lambda np, x: np.take_along_axis(x, np.argsort(x, 1), 1),
     "lexsort": lambda np, x: np.lexsort((x, x), axis=0),
     "roll all": lambda np, x: [np.roll(x, 1), np.roll(x, (1, 1), (0, 1))],
+    "diagonals": lambda np, x: [
+        x.diagonal(0, a, b) * 2 for a, b in ((0, 1), (1, 0), (0, 2), (2, 1), (-1, 0))
+    ],
+    "reshaped": lambda np, x: [
+        x.reshape(*x.shape[:2], -1, 1) * 2,
+        x.reshape(1, *x.shape) * 2,
+        x[..., None] * 2,
+    ],
     "moved axes": lambda np, x: [np.moveaxis(x, 0, -1) * 2, np.rollaxis(x, 2) * 2, np.rot90(x) * 2],
     "bits": lambda np, x: [f(of_bytes(x), axis=i) for f in (np.packbits, np.unpackbits) for i in AXES],
     "ldexp": lambda np, x: np.ldexp(x, 2),

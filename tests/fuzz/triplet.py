@@ -20,6 +20,7 @@ _SHOWN = ("str(", "array_repr", "array_str", "array2string", ".view(", "tobytes"
 _OF_NAN = ("signbit", "copysign", "unique_inverse")
 """What shows the sign of NaN, which is nobody's (infinities subtracted give either), and which of
 several NaN comes first, which NumPy's sort that is not stable decides."""
+_MOMENTS = re.compile(r"(var|std)\(")
 _SUMMED = re.compile(r"@|dot|matmul|inner|einsum|linalg|convolve|correlate")
 """Products whose order decides what becomes of infinities (docs/differences.md, "Infinities in products")."""
 
@@ -53,6 +54,8 @@ class Triplet:
             return type(plain) is type(up) is type(down) and not isinstance(plain, MemoryError)
         name = line.defines
         if _SUMMED.search(line.text) and self._hangs_on_infinities(line, operands.values()):
+            return False
+        if _MOMENTS.search(line.text) and self._overflows_in_half(line, operands.values()):
             return False
         if (self._sparse or _is_sparse(line)) and self._is_left_out(line):
             return False
@@ -91,6 +94,14 @@ class Triplet:
         found = _AT.search(line.text)
         target = self.plain.get(found[1]) if found else None
         return isinstance(target, numpy.ndarray) and not target.flags.writeable
+
+    def _overflows_in_half(self, line: Line, operands: Iterable[Any]) -> bool:
+        """Whether NumPy (2.4) adds halves in half precision to more than that holds (docs/differences.md)."""
+        arrays = [numpy.asarray(v) for v in operands if is_array(v)]
+        made = self.plain.get(line.defines) if line.defines else None
+        half = any(a.dtype == numpy.float16 for a in arrays)
+        finite = all(bool(numpy.isfinite(a).all()) for a in arrays)
+        return half and finite and made is not None and not bool(numpy.isfinite(made).all())
 
     def _hangs_on_infinities(self, line: Line, operands: Iterable[Any]) -> bool:
         """Whether a product's infinities may become NaN by its order, or half of a complex number."""

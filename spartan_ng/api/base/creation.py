@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.cell import Cell, Masked, order_letter
+from spartan_ng.api.core.cell import Cell, Masked
 from spartan_ng.api.core.conversion import MOST_AXES, as_handle, in_order, is_array_like, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function, stays
 from spartan_ng.api.core.handle import (
@@ -92,7 +92,7 @@ def array(
             return wrap(np.array(value, dtype, order=order, ndmin=ndmin))  # type: ignore[call-overload]
         h = as_handle(object, dtype)
         if h._cell.frozen or (copy and h is object):
-            h = copied(h, "K" if order_letter(order) == "A" else order)  # NumPy's are one here
+            h = copied(h, order)
     else:
         h = as_handle(object, dtype)
         if copy and isinstance(object, np.ndarray) and h._cell.borrowed:

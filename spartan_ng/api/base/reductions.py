@@ -13,7 +13,7 @@ from spartan_ng.api.core.conversion import as_handle, numbers_here, numpys
 from spartan_ng.api.core.dispatch import by_numpy, gathered, is_foreign, numpy_function
 from spartan_ng.api.core.forcing import counter, known_count, remember_count, run, value_of
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
-from spartan_ng.api.core.layouts import lying_as_folded
+from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_output, mask_of, stored
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
@@ -374,7 +374,9 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) 
 @numpy_function(np.count_nonzero, eager=True)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> ndarray:
     """How many elements are not zero."""
-    return sum(truth(as_handle(a)), axis, np.intp, None, keepdims)
+    a = as_handle(a)
+    flags = truth(a)
+    return sum(flags if flags is a else lying_as_copy(flags, a), axis, np.intp, None, keepdims)
 
 
 def truth(a: Any) -> Any:

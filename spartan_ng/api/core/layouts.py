@@ -16,11 +16,14 @@ import numpy as np
 from spartan_ng.api.core.cell import Cell, laid_out, order_of
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.handle import Handle, make, wrap
-from spartan_ng.api.core.views import Broadcast, Transpose, Windows
+from spartan_ng.api.core.views import Broadcast, Diagonal, Transpose, Windows
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
+
+
+_TURNING = (Broadcast, Diagonal, Transpose, Windows)
 
 
 def _may_be_turned(a: Any) -> bool:
@@ -30,7 +33,7 @@ def _may_be_turned(a: Any) -> bool:
     shown = a._peek()
     if shown is not None:
         return shown.ndim > 1 and not shown.flags.c_contiguous
-    return a._cell.order is not None or any(v.__class__ in (Transpose, Broadcast, Windows) for v in a._views)
+    return a._cell.order is not None or any(v.__class__ in _TURNING for v in a._views)
 
 
 def lying_as(result: ndarray, *operands: Any) -> ndarray:
@@ -129,7 +132,14 @@ def _as_rounded(result: ndarray, a: Any, decimals: Any = 0, *_: Any) -> None:
 
 
 def _as_median(result: ndarray, a: Any, axis: Any = None, *_: Any) -> None:
-    """A fold, whose axis may be none of its own."""
+    """The mean of what is in the middle of a copy."""
+    if _may_be_turned(a):
+        keepdims = result.ndim == a.ndim
+        lie(result, asked_of_tiny([a], lambda tiny: np.median(tiny, axis, keepdims=keepdims)))
+
+
+def _as_folded(result: ndarray, a: Any, axis: Any = None, *_: Any) -> None:
+    """A fold of the first operand."""
     if isinstance(a, Handle):
         lying_as_folded(result, a, axis)
 
@@ -170,7 +180,8 @@ RULES: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys((np.pad, np.insert, np.packbits, np.unpackbits), lying_as_any),
     **dict.fromkeys((np.take, np.compress, np.select, np.quantile, np.percentile), _as_new),
     **dict.fromkeys((np.linalg.det, np.linalg.inv), _as_new),
-    **dict.fromkeys((np.median, np.nanmedian), _as_median),
+    np.median: _as_median,
+    np.nanmedian: _as_folded,
     np.roll: _as_rolled,
     np.tile: _as_tiled,
     np.delete: _as_deleted,

@@ -11,7 +11,7 @@ from spartan_ng.api.base import constants, creation, reductions
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, assigned, copied, wrap, wrap_array, wrap_node
-from spartan_ng.api.core.layouts import lie, lying_as_copy
+from spartan_ng.api.core.layouts import lie, lying_as
 from spartan_ng.api.core.operands import WEAK, common_dtype, kind_of, operand, small_values, stored
 from spartan_ng.api.core.views import COMPLEX
 from spartan_ng.api.core.warn import warn_user
@@ -370,7 +370,7 @@ def i0(x: Any) -> ndarray:
         return wrap(np.i0(known[0]))
     kind = np.i0(np.zeros(1, x.dtype)).dtype
     result = wrap_node(build.map_(UserFunction(np.i0, origin="i0"), x._node(), dtype=kind))
-    return lying_as_copy(result, x) if x.ndim else copied(result)
+    return lying_as(result, x) if x.ndim else copied(result)
 
 
 @numpy_function(np.isscalar)

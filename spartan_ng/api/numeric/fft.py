@@ -15,7 +15,7 @@ from spartan_ng.api.base import constants, creation, joining
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, wrap_node
-from spartan_ng.api.core.layouts import lying_as_copy
+from spartan_ng.api.core.layouts import lying_as, lying_as_copy
 from spartan_ng.api.core.operands import check_output
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.places import rearranging
@@ -47,7 +47,7 @@ def _line(name: str, a: Any, n: Any, axis: Any, norm: Any) -> ndarray:
     line = wrap_node(build.along_axis(f"fft.{name}", [a._node()], where, dtype=result, keywords=keywords))
     if name in ("rfft", "ihfft"):
         line = _fitted(line, half, where).copy()
-    return lying_as_copy(line, given)
+    return (lying_as if name == "hfft" else lying_as_copy)(line, given)  # of the array's conjugates
 
 
 def _fitted(a: ndarray, length: int, axis: int) -> ndarray:

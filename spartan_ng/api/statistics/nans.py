@@ -211,11 +211,15 @@ def nanvar(
     if not has_nan(a):
         return var(a, axis, dtype, out, ddof, keepdims, where=where)
     _check_inexact(dtype, out)
+    if a.dtype == np.float16 and dtype is None:  # as `var`, which counts in single precision
+        single = nanvar(a.astype(np.float32), axis, None, None, ddof, keepdims, where=where)
+        return stored("nanvar", single.astype(np.float16), out, casting="unsafe")
     there = _there(a, where, axis)
     count = reductions.sum(there, axis, np.intp, None, True)
-    total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, True, _NONE, there)
+    filled = _filled(a, 0)
+    total = reductions.reduce("add", filled, axis, dtype, None, True, _NONE, there)
     middle = _made(_middle_of, total, count)
-    distance = logic.where(there, a - middle, 0)
+    distance = lying_as_copy(logic.where(there, filled - middle, 0), filled)
     if a.dtype.kind == "c":
         squares = ufuncs.square(distance.real) + ufuncs.square(distance.imag)
     else:

@@ -12,7 +12,7 @@ from spartan_ng.api.core.conversion import as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
-from spartan_ng.api.core.operands import mask_of, stored
+from spartan_ng.api.core.operands import check_cast, mask_of, stored
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import ShapeError
@@ -95,12 +95,19 @@ def _elements_where(a: ndarray, where: Any, axis: Any) -> Any:
     return mask_of(where)
 
 
+def _divisor(count: float, kind: np.dtype[Any]) -> Any:
+    """A count, as what a sum of a dtype is divided by: short dtypes do not hold it."""
+    if kind.kind == "m":
+        return count
+    return kind.type(count) if kind.kind in "fc" and kind.itemsize > 2 else np.float64(count)
+
+
 def _divided(total: ndarray, count: Any) -> ndarray:
     """A sum over a count, in the sum's dtype; an empty one warns as NumPy does."""
     if not isinstance(count, Handle):
         if count == 0:
             warn_user("Mean of empty slice.", RuntimeWarning)
-        count = count if total.dtype.kind == "m" else total.dtype.type(count)
+        count = _divisor(count, total.dtype)
     result = lying_as_copy(ufuncs.divide(total, count), total)
     return result if result.dtype == total.dtype else result.astype(total.dtype)
 
@@ -131,17 +138,19 @@ def var(
     if now is not None:
         return stored("var", now, out, casting="unsafe")
     kind = np.dtype(dtype) if dtype is not None else None
+    half = kind is None and a.dtype == np.float16
     if kind is None and a.dtype.kind in "biu":
         kind = np.dtype(np.float64)
+    kind = np.dtype(np.float32) if half else kind
     if where is True and mean is _NONE and _plain_floats(a, kind):
         total = _squared_deviations(a, axis, kind, _plain_keepdims(keepdims))
         result = ufuncs.divide(total, _minus(reductions.count_of(a, axis, True), ddof, total))
-        return stored("var", result, out, casting="unsafe")
+        return stored("var", result.astype(np.float16) if half else result, out, casting="unsafe")
     count = reductions.count_of(a, axis, where)
     middle = mean
     if middle is _NONE:
         total = reductions.reduce("add", a, axis, kind, None, True, _NONE, where)
-        number = count if isinstance(count, Handle) else total.dtype.type(count)
+        number = count if isinstance(count, Handle) else _divisor(count, total.dtype)
         middle = lying_as_copy(ufuncs.divide(total, number), total)
         if middle.dtype != total.dtype:
             middle = middle.astype(total.dtype)
@@ -161,8 +170,8 @@ def var(
     if isinstance(rest, Handle) and not keep and rest.ndim:
         rest = rest.reshape(total.shape)  # type: ignore[attr-defined]
     result = lying_as_copy(ufuncs.divide(total, rest), total)
-    result = result if result.dtype == total.dtype else result.astype(total.dtype)
-    return stored("var", result, out, casting="unsafe")
+    target = np.dtype(np.float16) if half else total.dtype
+    return stored("var", result if result.dtype == target else result.astype(target), out, casting="unsafe")
 
 
 def _of_objects(a: ndarray, dtype: Any) -> bool:
@@ -199,7 +208,7 @@ def _minus(count: Any, ddof: float, total: ndarray) -> Any:
         return ufuncs.maximum(count - ddof, 0)  # type: ignore[operator]
     if count - ddof <= 0:
         warn_user("Degrees of freedom <= 0 for slice", RuntimeWarning)
-    return total.dtype.type(max(count - ddof, 0))
+    return _divisor(max(count - ddof, 0), total.dtype)
 
 
 @numpy_function(np.std, few=2)
@@ -224,7 +233,9 @@ def std(
         return found if out is None else stored("std", as_handle(found), out, casting="unsafe")
     squared: Any = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
     result = ufuncs.sqrt(squared)
-    if result.dtype != squared.dtype:  # integers that were asked for
+    if result.dtype != squared.dtype:  # integers that were asked for: NumPy takes roots where they lie
+        if np.ndim(squared):
+            check_cast("sqrt", result.dtype, squared.dtype, "same_kind")
         result = result.astype(squared.dtype)
     return stored("std", result, out, casting="unsafe")
 
