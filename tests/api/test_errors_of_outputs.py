@@ -69,3 +69,41 @@ def test_outputs_take_or_refuse_what_numpys_do(mode):
             assert isinstance(ours, kind), (seed, drawn, theirs, ours)
         else:
             assert ours == theirs, (seed, drawn)
+
+
+READ_ONLY = [
+    "np.multiply(d, f, out=d)",
+    "np.multiply(d, f, out=d, where=d > 0)",
+    "np.multiply(d, np.ones(4), out=d)",
+    "np.negative(f + 0j, out=d)",
+    "np.modf(f, out=(d, None))",
+    "np.divmod(f, 2, out=(d, d))",
+    "np.matmul(m * 1.5, f, out=d)",
+    "np.add.reduce(m * 1.5, axis=0, out=d)",
+    "np.add.accumulate(f * 1.5, out=d)",
+    "np.max(m, axis=7, out=d)",
+    "np.argmax(m, axis=0, out=d)",
+    "np.ptp(m * 1.5, axis=0, out=d)",
+    "np.clip(f, 0, 1, out=d)",
+    "np.round(f, 1, out=d)",
+    "np.take(f, [0, 1, 2], out=d)",
+    "np.concatenate([f], out=d)",
+    "np.put(d, [], [1])",
+    "np.put(d, [0], [])",
+    "np.place(d, d > 99, [1])",
+    "np.place(d, d > 99, [])",
+    "np.putmask(d, d > 99, 1)",
+    "np.copyto(d, 1, where=False)",
+    "d.fill(1)",
+    "d.sort()",
+    "d.partition(0)",
+]
+
+
+@pytest.mark.parametrize("statement", READ_ONLY)
+def test_that_an_array_is_read_only_is_said_first(mode, statement):
+    for xp in (numpy, np):
+        m = xp.ones((3, 3), "u1")
+        names = {"np": xp, "m": m, "d": m.diagonal(), "f": xp.ones(3)}
+        with pytest.raises(ValueError, match="read-only"):
+            exec(statement, names)

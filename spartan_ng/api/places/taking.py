@@ -18,7 +18,7 @@ from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
 from spartan_ng.api.core.kinds import PLAIN_OR_NUMERIC
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
-from spartan_ng.api.core.operands import WEAK, converted, mask_of, stored
+from spartan_ng.api.core.operands import WEAK, check_output, converted, mask_of, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
 from spartan_ng.config import config
@@ -293,9 +293,10 @@ def extract(condition: Any, arr: Any) -> ndarray:
 
 
 def check_is_target(a: Any) -> None:
-    """TypeError for what is no array, as a number, and can have no elements set."""
+    """TypeError for what is no array with elements to set; ValueError for a read-only one."""
     if not isinstance(a, Handle) or isinstance(a, np.generic):
         raise TypeError(f"argument 1 must be numpy.ndarray, not {type(a).__name__}")
+    check_output(a)
 
 
 @_writing(np.place)
