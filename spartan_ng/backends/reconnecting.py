@@ -16,7 +16,6 @@ import zmq
 from msgspec.structs import replace
 
 from spartan_ng.errors import (
-    AuthenticationFailed,
     ConnectionFailed,
     MasterUnreachable,
 )
@@ -76,14 +75,14 @@ class Reconnecting(ABC):
         self._loop = Loop()
         try:
             self._master = self._dial()
-        except AuthenticationFailed:
-            self._loop.close()
-            raise
         except zmq.ZMQError as error:
             self._loop.close()
             raise MasterUnreachable(
                 f"{address} is not an address that can be connected to: {error}"
             ) from error
+        except BaseException:
+            self._loop.close()
+            raise
         self._hello = Hello(PROTOCOL, role, label())
         self._loop.receive(self._master, self._receive, self._broken, copy=True)
         self._loop.every(_LOOK_S, self._look)
