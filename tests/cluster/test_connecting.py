@@ -339,7 +339,14 @@ def test_what_a_peer_leaves_behind_cuts_nobody_else_off(insecure, caplog):
     bad = Stranger(insecure.address, "valid key after hello", None, None)
     until(lambda: bad.has_heard)
     before = insecure._port.peers[0].connection
-    insecure.loop.call(go_on.wait)
+    standing = threading.Event()
+
+    def stand() -> None:
+        standing.set()
+        go_on.wait()
+
+    insecure.loop.call(stand)
+    until(standing.is_set)  # or the first message is read before, and its connection cut
     for _ in range(20):
         bad.say([b"what nobody says"])
     bad.leave()

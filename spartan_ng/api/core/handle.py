@@ -123,7 +123,9 @@ class Handle:
             return value
         value = value_of(ref)
         value = value if isinstance(value, np.ndarray) else value.toarray()
-        return laid_out(value, order_of(self._layout())) if value.ndim > 1 else value
+        if value.ndim < 2 or 0 in self._layout().strides:  # what reads stretched axes makes no order of them
+            return value
+        return laid_out(value, order_of(self._layout()))
 
     def _to_read(self) -> np.ndarray[Any, Any]:
         """The elements' memory on the driver, read-only."""

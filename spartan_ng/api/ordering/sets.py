@@ -148,8 +148,8 @@ def _unique_slices(a: ndarray, axis: int, *wanted: bool) -> Any:
 
     Slices are ranked by ever more of their elements, twice as many each time, until no two are equal.
     """
-    if a.dtype.kind == "c":  # halves of a number may be NaN, which only NumPy's comparison tells apart
-        return gathered(np.unique, a, *wanted, axis=axis)
+    if a.dtype.kind == "c" and bool(reductions.any(ufuncs.isnan(a))):
+        return by_numpy(np.unique, a, *wanted, axis=axis)  # halves of a number that is NaN have an order, too
     lines = manipulation.moveaxis(a, axis, 0)
     rows = lines.reshape(a.shape[axis], prod(lines.shape[1:]))
     rank: Any = constants.zeros((rows.shape[0], 1), np.intp)
@@ -158,7 +158,7 @@ def _unique_slices(a: ndarray, axis: int, *wanted: bool) -> Any:
         rank = _ranked_together([rank, _ranked(rows[:, done : done + width])])
         done, width = done + width, 2 * width
     rank = rank.reshape(-1)
-    if a.dtype.kind in "fmM":  # slices with NaN are never equal, but stand where others would
+    if a.dtype.kind in "fcmM":  # slices with NaN are never equal, but stand where others would
         holes = reductions.any(ufuncs.isnan(rows), 1)
         own = ufuncs.multiply(holes, creation.arange(1, rows.shape[0] + 1))
         _, rank = unique(rank * (rows.shape[0] + 1) + own, return_inverse=True)
