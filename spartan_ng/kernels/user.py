@@ -129,7 +129,7 @@ def _described(fn: UserFunction, operator: str, error: BaseException) -> UserFun
 def _leave(thread: int, before: _Call | None, call: _Call) -> None:
     """Nobody interrupts this thread from now on; an interrupt that has not arrived yet arrives here.
 
-    It is not taken back: Python up to 3.12 would look for it for ever, in all threads, at each call, and not
+    It is not taken back: Python 3.11 would look for it for ever, in all threads, at each call, and not
     end a call that is traced or profiled.
     """
     while True:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from spartan_ng.callers import Place, listed
@@ -311,71 +312,82 @@ def explain(
     words : what the user calls the plan's parts
     facts : what hints are made of, besides
     """
-    called = words.called
-    weighed = {stages[0]: grids for stages, grids in _by_stages(plan, alternatives or {})}
-    written = {i: places for stages, places in _by_stages(plan, words.written) for i in stages}
     profile = profile or Profile(workers=plan.workers)
-    measured = list(stats.stages) if stats is not None else []
-    predicted = plan.predicted_bytes or (0,) * len(plan.stages)
-    stages = []
-    for i, (stage, moved) in enumerate(zip(plan.stages, predicted, strict=True)):
-        found = measured[i] if i < len(measured) else None
-        stages.append(
-            ExplainedStage(
-                number=i,
-                kind=type(stage).__name__.lower(),
-                operators=stage.operators(),
-                domain=stage.space(plan.slots),
-                grid=str(stage.cut(plan.slots)),
-                reads=stage.read_slots(),
-                writes=stage.written_slots(),
-                predicted_bytes=moved,
-                predicted_seconds=stage.seconds(plan.slots, moved, profile),
-                measured_bytes=None if found is None else found.bytes_moved,
-                measured_seconds=None if found is None else found.seconds,
-                alternatives=()
-                if isinstance(stage, Combine)
-                else tuple((str(a.grid), a.moved_bytes, a.cost_ns / 1e9) for a in weighed.get(i, ())),
-                template=template(stage) if isinstance(stage, Fused) else None,
-                tiers=(tiers or {}).get(i, ()),
-                product=describe_product(stage),
-                band=describe_band(stage),
-                written=listed(written.get(i, ())),
-            )
-        )
+    written = {i: places for stages, places in _by_stages(plan, words.written) for i in stages}
+    stages = tuple(
+        replace(stage, tiers=(tiers or {}).get(i, ()), written=listed(written.get(i, ())))
+        for i, stage in enumerate(_stages(plan, stats, profile, alternatives or {}))
+    )
     why = why_stored(plan, [s.reads for s in stages], [s.writes for s in stages])
     slots = tuple(
-        _slot(plan, i, slot, called.get(i, ""), why.get(i, "")) for i, slot in enumerate(plan.slots)
+        _slot(plan, i, slot, words.called.get(i, ""), why.get(i, "")) for i, slot in enumerate(plan.slots)
     )
     projected = projected_peak(plan, profile)
-    named = {called.get(i, slots[i].label): i for i in facts.sent}
-    advice = hints(
-        {name: slots[i].nbytes for name, i in named.items()},
-        profile,
-        fusion,
-        narrow={
-            name: (kind, slots[i].nbytes - slots[i].nbytes // plan.slots[i].dtype.itemsize * kind.itemsize)
-            for name, i in named.items()
-            if (kind := facts.sent[i]) is not None
-        },
-        disk_bytes=projected.disk_bytes,
-        apart=facts.apart,
-        apart_s=facts.apart_s,
-    )
-    seconds = None if stats is None else stats.seconds
-    memory, disk = projected.memory_bytes, projected.disk_bytes
     return Explanation(
         plan.workers,
         slots,
-        tuple(stages),
-        seconds,
+        stages,
+        measured_seconds=None if stats is None else stats.seconds,
+        fusion=fusion,
+        projected_bytes=projected.memory_bytes,
+        disk_bytes=projected.disk_bytes,
+        sources=sources,
+        there=words.there,
+        read=words.read,
+        hints=_advice(slots, profile, fusion, facts, projected.disk_bytes),
+    )
+
+
+def _stages(
+    plan: Plan, stats: Measured | None, profile: Profile, alternatives: Mapping[int, Sequence[Alternative]]
+) -> Iterator[ExplainedStage]:
+    """What a plan, its costs and its run say of each stage."""
+    weighed = {stages[0]: grids for stages, grids in _by_stages(plan, alternatives)}
+    measured = list(stats.stages) if stats is not None else []
+    predicted = plan.predicted_bytes or (0,) * len(plan.stages)
+    for i, (stage, moved) in enumerate(zip(plan.stages, predicted, strict=True)):
+        found = measured[i] if i < len(measured) else None
+        grids = () if isinstance(stage, Combine) else weighed.get(i, ())
+        yield ExplainedStage(
+            number=i,
+            kind=type(stage).__name__.lower(),
+            operators=stage.operators(),
+            domain=stage.space(plan.slots),
+            grid=str(stage.cut(plan.slots)),
+            reads=stage.read_slots(),
+            writes=stage.written_slots(),
+            predicted_bytes=moved,
+            predicted_seconds=stage.seconds(plan.slots, moved, profile),
+            measured_bytes=None if found is None else found.bytes_moved,
+            measured_seconds=None if found is None else found.seconds,
+            alternatives=tuple((str(a.grid), a.moved_bytes, a.cost_ns / 1e9) for a in grids),
+            template=template(stage) if isinstance(stage, Fused) else None,
+            product=describe_product(stage),
+            band=describe_band(stage),
+        )
+
+
+def _advice(
+    slots: Sequence[ExplainedSlot],
+    profile: Profile,
+    fusion: ExplainedFusion | None,
+    facts: Facts,
+    disk_bytes: int,
+) -> tuple[Hint, ...]:
+    """What would make it faster, by what people call the arrays."""
+    sent = {slots[i].name or slots[i].label: (slots[i], kind) for i, kind in facts.sent.items()}
+    return hints(
+        {name: slot.nbytes for name, (slot, _) in sent.items()},
+        profile,
         fusion,
-        memory,
-        disk,
-        sources,
-        words.there,
-        words.read,
-        advice,
+        narrow={
+            name: (kind, slot.nbytes - math.prod(slot.shape) * kind.itemsize)
+            for name, (slot, kind) in sent.items()
+            if kind is not None
+        },
+        disk_bytes=disk_bytes,
+        apart=facts.apart,
+        apart_s=facts.apart_s,
     )
 
 

@@ -123,9 +123,9 @@ class Handle:
             return value
         value = value_of(ref)
         value = value if isinstance(value, np.ndarray) else value.toarray()
-        if value.ndim < 2 or 0 in self._layout().strides:  # what reads stretched axes makes no order of them
-            return value
-        return laid_out(value, order_of(self._layout()))
+        layout = self._layout()
+        stretched = 0 in layout.strides  # what reads stretched axes makes no order of them
+        return value if value.ndim < 2 or stretched else laid_out(value, order_of(layout))
 
     def _to_read(self) -> np.ndarray[Any, Any]:
         """The elements' memory on the driver, read-only."""
@@ -406,19 +406,19 @@ def copied(a: Any, order: Any = "C") -> ndarray:
     value = a._peek()
     if value is not None and (value.nbytes <= config.small_bytes or value.dtype.hasobject):
         return wrap(value.copy(order) if value.__class__ is np.ndarray else np.array(value, order=order))
+    reverse = tuple(reversed(range(a.ndim)))
     masked = a._masked()
     if masked is not None:
         kept = wrap_masked(masked)
-        reverse = tuple(reversed(range(a.ndim)))
-        as_it_is = order == "K" or (order == "A" and a._cell.order == reverse)
-        kept._cell.order = a._cell.order if as_it_is else reverse if order == "F" else None
+        is_reversed = order == "F" or (order == "A" and a._cell.order == reverse)
+        kept._cell.order = a._cell.order if order == "K" else reverse if is_reversed else None
         return kept
     node = a._node()
     step = step_of(node)
     cell = Cell(node=node)
     hold_as(node, cell, step)  # a copy takes no step of its own
     if a.ndim > 1 and (order == "F" or (order == "A" and a._layout().flags.fnc)):
-        cell.order = tuple(reversed(range(a.ndim)))
+        cell.order = reverse
     elif order == "K":
         cell.order = order_of(a._layout())
     return make(cell)

@@ -197,7 +197,7 @@ functions that they call: of universal functions like their operands, of folds l
 
 
 def _is_new(result: Handle, operands: list[Any]) -> bool:
-    """Whether an array is no operand's, and has a shape."""
+    """Whether an array is no operand's."""
     return all(a._cell is not result._cell for a in operands if isinstance(a, Handle))
 
 

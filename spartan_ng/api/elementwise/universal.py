@@ -406,8 +406,7 @@ class ufunc(Folding):
                 for r, o in zip(results, outs, strict=True)
             )
         elif order != "K":
-            wanted = order_for(order, *args)
-            results = tuple(in_order(r, wanted) for r in results)
+            results = tuple(in_order(r, order_for(order, *args)) for r in results)
         return results if self.nout > 1 else results[0]
 
 
