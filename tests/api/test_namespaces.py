@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.lib import recfunctions
 from scipy import sparse
 
 import spartan_ng as np
@@ -327,8 +329,32 @@ def test_names_that_there_are_not_are_said_to_be_none_of_ours():
     with pytest.raises(AttributeError, match="module 'spartan_ng' has no attribute 'lnspace'") as error:
         getattr(np, "lnspace")  # noqa: B009 - it is asked for as any text would be
     assert (error.value.name, error.value.obj) == ("lnspace", np)  # of which Python makes "Did you mean"
-    with pytest.raises(AttributeError, match=r"`np\.float_` was removed in the NumPy 2\.0 release"):
-        getattr(np, "float_")  # noqa: B009
+
+
+@pytest.mark.parametrize("name", [*numpy.__expired_attributes__, *numpy.__former_attrs__, "float_s"])
+def test_of_names_that_numpy_had_we_say_what_it_says(name):
+    def said(module):
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            with pytest.raises(AttributeError) as error:
+                getattr(module, name)
+        message = str(error.value).replace(f"module '{module.__name__}'", "module")
+        return message, [(str(w.message), w.category, w.filename) for w in warned]
+
+    assert said(np) == said(numpy)
+
+
+def test_one_record_array_stands_for_a_list_of_arrays():
+    value = numpy.array([(1, (2, 3.0)), (4, (5, 6.0))], [("a", int), ("b", [("c", int), ("d", float)])])
+    ours = np.lib.recfunctions
+    for name in ("merge_arrays", "stack_arrays"):
+        for flat in (value, value["b"], value["a"]):
+            expected = getattr(recfunctions, name)(flat)
+            found = getattr(ours, name)(np.array(flat))
+            assert found.dtype == expected.dtype
+            assert numpy.asarray(found).tolist() == expected.tolist()
+    flat = ours.merge_arrays(np.array(value), flatten=True)
+    assert flat.dtype.names == ("a", "c", "d")
 
 
 def test_who_takes_numpys_trace_for_a_recording_is_told_of_ours(tmp_path):

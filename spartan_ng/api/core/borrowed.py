@@ -6,13 +6,16 @@ ourselves in them, as `np.lib.stride_tricks.as_strided`, is ours.
 
 from __future__ import annotations
 
+import functools
 import sys
+import warnings
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.core.dispatch import FUNCTIONS
+from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
+from spartan_ng.api.core.warn import warn_user
 
 NAMES = frozenset(
     {
@@ -47,6 +50,8 @@ NAMES = frozenset(
 
 _MIXED = frozenset({"char", "lib", "rec"})
 """Modules of NumPy's in which we have functions of our own."""
+_OF_SEVERAL = frozenset({"merge_arrays", "stack_arrays"})
+"""Functions that take one array for a list of arrays: NumPy asks whose its elements are, its own numbers."""
 
 
 class _Mixed(ModuleType):
@@ -60,6 +65,8 @@ class _Mixed(ModuleType):
         found = getattr(self._theirs, name)
         if isinstance(found, ModuleType) and found.__name__.startswith("numpy."):
             return _Mixed(found)
+        if name in _OF_SEVERAL:
+            return functools.wraps(found)(functools.partial(gathered, found))
         return FUNCTIONS.get(found, found) if callable(found) else found
 
     def __dir__(self) -> list[str]:
@@ -77,10 +84,13 @@ def of_numpy(name: str) -> Any:
 
 def _unknown(name: str) -> str:
     """What is said of a name that there is not; of those that NumPy had, what it says of them."""
-    said = ""
-    try:
-        getattr(np, name)
-    except AttributeError as error:
-        said = str(error)
-    had = said and not said.startswith("module 'numpy' has no attribute")
-    return said if had else f"module 'spartan_ng' has no attribute {name!r}"
+    said = f"module 'spartan_ng' has no attribute {name!r}"
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            getattr(np, name)
+        except AttributeError as error:
+            said = str(error).replace("module 'numpy'", "module 'spartan_ng'")
+    for warning in warned:
+        warn_user(str(warning.message), warning.category)
+    return said
