@@ -21,13 +21,14 @@ from scipy import sparse
 
 import spartan_ng as np
 from spartan_ng import session
+from spartan_ng.apps import models, pictures
 from spartan_ng.apps.errors import ConvergenceWarning
 from spartan_ng.apps.table import App
 from spartan_ng.backends import engines
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import ENGINES, MASTER_VARIABLE
-from spartan_ng.extras import needed
+from spartan_ng.launchers.options import OutputFile
 from spartan_ng.system import machine
 
 _SPELLINGS = {
@@ -72,25 +73,26 @@ def command_of(app: App) -> click.Command:
         lacking = [_spelled(p.name) for p in data if p.default is p.empty and chosen[p.name] is None]
         if lacking and load is None:
             raise click.UsageError(f"Missing option '{lacking[0]}'; only with --load it may be left out.")
-        if picture is not None:
-            needed("matplotlib", "apps")
         with _where(workers, on), _warnings_told():
             try:
                 given = {k: _load(v) if k in arrays and v is not None else v for k, v in chosen.items()}
+                asked = None if predict is None else _load(predict)
                 values = [given.pop(p.name) for p in data]
                 model = estimator.load(load) if load else _fitted(estimator, values, given)
                 known = [] if lacking else values
-                told = model.learned() | (model.quality(*known) if known or not data else {})
-                if predict is not None:
-                    told["predicted"] = _predicted(model, _load(predict))
-                _tell(told)
+                told = model.learned()
+                try:
+                    told |= model.quality(*known) if known or not data else {}
+                    told |= {} if asked is None else {"predicted": _predicted(model, asked)}
+                    _tell(told)
+                finally:  # what was learned is kept, whatever the data to judge it are
+                    if output is not None:
+                        model.save(output, **{k: told[k] for k in ("predicted",) if k in told})
+                        click.echo(f"all of it is in {output}")
                 if picture is not None:
                     model.plot(picture, *known)
                     click.echo(f"the picture is in {picture}")
-                if output is not None:
-                    model.save(output, **{k: told[k] for k in ("predicted",) if k in told})
-                    click.echo(f"all of it is in {output}")
-            except (ValueError, TypeError) as error:
+            except (OSError, ValueError, TypeError) as error:
                 raise click.ClickException(str(error)) from error
 
     text = f"{summary}\n\n{_FILES}\n\n\b\nExample:\n    spartan-ng app {app.name} {app.example}"
@@ -107,11 +109,13 @@ def _common() -> list[click.Option]:
         click.Option(["--predict"], help=predict),
         click.Option(
             ["--output", "--save", "output"],
-            type=_writable(),
+            type=OutputFile(models.check),
             help="Save the model and all that was found, a .npz file.",
         ),
         click.Option(
-            ["--picture", "--plot", "picture"], type=_writable(), help="Draw what was found, a file."
+            ["--picture", "--plot", "picture"],
+            type=OutputFile(pictures.check),
+            help="Draw what was found: a .png, .svg, .pdf or another format of matplotlib's.",
         ),
         click.Option(["--workers"], type=click.IntRange(min=1), help="Run on a local cluster of so many."),
         click.Option(
@@ -174,10 +178,6 @@ def _spelled(name: str) -> str:
 
 def _is_literal(hint: Any) -> bool:
     return get_origin(hint) is Literal
-
-
-def _writable() -> click.Path:
-    return click.Path(dir_okay=False, writable=True)
 
 
 def _load(path: str) -> Any:

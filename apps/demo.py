@@ -15,12 +15,14 @@ from scipy import linalg
 
 import spartan_ng as np
 from spartan_ng import session
+from spartan_ng.apps import pictures
 from spartan_ng.apps.kmeans import Clustering, kmeans, new_centers
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.extras import needed
+from spartan_ng.launchers.options import OutputFile
 from spartan_ng.units import size_text, time_text
 
 DIGITS, COLOURS = 10, 24
@@ -155,11 +157,10 @@ def run(backend: Backend, output: str) -> None:
 @click.option("--workers", default=4, show_default=True, type=click.IntRange(min=1), help="Local workers.")
 @click.option("--master", envvar=MASTER_VARIABLE, help="Use the cluster of this master instead.")
 @click.option("--keys", envvar=KEYS_VARIABLE, type=click.Path(exists=True, file_okay=False), help="Its keys.")
-@click.option("--output", default="demo-kmeans.png", show_default=True, type=click.Path(dir_okay=False))
+@click.option("--output", default="demo-kmeans.png", show_default=True, type=OutputFile(pictures.check))
 def command(workers: int, master: str | None, keys: str | None, output: str) -> None:
     """Run k-means on real data on a local cluster, and tell everything about it."""
-    for library in ("sklearn", "matplotlib"):
-        needed(library, "apps")
+    needed("sklearn", "apps")
     if master:
         backend = ClusterBackend.connect(master, keys)
         click.echo(f"The cluster of {master} has {backend.workers} workers.")

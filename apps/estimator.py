@@ -70,6 +70,7 @@ class Estimator:
         Raises
         ------
         NotFittedError : there is nothing to save
+        ValueError : the file's name does not end in `.npz`
         TypeError : a parameter or an attribute that is neither a number, a text nor an array of such
         """
         self._require_fit()
@@ -106,6 +107,7 @@ class Estimator:
     def plot(self, path: str, *data: Any) -> None:
         """Draw the model, and how it does on data as `fit` takes them, into a file; matplotlib's formats."""
         self._require_fit()
+        pictures.check(path)
         pictures.draw(path, f"{type(self).__name__}", [*self._panels(*data), *self._path()])
 
     def _panels(self, *data: Any) -> list[Panel]:

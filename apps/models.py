@@ -6,12 +6,14 @@ Nothing is unpickled, so that a file from somebody else can be looked at.
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import spartan_ng as np
+from spartan_ng.sinks.places import check_file
 from spartan_ng.version import __version__
 
 _WANTED = "it takes what --save or an estimator's save() wrote"
@@ -28,10 +30,18 @@ class Saved:
     learned: dict[str, Any]
 
 
+def check(path: str) -> None:
+    """Before work begins: OSError where no file can be written, ValueError where it is called otherwise."""
+    if not os.fspath(path).endswith(".npz"):
+        raise ValueError(f"{path}: models are saved in .npz files, as {os.path.splitext(path)[0]}.npz")
+    check_file(path)
+
+
 def write(
     path: str, name: str, params: Mapping[str, Any], learned: Mapping[str, Any], more: Mapping[str, Any]
 ) -> None:
-    """Write a model, and arrays beside it."""
+    """Write a model, and arrays beside it; the errors of `check`."""
+    check(path)
     plain = {k: v for k, v in params.items() if _is_plain(v)}
     arrays = {f"params.{k}": _storable(k, v) for k, v in params.items() if k not in plain}
     arrays |= {k: _storable(k, v) for k, v in {**learned, **more}.items() if v is not None}

@@ -5,6 +5,8 @@ A panel draws into axes of matplotlib's. Of many points a few thousand are drawn
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from math import isqrt
@@ -12,6 +14,7 @@ from typing import Any, Concatenate, ParamSpec
 
 import spartan_ng as np
 from spartan_ng.extras import needed
+from spartan_ng.sinks.places import check_file
 
 P = ParamSpec("P")
 Panel = Callable[[Any], None]
@@ -31,6 +34,24 @@ def picture(draw: Callable[Concatenate[Any, P], None]) -> Callable[P, Panel]:
         return lambda axes: draw(axes, *told, **options)
 
     return panel
+
+
+def check(path: str) -> None:
+    """Before work begins: OSError where no file can be written, ValueError for what is no format here."""
+    figures = needed("matplotlib.figure", "apps")
+    check_file(path)
+    form = os.path.splitext(path)[1].removeprefix(".").lower()
+    known = ", ".join(sorted(figures.FigureCanvasBase.get_supported_filetypes()))
+    if not form:
+        raise ValueError(f"{path} says no format: its name has to end in one of {known}")
+    trial = figures.Figure(figsize=(1, 1))
+    trial.suptitle("text")
+    try:
+        trial.savefig(io.BytesIO(), format=form)
+    except Exception as error:  # each format has its own, and some need programs
+        raise ValueError(
+            f"{path}: no picture of format {form} can be drawn here; formats are {known}"
+        ) from error
 
 
 def draw(path: str, title: str, panels: Sequence[Panel]) -> None:

@@ -9,6 +9,8 @@ import click
 import numpy
 from scipy import io, sparse
 
+from spartan_ng.launchers.options import OutputFolder
+
 ROWS, COLUMNS, SIDE = 600, 8, 120
 GROUPS = 10
 """Groups of points, topics of words, factors of ratings."""
@@ -27,14 +29,14 @@ def write(folder: Path) -> None:
 
 
 @click.command("samples", short_help="Write the files that the apps' examples read.")
-@click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
-def command(folder: Path) -> None:
+@click.argument("folder", default=".", type=OutputFolder())
+def command(folder: str) -> None:
     """Write the files that the apps' examples read into FOLDER, by default the current one.
 
     They are small, made up, and the same each time. A file that is there already is left as it is.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    write(folder)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    write(Path(folder))
     click.echo(f"{len(files())} files are in {folder}: {', '.join(sorted(files()))}")
 
 

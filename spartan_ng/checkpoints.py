@@ -125,8 +125,13 @@ class resumable(Mapping[str, Any]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._unsaved:
-            self.save()
+        try:
+            if self._unsaved:
+                self.save()
+        except OSError as refused:
+            if error is None:
+                raise
+            error.add_note(f"The state was not saved: {refused}")  # the loop's own error goes on
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]

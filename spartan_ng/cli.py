@@ -25,7 +25,17 @@ from spartan_ng.errors import ConnectionFailed, SpartanError
 from spartan_ng.launchers.asking import ASKING
 from spartan_ng.launchers.children import mind_worker, run_script
 from spartan_ng.launchers.command import COMMANDS
-from spartan_ng.launchers.options import Bytes, access_of, insecurely, of_each_worker, warn_of, with_keys
+from spartan_ng.launchers.options import (
+    PAGE_PORT,
+    Bytes,
+    OutputFile,
+    PageAt,
+    access_of,
+    insecurely,
+    of_each_worker,
+    warn_of,
+    with_keys,
+)
 from spartan_ng.launchers.serving import failing, serve
 from spartan_ng.logs import LEVELS, set_up
 from spartan_ng.system import machine
@@ -36,8 +46,6 @@ if TYPE_CHECKING:
 
 _STANDBY_S = 0.25
 """Between two looks at an address that another master has."""
-PAGE_PORT = 8787
-"""Where a master serves its page if nothing else is said."""
 
 
 class _Group(click.Group):
@@ -131,6 +139,7 @@ def main() -> None:
 @insecurely
 @click.option(
     "--page",
+    type=PageAt(),
     is_flag=False,
     flag_value=f"127.0.0.1:{PAGE_PORT}",
     metavar="[HOST:]PORT",
@@ -147,7 +156,7 @@ def master(
     address: str | None,
     keys: str | None,
     insecure: bool,
-    page: str | None,
+    page: tuple[str, int] | None,
     log_level: str,
     log_json: bool,
     standby: bool,
@@ -179,10 +188,7 @@ def master(
     else:
         click.echo(f"master at {server.address}")
     if page is not None:
-        host, _, port = page.rpartition(":")
-        if not port.isdecimal():
-            raise click.UsageError(f"--page: {page!r} is no port, as {PAGE_PORT} or 127.0.0.1:{PAGE_PORT}")
-        click.echo(f"page at {server.open_page(host or '127.0.0.1', int(port))}")
+        click.echo(f"page at {server.open_page(*page)}")
     serve(server, lifeline, nannied)
 
 
@@ -296,7 +302,7 @@ def zygote(descriptor: int) -> None:
 )
 @click.option(
     "--trace",
-    type=click.Path(dir_okay=False, writable=True),
+    type=OutputFile(),
     help="Write what SCRIPT and the workers do to this file, in Chrome's trace format (for Perfetto).",
 )
 @click.option("--log-level", type=click.Choice(LEVELS), help="Of the master and the workers.")

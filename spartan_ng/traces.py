@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from spartan_ng.api.files.saving import place, replacing
 from spartan_ng.config import TRACE_VARIABLE
 from spartan_ng.events import KINDS, OVERLAPPING, SAMPLE, Event, record
 
@@ -36,11 +37,15 @@ class tracing:
     ----------
     path : the file; one that is there is replaced when the block ends
 
+    Raises
+    ------
+    OSError : no file can be written there; before the block begins
+
     Only one thread's `with` block may use an object; blocks of several may overlap, and see the same.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = os.fspath(path)
+        self._path = place(path)
         self._lock = threading.Lock()
         self._events: list[tuple[str, Event]] = []
         self._left_out = 0
@@ -55,10 +60,8 @@ class tracing:
         record.end(self._look)
         with self._lock:
             found = trace(self._events, self._left_out)
-        beside = f"{self._path}.{os.getpid()}.part"
-        with open(beside, "w", encoding="utf-8") as file:
-            json.dump(found, file)
-        os.replace(beside, self._path)
+        with replacing(self._path, "") as file:
+            file.write(json.dumps(found).encode())
 
     def _look(self, worker: str, events: Sequence[Event]) -> None:
         spans = [event for event in events if event.kind != SAMPLE]
@@ -73,7 +76,12 @@ class tracing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.end()
+        try:
+            self.end()
+        except OSError as refused:
+            if error is None:
+                raise
+            error.add_note(f"The trace was not written: {refused}")  # the program's own error goes on
 
 
 def trace_as_asked() -> None:

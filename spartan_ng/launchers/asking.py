@@ -6,12 +6,19 @@ import os
 
 import click
 
-from spartan_ng.launchers.options import access_of, insecurely, of_each_worker, of_master, with_keys
+from spartan_ng.launchers.options import (
+    OutputFolder,
+    access_of,
+    insecurely,
+    of_each_worker,
+    of_master,
+    with_keys,
+)
 from spartan_ng.system import machine
 
 
 @click.command()
-@click.argument("directory", type=click.Path(file_okay=False))
+@click.argument("directory", type=OutputFolder())
 @click.option("--client", metavar="NAME", help="Let in one more client: its files are in DIRECTORY/NAME.")
 @click.option("--worker", metavar="NAME", help="The same for a worker.")
 @click.option("--admin", metavar="NAME", help="The same for a client that may stop the cluster.")

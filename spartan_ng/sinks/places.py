@@ -1,13 +1,56 @@
-"""Names beside the place that something is to take, and how it takes the place."""
+"""Whether something can be written to a place, names beside it, and how what is written takes it."""
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
 from contextlib import suppress
 
 from spartan_ng.system.files import swap
+
+
+def check_file(path: str) -> None:
+    """The OSError of opening a file to write to it, before work begins; nothing is made."""
+    real = os.path.realpath(path)
+    if os.path.isdir(real):
+        raise _refused(errno.EISDIR, path)
+    if not os.path.exists(real):
+        _check_inside(os.path.dirname(real), path)
+    elif not os.access(real, os.W_OK):
+        raise _refused(errno.EACCES, path)
+
+
+def check_folder(path: str) -> None:
+    """The OSError of putting a folder at `path`, whether one is there or none; nothing is made."""
+    real = os.path.realpath(path)
+    if os.path.exists(real) and not os.path.isdir(real):
+        raise _refused(errno.ENOTDIR, path)
+    _check_inside(os.path.dirname(real), path)
+
+
+def check_new_folder(path: str) -> None:
+    """The OSError of writing into a folder, which is made where there is none, with those above it."""
+    there = os.path.realpath(path)
+    while not os.path.exists(there):
+        there = os.path.dirname(there)
+    _check_inside(there, path)
+
+
+def _check_inside(folder: str, path: str) -> None:
+    """The OSError of making `path` in a folder."""
+    if not os.path.exists(folder):
+        raise _refused(errno.ENOENT, path)
+    if not os.path.isdir(folder):
+        raise _refused(errno.ENOTDIR, path)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _refused(errno.EACCES, path)
+
+
+def _refused(number: int, path: str) -> OSError:
+    """Of the kind that Python raises for the number."""
+    return OSError(number, os.strerror(number), path)
 
 
 def new_file(path: str) -> tuple[int, str]:

@@ -141,7 +141,7 @@ class PageServer:
         try:
             server = await self._loop.create_server(self._door, self._host, self._port)
             self._port = server.sockets[0].getsockname()[1]
-        except OSError as error:
+        except (OSError, OverflowError, ValueError) as error:  # taken, no port, no host's name
             self._error = error
             self._ready.set()
             await runner.cleanup()

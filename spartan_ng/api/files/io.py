@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +14,7 @@ from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, sparse_handle, values
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, make, over_buffer, wrap
-from spartan_ng.api.files.saving import replacing, save_npy, write_npy
+from spartan_ng.api.files.saving import place, replacing, save_npy, write_npy
 from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
@@ -60,12 +60,12 @@ def savez_compressed(file: Any, *args: Any, allow_pickle: bool = True, **keyword
 
 
 def _savez(write: Any, file: Any, args: tuple[Any, ...], named: dict[str, Any], allow_pickle: bool) -> None:
+    is_named = isinstance(file, str | os.PathLike)
+    if is_named:
+        place(file, ".npz")  # before anything is computed
     found = values(*(as_handle(a) for a in (*args, *named.values())))
     by_name = dict(zip(named, found[len(args) :], strict=True))
-    if not isinstance(file, str | os.PathLike):
-        write(file, *found[: len(args)], allow_pickle=allow_pickle, **by_name)
-        return
-    with replacing(file, ".npz") as written:
+    with replacing(file, ".npz") if is_named else nullcontext(file) as written:
         write(written, *found[: len(args)], allow_pickle=allow_pickle, **by_name)
 
 
@@ -191,6 +191,8 @@ def load(
 @numpy_function(np.savetxt)
 def savetxt(fname: Any, X: Any, *args: Any, **keywords: Any) -> None:
     """Write an array as text."""
+    if isinstance(fname, str | os.PathLike):
+        place(fname)
     np.savetxt(fname, as_handle(X)._force(), *args, **keywords)
 
 
@@ -254,6 +256,8 @@ def mmread(source: Any) -> ndarray:
 
 def mmwrite(target: Any, a: Any, comment: str = "", precision: int | None = None) -> None:
     """Write a Matrix Market file: coordinates of a CSR array, all elements of a dense one."""
+    if isinstance(target, str | os.PathLike):
+        place(target, ".mtx")
     h = as_handle(a)
     value = h.tocsr() if h.format == "csr" else h._force()
     from scipy import io

@@ -21,7 +21,7 @@ from spartan_ng.graph.node import VIEWS, Node, Op, topological
 from spartan_ng.memory import budget_bytes
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sinks import NpyFile, Sink
-from spartan_ng.sinks.places import mode_of, new_file
+from spartan_ng.sinks.places import check_file, mode_of, new_file
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -39,8 +39,7 @@ _BY_PARTS = (VIEWS - {Op.RESHAPE}) | {Op.MAP, Op.DATA, Op.INDEX}
 @contextmanager
 def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of `file` (with `suffix`, as NumPy adds it) at the end."""
-    path = os.fspath(file)
-    path = os.path.realpath(path if path.endswith(suffix) else path + suffix)
+    path = place(file, suffix)
     if not _replaceable(path):
         with open(path, "wb") as there:
             yield there
@@ -58,6 +57,14 @@ def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
         if number:
             raise OSError(number, f"{path}: {os.strerror(number)}") from error
         raise
+
+
+def place(file: str | os.PathLike[str], suffix: str = "") -> str:
+    """Where a file of that name is, with the suffix that NumPy adds; OSError where none can be written."""
+    path = os.fspath(file)
+    path = path if path.endswith(suffix) else path + suffix
+    check_file(path)
+    return os.path.realpath(path)
 
 
 def _refusal(error: BaseException, path: str) -> int:
@@ -99,7 +106,7 @@ def write_npy(file: Any, a: ndarray, allow_pickle: bool) -> None:
 def save_npy(path: str, a: ndarray, allow_pickle: bool) -> None:
     """Write an array to a file by its name: from the workers, where it has no value here and they see the
     file."""
-    real = os.path.realpath(path if path.endswith(".npy") else path + ".npy")
+    real = place(path, ".npy")
     plain = a.ndim > 0 and a.size > 0 and not a.dtype.hasobject and a.format == "dense"
     if plain and is_large(a) and shares_files() and _replaceable(real):
         node = _unshaped(a)

@@ -10,13 +10,13 @@ import numpy as np
 
 from spartan_ng.api.base.creation import asarray
 from spartan_ng.api.core.conversion import shape_tuple
-from spartan_ng.api.files.saving import drain, in_parts
+from spartan_ng.api.files.saving import drain, in_parts, place
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
 from spartan_ng.graph.evaluation import shares_files
 from spartan_ng.sinks import ZarrStore
-from spartan_ng.sinks.places import new_file
+from spartan_ng.sinks.places import check_folder, mode_of, new_file
 from spartan_ng.sources.files import is_url
 from spartan_ng.sources.source import checked_dtype
 
@@ -65,6 +65,8 @@ def to_zarr(
     ------
     ShapeError : `chunks` has not one length of at least 1 for each axis
     """
+    if not is_url(url):
+        check_folder(os.fspath(url))
     array = _dense(a, "to_zarr")
     if chunks is not None:
         chunks = shape_tuple(chunks)
@@ -101,6 +103,7 @@ def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
     name : the dataset's
     options : of h5py's `create_dataset`, as `chunks` and `compression`
     """
+    real = place(path)
     array = _dense(a, "to_hdf5")
     h5py = needed("h5py", "hdf5")
 
@@ -115,7 +118,7 @@ def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
                 dataset[first : first + len(part)] = part
                 first += len(part)
 
-    _replaced(path, write)
+    _replaced(real, write)
 
 
 def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **options: Any) -> None:
@@ -133,6 +136,7 @@ def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **option
     ------
     ShapeError : the array has other than one or two axes, or `columns` is not a name for each column
     """
+    real = place(path)
     array = _dense(a, "to_parquet")
     if array.ndim not in (1, 2):
         raise ShapeError(f"to_parquet: an array of shape {array.shape} has no columns")
@@ -151,17 +155,14 @@ def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **option
                 every = [arrow.array(np.ascontiguousarray(rows[:, k])) for k in range(width)]
                 writer.write_table(arrow.table(every, schema=schema), row_group_size=max(len(part), 1))
 
-    _replaced(path, write)
+    _replaced(real, write)
 
 
-def _replaced(path: Any, write: Callable[[str], None]) -> None:
+def _replaced(real: str, write: Callable[[str], None]) -> None:
     """Have a file written under another name, and put it in its place."""
-    real = os.path.realpath(path)
     descriptor, temporary = new_file(real)
     os.close(descriptor)
     try:
-        from spartan_ng.sinks.places import mode_of
-
         write(temporary)
         os.chmod(temporary, mode_of(real))
         os.replace(temporary, real)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import rearranging, taking
 from spartan_ng.api.statistics import statistics
 from spartan_ng.config import config
+from spartan_ng.sinks.places import check_file
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -333,10 +335,14 @@ class Methods(Arithmetic):
 
     def tofile(self, file: Any, sep: str = "", format: str = "%s") -> None:
         """Write the elements to a file."""
+        if isinstance(file, str | os.PathLike):
+            check_file(os.fspath(file))
         self._force().tofile(file, sep, format)
 
     def dump(self, file: Any) -> None:
         """Pickle to a file."""
+        if isinstance(file, str | os.PathLike):
+            check_file(os.fspath(file))
         self._force().dump(file)
 
     def dumps(self) -> bytes:
