@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
 
 from spartan_ng.costs import Profile
@@ -37,10 +38,8 @@ class Peak:
 
 def projected_peak(plan: Plan, profile: Profile) -> Peak:
     """What a plan takes at one time on one worker."""
-    first, last = _lives(plan)
     name, peak = "", sum(_share(plan.slots[n]) for n in plan.inputs)
-    for i, stage in enumerate(plan.stages):
-        live = sum(_share(s) for n, s in enumerate(plan.slots) if first.get(n, i + 1) <= i <= last.get(n, -1))
+    for i, (stage, live) in enumerate(zip(plan.stages, _living(plan), strict=False)):
         total = live + sum(read_bytes(plan, stage)) + _arriving_bytes(plan, i)
         if total >= peak:
             name, peak = stage.name, total
@@ -111,6 +110,17 @@ def _arriving_bytes(plan: Plan, number: int) -> int:
 def _slots(stage: Stage) -> Iterator[int]:
     yield from stage.read_slots()
     yield from stage.written_slots()
+
+
+def _living(plan: Plan) -> Iterator[int]:
+    """The bytes of arrays that a worker has at each stage, and after the last one."""
+    first, last = _lives(plan)
+    changes = [0] * (len(plan.stages) + 2)
+    for n, begin in first.items():
+        share = _share(plan.slots[n])
+        changes[begin] += share
+        changes[last[n] + 1] -= share
+    return accumulate(changes)
 
 
 def _lives(plan: Plan) -> tuple[dict[int, int], dict[int, int]]:
