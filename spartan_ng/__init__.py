@@ -74,12 +74,12 @@ if TYPE_CHECKING:
     from spartan_ng.api.drawing import random
     from spartan_ng.api.elementwise import special
     from spartan_ng.api.numeric import polynomial
-    from spartan_ng.plan.explain import Explanation
+    from spartan_ng.plan.explanation import Explanation
     from spartan_ng.traces import tracing
     from spartan_ng.version import __version__
 
 _LATE = {
-    "Explanation": "spartan_ng.plan.explain:Explanation",
+    "Explanation": "spartan_ng.plan.explanation:Explanation",
     "__version__": "spartan_ng.version:__version__",
     "polynomial": "spartan_ng.api.numeric.polynomial",
     "random": "spartan_ng.api.drawing.random",

@@ -16,7 +16,7 @@ from spartan_ng.plan.plan import Plan
 from spartan_ng.units import shape_text, size_text, time_text
 
 if TYPE_CHECKING:
-    from spartan_ng.plan.explain import Explanation
+    from spartan_ng.plan.explanation import Explanation
 
 _log = logging.getLogger("spartan_ng.debug")
 _MOST = 160

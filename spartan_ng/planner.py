@@ -38,7 +38,8 @@ from spartan_ng.salvage import over_what_is_left
 
 if TYPE_CHECKING:
     from spartan_ng.optimizer.tiling.choose import Alternative
-    from spartan_ng.plan.explain import Explanation, Words
+    from spartan_ng.plan.explain import Words
+    from spartan_ng.plan.explanation import Explanation
     from spartan_ng.plan.fusion import ExplainedFusion
 
 _WEIGHED_STAGES = 40

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import islice
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +26,11 @@ from spartan_ng.graph.node import Node, topological
 if TYPE_CHECKING:
     from spartan_ng.local_clusters import Cluster
     from spartan_ng.pages import Page
-    from spartan_ng.plan.explain import Explanation
+    from spartan_ng.plan.explanation import Explanation
+
+_ARRAYS = Handle, np.ndarray
+_MOST_HELD = 1000
+"""Elements of a list, a dict or an object that are looked at for arrays."""
 
 
 def _begun() -> Any:
@@ -200,19 +206,25 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
     stages of fused operators and the lines where you wrote them, tilings, predicted bytes and seconds, why
     arrays are stored, and hints; `.to_dict()` gives the same to programs. With `run`, the plan runs, and
     measured bytes and seconds stand beside the predicted ones.
+
+    Raises
+    ------
+    TypeError : there is nothing to explain, or something that is no array of numbers
     """
     from spartan_ng import session
     from spartan_ng.callers import user_frame
 
-    frame = user_frame()[1]
-    variables = {name: v for name, v in {**frame.f_globals, **frame.f_locals}.items() if name.isidentifier()}
-    # Last of all `_`, `__` and `_3`, as IPython calls what it has shown.
-    variables = dict(sorted(variables.items(), key=lambda item: item[0].startswith("_")))
-    names = [next((name for name, v in variables.items() if v is a), "") for a in arrays]
-    ours = [(name, v) for name, v in variables.items() if isinstance(v, Handle | np.ndarray)]
+    if not arrays:
+        raise TypeError("explain: which arrays? np.explain(y) is the plan of y")
+    for a in arrays:
+        if not isinstance(a, Handle | np.ndarray) and np.asarray(a).dtype.kind in "OSU":
+            raise TypeError(f"explain: {a!r:.60} is no array")
+    ours = list(_arrays_of(user_frame()[1]))
+    names = [next((name for name, v in ours if v is a), "") for a in arrays]
 
     def name_of(ref: ArrayRef) -> str:
-        return next((name for name, v in ours if _is_leaf(v, ref)), "")
+        found = next((name for name, v in ours if _is_leaf(v, ref)), "")
+        return found or next((name for name, v in ours if _is_copied(v, ref)), "")
 
     nodes = [_node_of(asarray(a)) for a in arrays]
     lazy = ((name, v) for name, v in ours if isinstance(v, Handle) and v._peek() is None)
@@ -221,6 +233,29 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
     theirs = {name: node for name, node in steps.items() if not name.startswith("_")}
     again = with_same_steps([n for n in nodes if n.data is None], theirs)
     return session.current().explain(nodes, run, names, name_of, steps, places, again)
+
+
+def _arrays_of(frame: FrameType) -> Iterator[tuple[str, Any]]:
+    """A program's arrays by what it calls them: variables, then what is in its lists, dicts and objects.
+
+    Last of all `_`, `__` and `_3`, as IPython calls what it has shown.
+    """
+    variables = {name: v for name, v in {**frame.f_globals, **frame.f_locals}.items() if name.isidentifier()}
+    ordered = sorted(variables.items(), key=lambda item: item[0].startswith("_"))
+    yield from ((name, v) for name, v in ordered if isinstance(v, _ARRAYS))
+    for name, v in ordered:
+        yield from ((called, a) for called, a in islice(_held(name, v), _MOST_HELD) if isinstance(a, _ARRAYS))
+
+
+def _held(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """What a variable holds, as a program would write it."""
+    if isinstance(value, list | tuple):
+        return ((f"{name}[{i}]", a) for i, a in enumerate(value))
+    if isinstance(value, dict):
+        return ((f"{name}[{k!r}]", a) for k, a in value.items() if isinstance(k, str | int))
+    if isinstance(value, Handle | np.ndarray | type | ModuleType):
+        return ()
+    return ((f"{name}.{k}", a) for k, a in getattr(value, "__dict__", {}).items())
 
 
 def _node_of(a: ndarray) -> Node:
@@ -239,3 +274,13 @@ def _is_leaf(array: Any, ref: ArrayRef) -> bool:
     if isinstance(array, np.ndarray):
         return ref.value is array or (isinstance(ref.value, np.ndarray) and ref.value.base is array)
     return array._leaf() is ref
+
+
+def _is_copied(array: Any, ref: ArrayRef) -> bool:
+    """Whether a graph's leaf has the elements of a NumPy array, as one that has been copied does."""
+    value = ref.value
+    if not isinstance(array, np.ndarray) or not isinstance(value, np.ndarray):
+        return False
+    if array.shape != value.shape or array.dtype != value.dtype or not array.size or value.dtype.hasobject:
+        return False
+    return array.flat[-1] == value.flat[-1] and np.array_equal(array, value)

@@ -55,7 +55,7 @@ from spartan_ng.recovery import Amount, computed_again
 from spartan_ng.replicas import Replicas
 
 if TYPE_CHECKING:
-    from spartan_ng.plan.explain import Earlier, Explanation
+    from spartan_ng.plan.explanation import Earlier, Explanation
 
 _log = logging.getLogger(__name__)
 _PLANNED = 8
@@ -316,12 +316,13 @@ class Session:
         planned, leaves = self.plan(wanted)
         plan, inputs = planned.plan, [leaves[i] for i in planned.leaves]
         there, called = [], {}
+        asked = tuple(plan.outputs[planned.outputs[i]] for i in range(len(wanted)))
         for n, (root, name) in enumerate(zip(roots, names, strict=False), 1):
             if root.data is not None:
                 nameless = "the array" if len(roots) == 1 else f"array {n}"
                 there.append(_earlier(name or nameless, root.data))
             elif name:
-                called[plan.outputs[planned.outputs[wanted.index(root)]]] = name
+                called[asked[wanted.index(root)]] = name
         words = self.planner.words(wanted, plan, trail, variables, places)
         called = {**words.called, **called}
         bound = list(zip(plan.inputs, inputs, strict=False))  # behind them are copies of theirs
@@ -339,7 +340,7 @@ class Session:
             assert self.last_run is not None, "it has just run"
             stats = self.last_run[1]
         read = [_earlier(called.get(slot, f"%{slot}"), ref) for slot, ref in bound if ref.computed]
-        words = replace(words, called=called, there=tuple(there), read=tuple(read))
+        words = replace(words, called=called, there=tuple(there), read=tuple(read), asked=asked)
         return self.planner.explain(wanted, plan, stats, words, facts)
 
     def _apart_s(self, wanted: list[Node], plan: Plan, others: list[Node]) -> float:
@@ -362,7 +363,7 @@ class Session:
 
 def _earlier(name: str, ref: ArrayRef) -> Earlier:
     """What is told of an array that has its elements."""
-    from spartan_ng.plan.explain import Earlier
+    from spartan_ng.plan.explanation import Earlier
 
     if ref.computed is None:
         small = 0 if ref.value is None or ref.nbytes > config.small_bytes else config.small_bytes

@@ -143,6 +143,6 @@ def test_a_plan_for_this_process_imports_no_sockets_and_no_scipy() -> None:
     done = subprocess.run([sys.executable, "-c", PLANNED], capture_output=True, text=True, check=True)
     modules, collections = done.stdout.splitlines()
     late = "scipy zmq msgspec numba click importlib.metadata spartan_ng.version spartan_ng.listing"
-    late += " spartan_ng.plan.explain spartan_ng.plan.picture"
+    late += " spartan_ng.plan.explain spartan_ng.plan.explanation spartan_ng.plan.picture"
     assert not set(late.split()) & set(modules.split())
     assert int(collections) <= 8

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from spartan_ng.plan.layout import Drawing, Placed, place
 from spartan_ng.units import shape_text, size_text, time_text
 
-if TYPE_CHECKING:  # `explain` draws with this module
-    from spartan_ng.plan.explain import ExplainedSlot, ExplainedStage, Explanation
+if TYPE_CHECKING:  # `explanation` draws with this module
+    from spartan_ng.plan.explanation import ExplainedSlot, ExplainedStage, Explanation
 
 MARGIN = 18.0
 LETTER = 6.7
@@ -40,6 +40,7 @@ _ARRAY_COLOURS = {
     "both": ("#ffffff", "#374151"),
     "output": ("#374151", "#374151"),
     "between": ("#f4f5f7", "#c3cad4"),
+    "copy": ("#f4f5f7", "#c3cad4"),
 }
 KINDS, ROLES = frozenset(_COLOURS), frozenset(_ARRAY_COLOURS)
 """The stages and arrays that can be drawn."""

@@ -35,3 +35,8 @@ class Plan:
     """What the last inputs are: `(n, k)` is copy k of input n, in another tiling."""
     keeps: tuple[int, ...] = ()
     """What the last outputs are: new copies of these inputs, in another tiling."""
+
+    @property
+    def asked(self) -> tuple[int, ...]:
+        """The outputs that it was made for."""
+        return self.outputs[: len(self.outputs) - len(self.keeps)]

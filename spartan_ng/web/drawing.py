@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from spartan_ng.plan.explain import ExplainedSlot, ExplainedStage, Explanation, explain, summary
+from spartan_ng.plan.explain import explain
+from spartan_ng.plan.explanation import ExplainedSlot, ExplainedStage, Explanation, summary
 from spartan_ng.plan.picture import KINDS, ROLES, draw
 from spartan_ng.plan.plan import Plan
 
@@ -24,9 +25,7 @@ class Description(msgspec.Struct):
 
     def __post_init__(self) -> None:
         """Numbers are of arrays that are there, and all can be drawn."""
-        if not {s.kind for s in self.stages} <= KINDS or not {a.role for a in self.arrays} <= ROLES | {
-            "states"
-        }:
+        if not {s.kind for s in self.stages} <= KINDS or not {a.role for a in self.arrays} <= ROLES:
             raise ValueError("a description has stages or arrays of kinds that nobody knows")
         numbers = {n for stage in self.stages for n in (*stage.reads, *stage.writes)}
         if not numbers.union(self.inputs, self.outputs) <= set(range(len(self.arrays))):
@@ -36,7 +35,7 @@ class Description(msgspec.Struct):
 def describe(plan: Plan) -> bytes:
     """What a plan does, for `described`."""
     found = explain(plan).to_dict()
-    return msgspec.json.encode({**found, "inputs": plan.inputs, "outputs": plan.outputs})
+    return msgspec.json.encode({**found, "inputs": plan.inputs})
 
 
 def described(data: bytes) -> dict[str, Any]:

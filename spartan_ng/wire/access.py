@@ -36,6 +36,7 @@ _IPC = "ipc://"
 _FOLDER = "spartan-ng-"
 """How the names of folders for sockets begin."""
 _TCP = re.compile(r"tcp://\S+:(\d+|\*)")
+_LAST_PORT = 65535
 _MOST_PATH = 100
 """Characters of a socket's path; the kernel takes 107."""
 
@@ -60,7 +61,7 @@ class Access:
         MasterUnreachable where it is none."""
         if address.startswith(_IPC):
             _check_folder(Path(address.removeprefix(_IPC)).parent)
-        elif not _TCP.fullmatch(address):
+        elif not (found := _TCP.fullmatch(address)) or (found[1] != "*" and int(found[1]) > _LAST_PORT):
             raise MasterUnreachable(f"{address!r} is no address: tcp://HOST:PORT, or ipc://FOLDER/NAME")
         elif self.keys is None and not self.insecure:
             raise AuthenticationFailed(

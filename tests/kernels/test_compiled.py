@@ -287,7 +287,7 @@ def test_explanation_says_what_stays_interpreted():
     node = build.map_("add", build.map_("multiply", build.map_("sin", x), x), x)
     _, (stage,) = fused_stages(node)
     lines = explain_tiers(stage, [FLOAT] * len(stage.reads))
-    assert lines == ["sin: interpreted (NumPy's own loop)", "multiply > add: compiled"]
+    assert lines == ["sin: interpreted (NumPy's own loop)", "multiply > add: compiled once hot"]
 
 
 def test_foreign_dtypes_stay_interpreted():

@@ -3,6 +3,8 @@
 import io
 import json
 import re
+import sys
+from itertools import permutations
 from typing import Any
 
 import numpy
@@ -49,6 +51,87 @@ def test_arrays_are_called_as_the_users_variables():
     assert names(sp.explain(exponential.min())) == {"table": "input", "square": "input"}
 
 
+@pytest.mark.parametrize("order", list(permutations(range(4))), ids=str)
+def test_outputs_are_listed_as_they_were_asked_for(order, workers):
+    """Whatever the plan's own order is."""
+    table = sp.asarray(numpy.ones((400, 100)))
+    means = table.mean(axis=0)
+    waves, rows, total = sp.sin(means), sp.sort(table[:, 0]), table.sum()
+    arrays = {"means": means, "waves": waves, "rows": rows, "total": total}
+    asked = [list(arrays)[i] for i in order]
+    explained = sp.explain(*(arrays[name] for name in asked), arrays[asked[0]])
+    assert [explained.slots[n].name for n in explained.outputs] == asked
+    (line,) = [line for line in str(explained).splitlines() if line.startswith("outputs: ")]
+    assert re.findall(r"(\w+) = %", line) == asked
+    assert [explained.to_dict()["arrays"][n]["name"] for n in explained.to_dict()["outputs"]] == asked
+
+
+def test_copies_that_workers_keep_are_no_outputs(workers):
+    """Nobody asked for them."""
+    table = sp.random.default_rng(0).random((4000, 100)).persist()
+    explained = sp.explain(sp.sort(table, axis=0), sp.sort(table, axis=1), table.T @ table)
+    copies = [slot for slot in explained.slots if slot.role == "copy"]
+    assert copies
+    assert {slot.name for slot in copies} == {"table"}
+    assert len(explained.outputs) == 3
+    assert {slot.number for slot in explained.slots if slot.role == "output"} == set(explained.outputs)
+    assert "kept for later, cut anew: table = " in str(explained)
+
+
+class Model:
+    """Has an array."""
+
+    def __init__(self):
+        self.weights = numpy.random.default_rng(0).random((3000, 100))
+
+
+def test_what_is_sent_is_called_as_the_program_has_it(workers):
+    """Copied or not, in a variable or in what a variable holds; otherwise by the line that reads it."""
+    theirs = numpy.random.default_rng(1).random((4000, 100))
+    many = [numpy.zeros((400, 1000)), numpy.ones((400, 1000))]
+    by_name = {"x": numpy.full((4000, 50), 2.0)}
+    model = Model()
+    found = [sp.asarray(a) + 1 for a in (theirs, many[1], by_name["x"], model.weights)]
+    expected = ["theirs", "many[1]", "by_name['x']", "model.weights"]
+    for array, name in zip(found, expected, strict=True):
+        explained = sp.explain(array)
+        assert [s.name for s in explained.slots if s.role == "input" and s.shape] == [name]
+        assert f"hint: {name} goes from this program" in str(explained)
+    explained = sp.explain(sp.asarray(theirs[::2]) + 1)
+    assert re.search(r"hint: %0 .*, which test_advice.py:\d+ reads, goes from", str(explained))
+
+
+@pytest.mark.parametrize("given", [(), ("x",), (None,), ([1, "x"],), (sp.ones(3), b"y"), (print,)], ids=repr)
+def test_what_is_no_array_is_not_explained(given):
+    with pytest.raises(TypeError, match="explain: "):
+        sp.explain(*given)
+
+
+MODES = {
+    "auto": "compiled once hot",
+    "compile": "compiled",
+    "interpret": "interpreted",
+    "no numba": "interpreted",
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_said_to_run_compiled_is_compiled(mode, monkeypatch):
+    """And each operator that is not is named, so that nobody takes it for compiled."""
+    if mode == "no numba":
+        monkeypatch.setitem(sys.modules, "numba", None)
+    x = sp.random.default_rng(0).random((400, 100)).persist()
+    with sp.config.override(kernels="auto" if mode == "no numba" else mode):
+        plain = sp.explain((x * x + 1).sum(axis=0))
+        mixed = sp.explain(sp.sort(x * x + 1, axis=1).sum(axis=0))
+    runs = [line.strip() for line in str(plain).splitlines() if line.strip().startswith("runs ")]
+    assert runs[-1].startswith(f"runs {MODES[mode]}")
+    for explained in (plain, mixed):
+        for stage in str(explained).split("\n  ")[1:]:
+            told = [line for line in stage.splitlines() if line.strip().startswith("runs ")]
+            assert not (any("interpreted" in t for t in told) and any("runs compiled" in t for t in told))
+
+
 def test_a_numpy_array_that_is_read_where_it_lies_has_its_name():
     theirs = numpy.ones((4000, 100))
     assert names(sp.explain(sp.asarray(theirs, copy=False).sum())) == {"theirs": "input"}
@@ -88,7 +171,9 @@ told = np.explain(part, done, more)
     assert told.there[1].seconds > 0
     assert re.search(r"computed already: part \(by program.py:6 in \d.*\), done \(by program.py:6", str(told))
     assert "computed before" not in str(told)  # it has been said
-    assert re.search(r"computed before: %\d+ \(by program.py:6 in \d.*\)", str(sp.explain(found["more"])))
+    assert re.search(
+        r"computed before: found\['done'\] \(by program.py:6 in \d.*\)", str(sp.explain(found["more"]))
+    )
 
 
 def test_what_is_small_is_said_to_be_computed_at_once():

@@ -175,7 +175,7 @@ def test_a_role_is_what_the_door_says(user, wanted):
 
 
 @pytest.mark.parametrize(
-    "address", ["", "10.0.0.1:7077", "tcp://10.0.0.1", "tcp://:", "unix:///tmp/x", "bogus"]
+    "address", ["", "10.0.0.1:7077", "tcp://10.0.0.1", "tcp://:", "tcp://10.0.0.1:65536", "unix:///tmp/x"]
 )
 def test_what_is_no_address_is_said_to_be_none(address):
     for insecure in (False, True):

@@ -16,6 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -251,8 +252,13 @@ def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
             if row.kind not in VIEWS:
                 out.append(f"{row.fn or row.kind}: interpreted ({step.reason})")
             continue
-        out.append(f"{' > '.join(step.names)}: compiled")
+        out.append(f"{' > '.join(step.names)}: {_when_compiled()}")
     return out
+
+
+def _when_compiled() -> str:
+    """Said of what has a compiled loop: by default that is used once it is known to be worth it."""
+    return "compiled" if config.kernels == "compile" else "compiled once hot"
 
 
 def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
@@ -267,6 +273,8 @@ def explain_plan_tiers(plan: Plan) -> dict[int, tuple[str, ...]]:
         programs = _explain_programs(stage, [s.dtype for s in slots]) if _is_dense(stage, slots) else []
         if not config.compiles:
             found[i] = tuple(programs) or (f'interpreted (config.kernels is "{config.kernels}")',)
+        elif find_spec("numba") is None:
+            found[i] = (*programs, "interpreted (numba is not installed)")
         elif isinstance(stage, ScanTotals | ScanTile):
             found[i] = (_explain_scan(stage, plan),)
         elif stage.heavy:
@@ -322,7 +330,7 @@ def _explain_scan(stage: ScanTotals | ScanTile, plan: Plan) -> str:
     reason = scan_obstacle(rows, len(slots), [s.dtype for s in slots])
     if isinstance(stage, ScanTile) and stage.exact:
         reason = reason or "config.reproducible: compiled scans have an order of their own"
-    return f"{names}: interpreted ({reason})" if reason else f"{names}: compiled"
+    return f"{names}: interpreted ({reason})" if reason else f"{names}: {_when_compiled()}"
 
 
 def _explain_sampled(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
@@ -332,4 +340,4 @@ def _explain_sampled(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
     operands[stage.driver] = csr_array(stage.reads[stage.driver].shape, dtype=dtypes[stage.driver])
     found = prepare_sampled(stage, box_of(stage.domain), operands)
     names = " > ".join(str(r.fn) if r.fn is not None else "matmul" for r in stage.rows if r.sampled)
-    return [f"{names}: {'interpreted' if found is None else 'compiled'}, at non-zeros alone"]
+    return [f"{names}: {'interpreted' if found is None else _when_compiled()}, at non-zeros alone"]
