@@ -40,12 +40,13 @@ def checkpoint(*arrays: Any, to: Folder | None = None) -> None:
 
     Arrays are evaluated. Without a folder each worker's tiles are copied to another worker, of another host
     if there is one: when one of them is lost, nothing is computed again. The copies go with the arrays.
-    Sparse arrays are not copied. In a folder each is written as `.npy`, from the workers where they hold it;
+    In a folder each is written as `.npy`, from the workers where they hold it;
     an interrupted call leaves the checkpoint that was there before.
 
     Raises
     ------
-    OptionError : there is no folder, and no second worker
+    OptionError : there is no folder, and there has been no second worker; where all others were lost, a
+        warning is logged, and nothing is copied
     OSError : the folder cannot be written
     ValueError : an array to be written holds Python objects
     """

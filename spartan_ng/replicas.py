@@ -18,7 +18,7 @@ from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.protocol import Losing
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
-from spartan_ng.errors import SpartanError
+from spartan_ng.errors import SpartanError, WorkersChanged
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.lineage import Origin, origin_of
@@ -27,6 +27,8 @@ from spartan_ng.memory import available_bytes
 _log = logging.getLogger(__name__)
 _SHARE = 50
 """Copying takes at most one part in so many of the time that has been worked."""
+_TRIES = 8
+"""To copy arrays, while workers come and go."""
 _MEMORY_SHARE = 4
 """What is copied without being asked for takes at most one part in so many of a worker's memory, or of this
 machine's, where workers have no budget."""
@@ -39,6 +41,8 @@ class Replicas:
         self._losing = losing
         self.copies: WeakKeyDictionary[Origin, ArrayRef] = WeakKeyDictionary()
         """By where the array came from, which a copy must not know: it would keep itself."""
+        self.had_others = False
+        """Whether a worker has ever had another one, when arrays were to be copied."""
         self._making = False
         self._at_s = 0.0
         """When the last were made without being asked for, in seconds of work."""
@@ -46,16 +50,35 @@ class Replicas:
     def make(self, refs: Iterable[ArrayRef], evaluate: Callable[[list[Node]], list[ArrayRef]]) -> int:
         """Copy arrays of which each worker has a tile to other workers, of other hosts if there are any; how
         many were copied."""
-        shift, around = self._losing.partner()
-        wanted = [ref for ref in refs if shift and self._is_single(ref)]
-        nodes = [
-            build.tile_as(build.data(ref), ref.tiling.shifted(shift, around)) for ref in wanted if ref.tiling
-        ]
-        for ref, copy in zip(wanted, evaluate(nodes) if nodes else (), strict=True):
+        wanted = [ref for ref in refs if self._is_single(ref)]
+        copies, changed = self._copied(wanted, evaluate), 0
+        while copies is None:
+            changed += 1
+            if changed == _TRIES:
+                raise WorkersChanged("workers come and go faster than arrays can be copied")
+            copies = self._copied(wanted, evaluate)
+        for ref, copy in zip(wanted if copies else (), copies, strict=True):
             copy.origin = None
             self._losing.spare(copy)
             self.copies[origin_of(ref)] = copy
-        return len(wanted)
+        return len(copies)
+
+    def _copied(
+        self, wanted: list[ArrayRef], evaluate: Callable[[list[Node]], list[ArrayRef]]
+    ) -> list[ArrayRef] | None:
+        """Copies on the workers that are there now, none where there is only one; None where they change
+        meanwhile."""
+        shift, around = self._losing.partner()
+        self.had_others = self.had_others or shift > 0
+        if not shift or not wanted:
+            return []
+        nodes = [
+            build.tile_as(build.data(ref), ref.tiling.shifted(shift, around)) for ref in wanted if ref.tiling
+        ]
+        try:
+            return evaluate(nodes)
+        except WorkersChanged:
+            return None
 
     def use(self, ref: ArrayRef, by: ArrayRef) -> None:
         """An array is to be another one, which may be its copy: it has none any more then."""

@@ -154,7 +154,7 @@ class Session:
                     refs = self._run(planned, list(map(leaves.__getitem__, planned.leaves)))
             except WorkersChanged:
                 changed += 1
-                if changed == _PLANNED:
+                if planned is None or changed == _PLANNED:  # it asks itself for workers that are gone
                     raise
                 losing, leaves = self._losing, [n.data for n in topological(todo) if n.data is not None]
                 if losing is not None:  # what is lost counts as a loss, and is found to be when it is read
@@ -196,10 +196,12 @@ class Session:
         return [node.data for node in wanted if node.data is not None]
 
     def replicate(self, refs: Sequence[ArrayRef]) -> None:
-        """Have arrays on workers kept by other workers, too; OptionError where there are none."""
-        if self._replicas is None or self.backend.workers < 2:
+        """Have arrays on workers kept by other workers, too; OptionError where there have never been any."""
+        copied = None if self._replicas is None else self._replicas.make(refs, self._evaluate_plain)
+        if self._replicas is None or not self._replicas.had_others:
             raise OptionError("no other worker can keep copies: name a folder")
-        self._replicas.make(refs, self._evaluate_plain)
+        if not copied and self.backend.workers < 2:
+            _log.warning("one worker is left, and nobody who could keep copies of its arrays")
 
     def _tell(self, wanted: list[Node], planned: Planned, planning_s: float) -> None:
         """Log the run that has just ended."""

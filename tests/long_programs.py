@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +21,7 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.config import config
 from spartan_ng.recovery import Amount
+from tests.waiting import until
 
 
 def kmeans(xp: Any, data: Any) -> Any:
@@ -67,6 +69,8 @@ def kept(x: Any) -> Any:
     """A step of a loop, evaluated."""
     if hasattr(x, "persist"):
         x.persist()
+        if _copying:
+            np.checkpoint(x)
         _steps.append(time.perf_counter())
     return x
 
@@ -131,35 +135,52 @@ PROGRAMS = (
     in_one_job,
 )
 
+BY_NAME = {program.__name__: program for program in PROGRAMS}
+
 _steps: list[float] = []
 """When steps of the program that runs were done."""
+_copying: list[bool] = []
+"""Whether a program that runs copies its steps; empty for no."""
 
 
-def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int, at_once: int = 1) -> bool:
-    """Run `count` programs, each with a kill of so many of the `processes` at once; whether one failed."""
-    draw = random.Random(seed)
-    data = numpy.random.default_rng(seed).random((20_000, 30))
-    wanted = [numpy.asarray(program(numpy, data)) for program in PROGRAMS]
-    failures, taken, usual, amounts = 0, [], [], dict.fromkeys(PROGRAMS, Amount())
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """So many runs of programs, each in its turn; kills and data are drawn from a seed."""
+
+    count: int
+    seed: int
+    programs: tuple[Callable[[Any, Any], Any], ...] = PROGRAMS
+    replicas: bool = False
+    """Whether other workers have copies of what steps of loops have made."""
+
+
+def killing(what: str, processes: Callable[[], list[int]], runs: Runs, at_once: int = 1) -> bool:
+    """Run programs, each with a kill of so many of the `processes` at once; whether one failed."""
+    draw, count, chosen = random.Random(runs.seed), runs.count, runs.programs
+    data = numpy.random.default_rng(runs.seed).random((20_000, 30))
+    wanted = [numpy.asarray(program(numpy, data)) for program in chosen]
+    failures, taken, usual, amounts = 0, [], [], dict.fromkeys(chosen, Amount())
     standing: list[float] = []
     """Seconds from kills to the next step that was done."""
+    victims: list[int] = []
+    _copying[:] = [True] * runs.replicas
     with config.override(small_bytes=0):
-        for program in PROGRAMS:
+        for program in chosen:
             for _ in range(2):  # the first time it is planned, and most kills would come when it has ended
                 begun = time.perf_counter()
                 numpy.asarray(program(np, np.array(data)))
             usual.append(time.perf_counter() - begun)
         for n in range(count):
-            k = n % len(PROGRAMS)
+            k = n % len(chosen)
             killed: list[float] = []
             _steps.clear()
-            victims = draw.sample(processes(), at_once)
+            victims = draw.sample(_living(processes, victims), at_once)
             killer = threading.Timer(draw.random() * usual[k], _kill, [victims, killed])
             begun = time.perf_counter()
             session.current().recovered = Amount()
             killer.start()
             try:
-                found = numpy.asarray(PROGRAMS[k](np, np.array(data)))
+                found = numpy.asarray(chosen[k](np, np.array(data)))
                 said = "right" if numpy.allclose(found, wanted[k], rtol=1e-9) else "WRONG"
             except Exception as error:  # noqa: BLE001 - counted
                 said = f"{type(error).__name__}: {error}"
@@ -167,10 +188,10 @@ def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int
             killer.join()
             taken.append(ended - begun)
             standing += [t - killed[0] for t in [*_steps, ended] if t > killed[0]][:1]
-            amounts[PROGRAMS[k]] = amounts[PROGRAMS[k]] + session.current().recovered
+            amounts[chosen[k]] = amounts[chosen[k]] + session.current().recovered
             if said != "right":
                 failures += 1
-                click.echo(f"{n} {PROGRAMS[k].__name__}: {said}")
+                click.echo(f"{n} {chosen[k].__name__}: {said}")
     click.echo(
         f"{what}: {count} programs, a kill in each, {count - failures} right; usual "
         f"{numpy.median(usual):.2f} s, with a kill {numpy.median(taken):.2f} s, "
@@ -185,6 +206,18 @@ def killing(what: str, processes: Callable[[], list[int]], count: int, seed: int
             again = f"{amount.computed / amount.lost:.2f} times the {amount.lost:,} elements that were lost"
             click.echo(f"  {program.__name__}: computed again {again}")
     return failures > 0
+
+
+def _living(processes: Callable[[], list[int]], killed: list[int]) -> list[int]:
+    """The processes, once those that were killed are known to have ended."""
+    found: list[int] = []
+
+    def are_others() -> bool:
+        found[:] = processes()
+        return not set(found) & set(killed)
+
+    until(are_others)
+    return found
 
 
 def _kill(processes: list[int], killed: list[float]) -> None:

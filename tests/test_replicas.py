@@ -14,6 +14,7 @@ from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
+from spartan_ng.errors import WorkersChanged
 from spartan_ng.graph import build
 from spartan_ng.lineage import Recipe, record
 from spartan_ng.replicas import Replicas
@@ -27,6 +28,7 @@ class Workers:
 
     def __init__(self):
         self.arrays, self.lost, self.spares, self.shift = [], set(), [], 1
+        self.ranks, self.leaving = 3, 0
 
     def array(self, rows=100, **fields):
         """A result on the workers."""
@@ -42,7 +44,7 @@ class Workers:
         return list(self.arrays)
 
     def partner(self):
-        return self.shift, 3
+        return self.shift, self.ranks
 
     def is_lost(self, ref):
         return ref in self.lost
@@ -51,7 +53,10 @@ class Workers:
         self.spares.append(ref)
 
     def evaluate(self, nodes):
-        """Copies as nodes say."""
+        """Copies as nodes say; while `leaving` workers have not, the next one does so meanwhile."""
+        if self.leaving:
+            self.ranks, self.leaving = self.ranks - 1, self.leaving - 1
+            raise WorkersChanged("a worker has left")
         made = [ArrayRef(n.shape, n.dtype, tiling=n.params[0]) for n in nodes]
         for ref in made:
             ref.backend = self
@@ -69,6 +74,33 @@ def after(replicas, workers, worked_s, profile=PROFILE):
     """How many copies there are after so much work."""
     replicas.make_in_time(worked_s, lambda: profile, workers.evaluate)
     return len(replicas.copies)
+
+
+def test_copies_are_for_the_workers_that_are_left_meanwhile(workers):
+    replicas, _ref = Replicas(workers), workers.array(tiling=Tiling.grid(2, 1))
+    workers.leaving = 1
+    assert replicas.make(workers.living(), workers.evaluate) == 1
+    (copy,) = replicas.copies.values()
+    assert copy.tiling == Tiling.grid(2, 1).shifted(1, 2)
+
+
+def test_workers_that_always_change_are_told_of(workers):
+    replicas, _ref = Replicas(workers), workers.array()
+    workers.leaving = workers.ranks = 1000
+    with pytest.raises(WorkersChanged, match="faster than arrays can be copied"):
+        replicas.make(workers.living(), workers.evaluate)
+    assert not replicas.copies
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_who_is_left_alone_makes_no_copies(workers, before):
+    replicas, _ref = Replicas(workers), workers.array()
+    if before:
+        replicas.make(workers.living(), workers.evaluate)
+        workers.array()
+    workers.shift = 0
+    assert replicas.make(workers.living(), workers.evaluate) == 0
+    assert replicas.had_others == before
 
 
 def test_copies_are_made_after_so_much_work(workers):

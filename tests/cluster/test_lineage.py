@@ -157,6 +157,43 @@ def test_of_what_two_workers_have_nothing_is_computed_again(cluster):
     assert session.current().recovered.computed == 0
 
 
+def test_copies_are_made_by_who_is_left_when_a_worker_dies_meanwhile(cluster, monkeypatch):
+    with config.override(tiling="row"):
+        y = (np.array(X) * 2).persist()
+    replicas, backend = session.current()._replicas, session.current().backend
+    assert replicas is not None
+    assert isinstance(backend, ClusterBackend)
+    looked, partner = [], backend.partner
+
+    def partner_and_a_death():
+        looked.append(partner())
+        if len(looked) == 1:
+            epoch = backend.status().members.epoch
+            kill(cluster, of_rank(cluster, 2))
+            until(partial(_is_later, backend, epoch))
+        return looked[-1]
+
+    monkeypatch.setattr(backend, "partner", partner_and_a_death)
+    np.checkpoint(y)
+    assert looked[0] == (1, 3)
+    assert len(looked) > 1
+    numpy.testing.assert_array_equal(y + 1, X * 2 + 1)
+
+
+def test_who_is_left_alone_goes_on_without_copies(cluster):
+    y = (np.array(X) * 2).persist()
+    np.checkpoint(y)
+    backend = session.current().backend
+    assert isinstance(backend, ClusterBackend)
+    for _ in range(2):
+        epoch = backend.status().members.epoch
+        kill(cluster, of_rank(cluster, 1))
+        until(partial(_is_later, backend, epoch))
+    z = (y + 1).persist()
+    np.checkpoint(z)
+    numpy.testing.assert_array_equal(z, X * 2 + 1)
+
+
 def test_of_a_sparse_array_that_two_workers_have_nothing_is_computed_again(cluster):
     matrix = sparse.random_array((3000, 70), density=0.05, rng=numpy.random.default_rng(0), format="csr")
     y = (np.array(matrix) * 2).persist()

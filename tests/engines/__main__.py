@@ -21,7 +21,7 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import ENGINES
-from tests.long_programs import killing
+from tests.long_programs import Runs, killing
 from tests.programs import programs
 from tests.test_programs import check
 
@@ -81,7 +81,7 @@ def options(command: Any) -> Any:
 def kills(engine: str, count: int, number: int) -> None:
     """Kill a random worker at a random moment of each program."""
     with running(engine) as workers:
-        sys.exit(killing(engine, workers, count, number))
+        sys.exit(killing(engine, workers, Runs(count, number)))
 
 
 @main.command("programs")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.errors import OptionError, ShapeError
+from spartan_ng.errors import OptionError, ShapeError, WorkersChanged
 from spartan_ng.optimizer.tiling.options import Options, blocks, canonical, interned
 
 KINDS = ("row", "column", "block", "duplicate", "single")
@@ -36,8 +36,12 @@ def exactly(shape: tuple[int, ...], format: str, workers: int, kind: str | Tilin
     ------
     OptionError : an unknown kind
     ShapeError : the array cannot be cut so; says why, and what would work
+    WorkersChanged : the tiling is for more workers than there are
     """
     if isinstance(kind, Tiling):
+        needed = kind.highest + 1
+        if needed > workers:
+            raise WorkersChanged(f"a tiling for {needed} workers, but {workers} are left")
         return canonical(kind)
     if kind not in BY_HAND:
         raise OptionError(f"tile_as: tiling {kind!r} is not one of {', '.join(BY_HAND)}")

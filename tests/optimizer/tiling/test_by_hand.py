@@ -11,8 +11,9 @@ from scipy import sparse
 
 import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
+from spartan_ng.arrays import Tiling
 from spartan_ng.config import config
-from spartan_ng.errors import MemoryBudgetError, OptionError, ShapeError
+from spartan_ng.errors import MemoryBudgetError, OptionError, ShapeError, WorkersChanged
 from spartan_ng.optimizer.tiling.forced import BY_HAND, exactly
 from tests.test_programs import running_on
 
@@ -106,3 +107,14 @@ def test_a_duplicate_above_the_budget_names_array_bytes_and_budget():
             y.compute()
         with config.override(duplicate_bytes=9600):
             assert float(y.sum()) == 1200
+
+
+@pytest.mark.parametrize("by", range(4))
+def test_a_tiling_for_more_workers_than_there_are_is_no_tiling(by):
+    asked = Tiling.grid(2, 1).shifted(by, 4)
+    for workers in range(1, 5):
+        if workers > asked.highest:
+            assert exactly((6, 5), "dense", workers, asked).ntiles == 2
+        else:
+            with pytest.raises(WorkersChanged, match=f"{asked.highest + 1} workers, but {workers} are left"):
+                exactly((6, 5), "dense", workers, asked)
