@@ -48,9 +48,11 @@ class Journal:
             facts |= {"state": "done", "stages": len(message.stats), "moved_bytes": moved}
             text = f"done in {facts['seconds']:.3f} s, {len(message.stats)} stages, {moved:,} bytes moved"
         else:
-            facts |= {"state": "failed", "kind": message.kind, "why": message.message}
+            state = "interrupted" if message.is_loss else "failed"
+            facts |= {"state": state, "kind": message.kind, "why": message.message}
             why = message.message.partition("\n")[0]
-            text = f"failed after {facts['seconds']:.3f} s, {message.kind}: {why}"
+            text = f"{state} after {facts['seconds']:.3f} s, {message.kind}: {why}"
+            text += "; its program goes on" if message.is_loss else ""
         on = "1 worker" if begun.workers == 1 else f"{begun.workers} workers"
         _log.info("job %s of %s on %s: %s", message.job, begun.client, on, text, extra={FACTS: facts})
 

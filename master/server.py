@@ -170,8 +170,12 @@ class MasterServer:
     def _tick(self) -> None:
         self._do(self._state.tick(self.loop.now()))
         for name in self._state.held_up():
-            _log.warning("%s does not stop, and says nothing; it is given up", name)
+            _log.warning("%s does not stop, and says nothing; it is given up", self._who(name))
             self._port.end(name)
+
+    def _who(self, peer: str) -> str:
+        """A peer as people know it."""
+        return f"{self._state.role(peer)} {self._state.label(peer)}"
 
     def _probe(self) -> None:
         self._probing = False
@@ -198,7 +202,7 @@ class MasterServer:
                 self._clocks.forget(receiver)
                 self._journal.lost(receiver)
                 if not self._state.ends:
-                    _log.warning("%s is gone", receiver)
+                    _log.warning("%s is gone", self._who(receiver))
                 queue += self._state.lost(receiver)
         if self._state.is_over:
             self.stop()

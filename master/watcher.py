@@ -58,7 +58,7 @@ class Watcher:
                 self._board.released(_name((peer, serial)) for serial in message.serials)
             case Recovered():
                 self._board.recovered(message.text)
-            case JobError():
+            case JobError() if message.kind != "JobCancelled":  # it was told to end: the master says why
                 self._board.logged(label, "error", message.message)
             case Printed():
                 self._board.logged(label, "print", message.text)
@@ -69,7 +69,8 @@ class Watcher:
             case JobDone():
                 self._board.ended(message.job, "done")
             case JobFailed():
-                self._board.ended(message.job, "failed", message.message)
+                state = "interrupted" if message.is_loss else "failed"
+                self._board.ended(message.job, state, message.message)
             case Members():
                 self._use(message)
             case Discard():

@@ -55,6 +55,8 @@ class Event(NamedTuple):
     """The number of the plan's stage."""
     nbytes: int = 0
     """Bytes that came from others."""
+    error: str = ""
+    """The kind of exception that ended it."""
 
 
 _NOTHING = nullcontext()
@@ -84,9 +86,11 @@ class Record:
         job: str = "",
         stage: int = -1,
         nbytes: int = 0,
+        error: BaseException | None = None,
     ) -> None:
         """Say what this thread has done; to be called where `wants` it."""
-        self.tell("", [Event(kind, name, begin_ns, end_ns, threading.get_native_id(), job, stage, nbytes)])
+        lane, why = threading.get_native_id(), "" if error is None else type(error).__name__
+        self.tell("", [Event(kind, name, begin_ns, end_ns, lane, job, stage, nbytes, why)])
 
     def tell(self, worker: str, events: Sequence[Event]) -> None:
         """Say what has happened on a worker; who looks at tasks only may be told of more."""
@@ -108,8 +112,10 @@ class Record:
         begin_ns = now_ns()
         try:
             yield
-        finally:
-            self.note(kind, name, begin_ns, now_ns(), job)
+        except BaseException as error:
+            self.note(kind, name, begin_ns, now_ns(), job, error=error)
+            raise
+        self.note(kind, name, begin_ns, now_ns(), job)
 
     def wants(self, kind: str) -> bool:
         """Whether anybody looks at what is of this kind."""

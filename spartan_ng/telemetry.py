@@ -94,15 +94,20 @@ def _tell(api: Any, tracer: Any, seen: _Seen) -> None:
         begin_ns = event.begin_ns + to_wall_ns
         return tracer.start_span(name, context=context, start_time=begin_ns, attributes=values)
 
+    def ended(span: Any, event: Event) -> None:
+        if event.error:
+            span.set_status(api.Status(api.StatusCode.ERROR, event.error))
+        span.end(event.end_ns + to_wall_ns)
+
     for event in inner:
         span = begun(event.kind, event, {"what": event.name} if event.name else {})
         opened.append((event, span))  # before the next begins
     for event in _merged([e for e in seen.stages if e.job in seen.jobs]):
         values = {"job": event.job, "stage": event.stage, "workers": event.lane}
         values["received_bytes"] = event.nbytes
-        begun(event.name, event, values).end(event.end_ns + to_wall_ns)
+        ended(begun(event.name, event, values), event)
     for event, span in reversed(opened):
-        span.end(event.end_ns + to_wall_ns)
+        ended(span, event)
 
 
 def _merged(stages: Sequence[Event]) -> Iterator[Event]:
@@ -115,5 +120,6 @@ def _merged(stages: Sequence[Event]) -> Iterator[Event]:
             begin_ns=min(e.begin_ns for e in events),
             end_ns=max(e.end_ns for e in events),
             nbytes=sum(e.nbytes for e in events),
+            error=next((e.error for e in events if e.error), ""),
             lane=len(events),
         )

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from spartan_ng.api.files.saving import place, replacing
 from spartan_ng.config import TRACE_VARIABLE
-from spartan_ng.events import KINDS, OVERLAPPING, SAMPLE, Event, record
+from spartan_ng.events import KINDS, OVERLAPPING, SAMPLE, Event, now_ns, record
 
 MOST_EVENTS = 2_000_000
 """Events that a trace keeps: the first ones; about 300 bytes of memory each."""
@@ -49,9 +49,11 @@ class tracing:
         self._lock = threading.Lock()
         self._events: list[tuple[str, Event]] = []
         self._left_out = 0
+        self._begun_ns = 0
 
     def begin(self) -> Self:
         """Look from now on."""
+        self._begun_ns = now_ns()
         record.begin(self._look)
         return self
 
@@ -64,7 +66,11 @@ class tracing:
             file.write(json.dumps(found).encode())
 
     def _look(self, worker: str, events: Sequence[Event]) -> None:
-        spans = [event for event in events if event.kind != SAMPLE]
+        spans = [
+            event if event.begin_ns >= self._begun_ns else event._replace(begin_ns=self._begun_ns)
+            for event in events
+            if event.kind != SAMPLE and event.end_ns >= self._begun_ns  # what ended before it is another's
+        ]
         with self._lock:
             room = MOST_EVENTS - len(self._events)
             self._events += [(worker, event) for event in spans[:room]]
@@ -94,6 +100,10 @@ def trace_as_asked() -> None:
 def trace(events: Sequence[tuple[str, Event]], left_out: int = 0) -> dict[str, Any]:
     """Events of workers ("" is the program) as a trace."""
     begin_ns = min((event.begin_ns for _, event in events), default=0)
+    first: dict[str, str] = {}
+    for worker, _ in events:
+        first.setdefault(_label(worker), worker)
+    events = [(first[_label(worker)], event) for worker, event in events]  # ranks move when a worker goes
     workers = sorted({worker for worker, _ in events if worker}, key=_rank)
     processes = {"": _PROGRAM, **{worker: _PROGRAM + 1 + i for i, worker in enumerate(workers)}}
     rows: list[dict[str, Any]] = [*_names(processes, events)]
@@ -103,6 +113,11 @@ def trace(events: Sequence[tuple[str, Event]], left_out: int = 0) -> dict[str, A
     if left_out:
         found["otherData"] = {"producer": "spartan_ng", "events left out": left_out}
     return found
+
+
+def _label(worker: str) -> str:
+    """What a worker is called whatever its rank is, of `worker 2 (label)`."""
+    return worker.partition(" (")[2] or worker
 
 
 def _rank(worker: str) -> tuple[int, str]:
@@ -140,8 +155,10 @@ def _rows(event: Event, process: int, begin_ns: int, number: int) -> Iterator[di
         values["job"] = event.job
     if event.nbytes:
         values["bytes"] = str(event.nbytes)
+    if event.error:
+        values["error"] = event.error
     row = {
-        "name": f"{event.kind} {event.name}".rstrip(),
+        "name": f"{event.kind} {event.name}".rstrip() + (" (failed)" if event.error else ""),
         "cat": event.kind,
         "ts": (event.begin_ns - begin_ns) / 1000,
         "pid": process,

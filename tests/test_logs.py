@@ -76,6 +76,17 @@ def test_a_job_that_fails_says_why_in_its_line(told):
     assert record.facts["why"] == "first\nsecond"
 
 
+def test_a_job_that_lost_a_worker_is_no_failure(told):
+    journal = Journal()
+    journal.heard("pid 3 on host", SUBMIT, 0)
+    journal.said(JobFailed("c/1", "WorkerDied", "worker 1 died"), 10**9)
+    (record,) = told.records
+    assert record.getMessage().endswith(
+        "interrupted after 1.000 s, WorkerDied: worker 1 died; its program goes on"
+    )
+    assert record.facts["state"] == "interrupted"
+
+
 def test_nothing_is_kept_of_clients_that_are_gone(told):
     journal = Journal()
     journal.heard("pid 3 on host", SUBMIT, 0)

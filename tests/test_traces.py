@@ -14,7 +14,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng import traces
-from spartan_ng.events import KINDS, Event, Record, record
+from spartan_ng.events import KINDS, Event, Record, now_ns, record
 from tests.reading_traces import of_kind, read, usual_cover
 
 
@@ -61,7 +61,30 @@ def test_a_trace_is_written_when_the_program_fails(tmp_path):
 
     with pytest.raises(np.errors.UserFunctionError, match="on purpose"), np.tracing(tmp_path / "run.json"):
         np.map(breaks, np.ones((2000, 100))).sum().item()
-    assert of_kind(read(tmp_path / "run.json"), "run")
+    rows = read(tmp_path / "run.json")
+    for kind in ("evaluate", "run", "stage"):  # all that were open are closed, and say what ended them
+        (row,) = of_kind(rows, kind)
+        assert row["name"].endswith(" (failed)")
+        assert row["args"]["error"] == "UserFunctionError"
+    assert not any("error" in row["args"] for row in of_kind(rows, "plan"))
+
+
+def test_a_trace_begins_with_its_block(tmp_path):
+    """What others have asked for before is not shown, nor of what is under way the part before."""
+    whole = np.tracing(tmp_path / "run.json").begin()
+    begun_ns = now_ns()
+    late = np.tracing(tmp_path / "late.json")
+    before = Event("compile", "before", begun_ns - 9_000, begun_ns - 5_000, 7)
+    late.begin()
+    across = Event("compile", "across", begun_ns - 4_000, now_ns() + 10_000, 7)
+    record.tell("", [before, across])
+    program()
+    late.end()
+    whole.end()
+    rows = read(tmp_path / "late.json")
+    assert [row["name"] for row in of_kind(rows, "compile")] == ["compile across"]
+    assert min(row["ts"] for row in rows if "ts" in row) == 0
+    assert of_kind(rows, "compile")[0]["dur"] * 1000 < across.end_ns - across.begin_ns
 
 
 def _is_on(inside, path=None):
@@ -138,6 +161,15 @@ def test_workers_have_processes_of_their_own_in_the_order_of_their_ranks(tmp_pat
     assert (part["ts"], part["dur"]) == (0.0, 4.001)
     assert [t["args"]["bytes"] for t in of_kind(rows, "transfer")] == ["10", "10"]
     assert [m["ph"] for m in of_kind(rows, "lost")] == ["i"]
+
+
+def test_a_worker_that_gets_another_rank_is_the_same_process():
+    spans = [Event("part", "", i, i + 1, 7) for i in range(4)]
+    workers = ["worker 0 (a)", "worker 1 (b)", "worker 0 (b)", "worker 1 (c)"]
+    found = traces.trace(list(zip(workers, spans, strict=True)))
+    names = {r["pid"]: r["args"]["name"] for r in found["traceEvents"] if r["name"] == "process_name"}
+    assert sorted(names.values()) == ["program", "worker 0 (a)", "worker 1 (b)", "worker 1 (c)"]
+    assert [names[r["pid"]][-2] for r in found["traceEvents"] if r["ph"] == "X"] == ["a", "b", "b", "c"]
 
 
 def test_samples_are_no_spans(tmp_path):

@@ -113,8 +113,12 @@ class Executor(Blocks):
                             handle(self, run, stage, task)
                     else:
                         handle(self, run, stage, task)
-                except Exception as error:
-                    error.add_note(f"in stage {i} of {len(run.plan.stages)}, {stage.name!r}")
+                except BaseException as error:
+                    if record.is_on:
+                        moved = run.stats.bytes_moved
+                        record.note("stage", stage.name, begin_ns, now_ns(), run.job, i, moved, error)
+                    if isinstance(error, Exception):
+                        error.add_note(f"in stage {i} of {len(run.plan.stages)}, {stage.name!r}")
                     raise
                 if run.program.dying[i]:
                     self._release(run, i)

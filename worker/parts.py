@@ -235,7 +235,7 @@ class Parts:
             if not isinstance(error, JobCancelled):
                 _log.info("job %s failed:\n%s", run.job, error_trace(error))
             kind, text = describe(error, f"{part.rank} ({label()})")
-            _note_part(run.job, begun_ns)
+            _note_part(run.job, begun_ns, error)
             self._loop.call(lambda: self._ended(run.job, self._state.failed(run.job, kind, text)))
         else:
             self._loop.call(lambda: self._ended(run.job, self._state.finished(run.job, costs, nnz, values)))
@@ -298,9 +298,9 @@ class Parts:
             self._tell(JobError(job, kind, f"how a part of the job ended cannot be told: {text}"))
 
 
-def _note_part(job: str, begun_ns: int) -> None:
+def _note_part(job: str, begun_ns: int, error: BaseException | None = None) -> None:
     if record.wants("part"):
-        record.note("part", "", begun_ns, now_ns(), job)
+        record.note("part", "", begun_ns, now_ns(), job, error=error)
 
 
 def _load_plan(blob: Blob, client: str) -> Plan:

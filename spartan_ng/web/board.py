@@ -40,6 +40,7 @@ class Totals:
     submitted: int = 0
     done: int = 0
     failed: int = 0
+    interrupted: int = 0
     plans_known: int = 0
     stages: int = 0
     tasks: int = 0
@@ -139,15 +140,12 @@ class Board:
             return None if row is None else row["description"]
 
     def ended(self, job: str, state: str, error: str = "") -> None:
-        """A job is "done", or "failed"."""
+        """A job is "done", "failed", or "interrupted" by the loss of a worker: its program goes on."""
         with self._lock:
             row = self._sections["jobs"].get(job)
             if row is None or row["end"] is not None:
                 return
-            if state == "done":
-                self.totals.done += 1
-            else:
-                self.totals.failed += 1
+            setattr(self.totals, state, getattr(self.totals, state) + 1)
             self._put("jobs", job, {**row, "state": state, "error": error, "end": now_ns() // 1000})
 
     def happened(self, worker: str, events: Iterable[Event]) -> None:
@@ -225,7 +223,7 @@ class Board:
         totals, took_ns = self.totals, event.end_ns - event.begin_ns
         match event.kind:
             case "stage":
-                totals.tasks += 1
+                totals.tasks += not event.error
                 totals.task_ns += took_ns
                 totals.moved_bytes += event.nbytes
             case "wait":
@@ -245,10 +243,11 @@ class Board:
                 "job": event.job,
                 "stage": event.stage,
                 "bytes": event.nbytes,
+                "error": event.error,
             },
         )
         job = self._sections["jobs"].get(event.job)
-        if job is None:
+        if job is None or event.error:
             return
         done, seconds, moved = job["stages"].get(event.stage, (0, 0.0, 0))
         done += 1

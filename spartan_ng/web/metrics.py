@@ -17,6 +17,7 @@ COUNTERS: dict[str, tuple[str, Callable[[Totals], float]]] = {
     "jobs_submitted": ("Jobs that clients have sent", lambda t: t.submitted),
     "jobs_done": ("Jobs that ended well", lambda t: t.done),
     "jobs_failed": ("Jobs that failed, or were stopped", lambda t: t.failed),
+    "jobs_interrupted": ("Jobs that lost a worker; their programs went on", lambda t: t.interrupted),
     "plans_reused": ("Jobs whose plan the workers had already", lambda t: t.plans_known),
     "stages": ("Stages that all their workers have done", lambda t: t.stages),
     "tasks": ("Workers' shares of stages that are done", lambda t: t.tasks),
@@ -62,7 +63,7 @@ class _Collector:
             for field, (name, text) in table.items():
                 family = make(f"spartan_ng_{name}", text, labels=["worker"])
                 for row in workers:
-                    family.add_metric([str(row["rank"])], row[field])
+                    family.add_metric([row["label"]], row[field])  # ranks move when a worker goes
                 yield family
 
 

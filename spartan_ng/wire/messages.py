@@ -321,6 +321,11 @@ class JobFailed(Message, frozen=True):
     message: str
     left: tuple[tuple[Key, ...], ...] = ()
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether a worker was lost, so that the client goes on without it."""
+        return self.kind in ("WorkerLost", "WorkerDied", "WorkersChanged")
+
 
 class Release(Message, frozen=True):
     """Arrays of the client that nobody refers to any more, and jobs that are over: what is left of their

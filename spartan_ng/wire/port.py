@@ -84,7 +84,7 @@ class Peer:
     """Its process on this machine, where the kernel has said so; else 0."""
 
     def __str__(self) -> str:
-        return f"{self.role} {self.name} ({self.label!r}, {self.user})"
+        return f"{self.role} {self.label!r} ({self.user})"
 
 
 class Hearer(Protocol):

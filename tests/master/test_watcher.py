@@ -3,6 +3,8 @@
 import json
 import sys
 
+import pytest
+
 from spartan_ng.events import Event
 from spartan_ng.master.watcher import Watcher
 from spartan_ng.web.board import Board
@@ -14,6 +16,7 @@ from spartan_ng.wire.messages import (
     Happened,
     Here,
     JobDone,
+    JobError,
     JobFailed,
     Member,
     Members,
@@ -91,6 +94,23 @@ def test_jobs_arrays_and_their_ends():
     ]
     watcher.heard("c", "pid 1", Release((8,)))
     assert board.keys("arrays") == []
+
+
+@pytest.mark.parametrize("kind", ["WorkerDied", "WorkersChanged", "UserFunctionError", "WorkerUnreachable"])
+def test_a_job_that_lost_a_worker_has_not_failed(kind):
+    """Its client goes on without the worker, and the others' parts end because they were told to."""
+    board, watcher = watching()
+    submit(watcher)
+    watcher.heard("w1", "label 1", JobError("c/1", "JobCancelled", "job c/1 was cancelled"))
+    assert board.section("logs") == []
+    stage = Event("stage", "add", 0, 10**9, 1, "c/1", 0, 5, "JobCancelled")
+    watcher.heard("w1", "label 1", Happened("c/1", (stage,)))
+    assert [task["error"] for task in board.section("tasks")] == ["JobCancelled"]
+    watcher.said(JobFailed("c/1", kind, "why"))
+    is_loss = kind in ("WorkerDied", "WorkersChanged")
+    assert [job["state"] for job in board.section("jobs")] == ["interrupted" if is_loss else "failed"]
+    totals = board.totals
+    assert (totals.interrupted, totals.failed, totals.tasks) == (is_loss, not is_loss, 0)
 
 
 def test_a_client_that_leaves_takes_its_arrays_and_jobs():

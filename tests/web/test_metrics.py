@@ -26,7 +26,7 @@ def read(board):
 def board():
     board = Board("")
     for rank in range(2):
-        board.worker_came(f"w{rank}", rank, 'a "label"\n', 4, 1000)
+        board.worker_came(f"w{rank}", rank, f'label {rank} "a"\n', 4, 1000)
     board.vitals("w1", used=7, free=3, spilled=2, received=100, sent=50)
     board.submitted("c/1", "", "", "p", 1, is_known=False)
     board.submitted("c/2", "", "", "p", 1, is_known=True)
@@ -52,9 +52,22 @@ def test_numbers_are_those_of_the_board():
         "workers": 2,
     }
     assert {name: found[f"spartan_ng_{name}", None] for name in expected} == expected
-    assert found["spartan_ng_worker_memory_used_bytes", "1"] == 7
-    assert found["spartan_ng_worker_received_bytes_total", "1"] == 100
-    assert found["spartan_ng_worker_threads", "0"] == 4
+    assert found["spartan_ng_worker_memory_used_bytes", 'label 1 "a"\n'] == 7
+    assert found["spartan_ng_worker_received_bytes_total", 'label 1 "a"\n'] == 100
+    assert found["spartan_ng_worker_threads", 'label 0 "a"\n'] == 4
+
+
+def test_a_worker_keeps_its_name_when_ranks_move():
+    """Else the numbers of one worker would go on with another's."""
+    found = board()
+    before = read(found)
+    found.worker_went("w0", "gone")
+    found.worker_came("w1", 0, 'label 1 "a"\n', 4, 1000)
+    after = read(found)
+    of_workers = {at: value for at, value in before.items() if at[1] is not None}
+    assert {worker for _, worker in of_workers} == {'label 0 "a"\n', 'label 1 "a"\n'}
+    kept = {at: value for at, value in after.items() if at[1] is not None}
+    assert kept == {at: value for at, value in of_workers.items() if at[1] == 'label 1 "a"\n'}
 
 
 def test_the_grafana_board_asks_for_what_is_there():

@@ -111,7 +111,7 @@ const Charts = (() => {
         const left = Math.max(LEFT, x(task.begin)), right = Math.min(width, x(task.end)), top = rank * high + 1 - above;
         if (right <= LEFT || left >= width || top < 0 || top + high - 2 > foot) continue;
         const box = [left, top, Math.max(1, right - left), high - 2];
-        pen.fillStyle = `hsl(${hue(task.name)} 55% ${dark ? 48 : 62}%)`;
+        pen.fillStyle = task.error ? colour("--bad") : `hsl(${hue(task.name)} 55% ${dark ? 48 : 62}%)`;
         pen.fillRect(...box);
         if (task.bytes && high > 6) { pen.fillStyle = moved; pen.fillRect(box[0], box[1] + box[3] - 3, box[2], 3); }
         if (box[2] > 60 && high >= 20) {
@@ -127,7 +127,7 @@ const Charts = (() => {
       for (let i = this.boxes.length - 1; i >= 0; i -= 1) {
         const [[x, y, w, h], rank, task] = this.boxes[i];
         if (px >= x - 1 && px <= x + w + 1 && py >= y && py <= y + h) {
-          const text = `worker ${rank}: ${task.name}, ${seconds((task.end - task.begin) / 1e6)}`;
+          const text = `worker ${rank}: ${task.name}, ${seconds((task.end - task.begin) / 1e6)}${task.error ? `, failed: ${task.error}` : ""}`;
           return task.bytes ? `${text}, received ${bytes(task.bytes)}` : text;
         }
       }
