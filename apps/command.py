@@ -12,17 +12,16 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
-from scipy import sparse
 
 import spartan_ng as np
 from spartan_ng import session
-from spartan_ng.apps import models, pictures
+from spartan_ng.apps import files, models, pictures
 from spartan_ng.apps.errors import ConvergenceWarning
+from spartan_ng.apps.files import Read
 from spartan_ng.apps.table import App
 from spartan_ng.backends import engines
 from spartan_ng.backends.embedded import EmbeddedBackend
@@ -41,11 +40,6 @@ _SPELLINGS = {
     "y": "--target",
 }
 """Parameters whose options have other names; elsewhere underscores become dashes, and `n_` is left out."""
-_FILES = (
-    "Arrays are read from .npy files, tables (.csv, .parquet, .arrow, .feather), .zarr, .h5, images, folders "
-    "or globs of these, and URLs; sparse ones from Matrix Market's .mtx or SciPy's .npz."
-)
-_TABLES = frozenset({".csv", ".parquet", ".arrow", ".feather"})
 _UNTOLD = "history", "n_features_in"
 _FEW = 12
 """A vector of so many elements is printed."""
@@ -73,10 +67,18 @@ def command_of(app: App) -> click.Command:
         lacking = [_spelled(p.name) for p in data if p.default is p.empty and chosen[p.name] is None]
         if lacking and load is None:
             raise click.UsageError(f"Missing option '{lacking[0]}'; only with --load it may be left out.")
+        read: dict[str, Read] = {}
+
+        def load_all(**paths: str) -> None:
+            for name, path in paths.items():
+                read[name] = Read(_spelled(name), path, files.load(path))
+
         with _where(workers, on), _warnings_told():
             try:
-                given = {k: _load(v) if k in arrays and v is not None else v for k, v in chosen.items()}
-                asked = None if predict is None else _load(predict)
+                load_all(**{k: v for k, v in chosen.items() if k in arrays and v is not None})
+                load_all(**{} if predict is None else {"predict": predict})
+                given = {k: read[k].array if k in read else v for k, v in chosen.items()}
+                asked = read["predict"].array if "predict" in read else None
                 values = [given.pop(p.name) for p in data]
                 model = estimator.load(load) if load else _fitted(estimator, values, given)
                 known = [] if lacking else values
@@ -93,9 +95,9 @@ def command_of(app: App) -> click.Command:
                     model.plot(picture, *known)
                     click.echo(f"the picture is in {picture}")
             except (OSError, ValueError, TypeError) as error:
-                raise click.ClickException(str(error)) from error
+                raise click.ClickException(files.told(error, read)) from error
 
-    text = f"{summary}\n\n{_FILES}\n\n\b\nExample:\n    spartan-ng app {app.name} {app.example}"
+    text = f"{summary}\n\n{files.FORMATS}\n\n\b\nExample:\n    spartan-ng app {app.name} {app.example}"
     short = summary.split("\n\n")[0].replace("\n", " ").rstrip(".") + "."
     return click.Command(app.name, params=[*options, *_common()], callback=run, help=text, short_help=short)
 
@@ -180,23 +182,6 @@ def _is_literal(hint: Any) -> bool:
     return get_origin(hint) is Literal
 
 
-def _load(path: str) -> Any:
-    """The array in a file, by the file's suffix: what `np.load` reads, and sparse matrices."""
-    suffix = Path(path).suffix.lower()
-    try:
-        if suffix == ".mtx":
-            return np.mmread(path)
-        if suffix == ".npz":
-            return np.asarray(sparse.load_npz(path))
-        found = np.load(path)
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: cannot read {suffix or 'a file without suffix'}: {error}") from error
-    one_column = suffix in _TABLES and found.ndim == 2 and found.shape[1] == 1
-    return found[:, 0] if one_column else found
-
-
 @contextmanager
 def _where(workers: int | None, engine: str | None) -> Iterator[None]:
     """Where the app runs: on a new local cluster or engine, or wherever the session is."""
@@ -222,19 +207,21 @@ def _where(workers: int | None, engine: str | None) -> Iterator[None]:
 
 @contextmanager
 def _warnings_told() -> Iterator[None]:
-    """Warnings that an app has not converged, as a line on stderr."""
+    """Warnings as lines on stderr; those of floating-point numbers only where no error follows from them."""
+    late: dict[str, None] = {}
+
+    def tell(message: Any, category: Any, *place: Any, **more: Any) -> None:
+        if issubclass(category, RuntimeWarning):
+            late[str(message)] = None
+        else:
+            click.echo(f"Warning: {message}", err=True)
+
     with warnings.catch_warnings():
-        show = warnings.showwarning
-
-        def tell(message: Any, category: Any, *place: Any, **more: Any) -> None:
-            if issubclass(category, ConvergenceWarning):
-                click.echo(f"Warning: {message}", err=True)
-            else:
-                show(message, category, *place, **more)
-
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.showwarning = tell
         yield
+    for text in late:
+        click.echo(f"Warning: {text}", err=True)
 
 
 def _tell(found: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ def event_rate(times: Any, events: Any, half_life: float) -> Any:
 
     Raises
     ------
-    ValueError : shapes do not fit, no times, times that do not ascend or are NaN, or no half-life above 0
+    ValueError : shapes do not fit, no times, times that do not ascend or are no numbers, no half-life above 0
     """
     if not half_life > 0:
         raise ValueError(f"event_rate: half_life is {half_life}, it must be positive")
@@ -65,7 +65,7 @@ def event_rates(times: Any, events: Any = None, half_life: float = 1.0) -> Rates
 
     Raises
     ------
-    ValueError : shapes do not fit, no times, a time that is NaN, or no half-life above 0
+    ValueError : shapes do not fit, no times, a time that is NaN or infinite, or no half-life above 0
     """
     t, e = subjects("event_rates", times, events)
     order = np.argsort(t, kind="stable")

@@ -15,7 +15,7 @@ from scipy import special
 
 import spartan_ng as np
 from spartan_ng.apps import pictures
-from spartan_ng.apps.checks import array, parted, points, require_positive, targets, with_ones
+from spartan_ng.apps.checks import array, parted, points, require_finite, require_positive, targets, with_ones
 from spartan_ng.apps.estimator import Regressor, area, roc
 from spartan_ng.apps.newton import minimize
 from spartan_ng.apps.pictures import Panel
@@ -168,7 +168,8 @@ def glm(
     y = targets("glm", X, y).persist()
     rule = FAMILIES[family]
     least, largest = np.compute(y.min(), y.max())
-    if not (least >= rule.low and largest <= rule.high):  # nor with a NaN
+    require_finite("glm", y, least, largest)
+    if not (least >= rule.low and largest <= rule.high):
         raise ValueError(f"glm: targets from {least} to {largest} are no {family} targets")
     X = with_ones(X) if fit_intercept else X
     penalty = np.full(X.shape[1], reg, X.dtype).compute()

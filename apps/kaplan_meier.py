@@ -46,7 +46,7 @@ def kaplan_meier(durations: Any, observed: Any = None) -> Survival:
 
     Raises
     ------
-    ValueError : shapes do not fit, no subjects, or a duration that is NaN
+    ValueError : shapes do not fit, no subjects, or a duration that is NaN or infinite
     """
     t, e = subjects("kaplan_meier", durations, observed)
     order = np.argsort(t, kind="stable")
@@ -70,8 +70,8 @@ def subjects(name: str, durations: Any, observed: Any) -> tuple[Any, Any]:
         raise ValueError(f"{name}: durations of shape {t.shape} and events of shape {e.shape}")
     if t.size == 0:
         raise ValueError(f"{name}: no subjects")
-    if bool(np.isnan(t).any()):
-        raise ValueError(f"{name}: a time is NaN")
+    if not bool((np.isfinite(t) & np.isfinite(e)).all()):
+        raise ValueError(f"{name}: a time, or what happened at it, is NaN or infinite")
     return t, e
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import spartan_ng as np
 from spartan_ng.apps import pictures
-from spartan_ng.apps.checks import array, points, require_positive
+from spartan_ng.apps.checks import array, points, require_finite, require_positive
 from spartan_ng.apps.estimator import Estimator, Regressor, determination
 from spartan_ng.apps.pictures import Panel
 
@@ -68,7 +68,7 @@ def black_scholes(
 
     Raises
     ------
-    ValueError : shapes differ, or the volatility is not positive
+    ValueError : shapes differ, the volatility is not positive, or something is NaN or infinite
     """
     S, K, T = (array(a) for a in (spot, strike, years))
     if not S.shape == K.shape == T.shape:
@@ -82,6 +82,7 @@ def black_scholes(
     puts = discounted * np.special.ndtr(-lower) - S * np.special.ndtr(-upper)
     parity = (abs(calls - puts - (S - discounted)) / S).max()
     np.persist(calls, puts, parity)
+    require_finite("black_scholes", S, parity)
     return Prices(calls, puts, float(parity))
 
 

@@ -18,7 +18,7 @@ from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, is_url, opened
-from spartan_ng.sources.source import OpenedSource, Serial, checked_dtype
+from spartan_ng.sources.source import OpenedSource, Serial, checked_dtype, said_of
 
 CSV_BYTES = 1 << 22
 """Lines of a CSV file are read in runs of about this size."""
@@ -44,7 +44,8 @@ class Columns(OpenedSource):
     ) -> None:
         self.path, self.options = absolute(path), options
         self._serial = Serial()
-        schema, lengths = self._described()
+        with said_of(path):
+            schema, lengths = self._described()
         names = (
             list(schema.names)
             if columns is None
@@ -57,10 +58,7 @@ class Columns(OpenedSource):
             raise KeyError(f"{path} has no column {missing[0]!r}; it has {', '.join(schema.names)}")
         self.names = names
         self._ends = [0, *accumulate(lengths)]
-        found = (
-            np.result_type(*[_dtype(schema.field(n)) for n in names]) if dtype is None else np.dtype(dtype)
-        )
-        self.dtype = checked_dtype(found, str(path))
+        self.dtype = checked_dtype(self._dtype(schema) if dtype is None else dtype, str(path))
         self.shape = (self._ends[-1],) if isinstance(columns, str) else (self._ends[-1], len(names))
         self._longest = max(lengths, default=1) or 1
 
@@ -81,6 +79,24 @@ class Columns(OpenedSource):
         for k, name in enumerate(names):
             out[(slice(None), k) if rest else slice(None)] = self._elements(table.column(name), name)
         return out
+
+    def _dtype(self, schema: Any) -> np.dtype[Any]:
+        """What all columns fit; TypeError where there is no such dtype."""
+        found = {n: _dtype_of(schema.field(n)) for n in self.names}
+        strange = [n for n, dtype in found.items() if dtype is None]
+        if strange:
+            wrong = f"column {strange[0]!r} has elements of type {schema.field(strange[0]).type}"
+        else:
+            try:
+                return np.result_type(*[dtype for dtype in found.values() if dtype is not None])
+            except TypeError:
+                kinds = ", ".join(f"{n!r} {dtype}" for n, dtype in found.items())
+                wrong = f"its columns have no dtype in common: {kinds}"
+        usable = [n for n, dtype in found.items() if dtype is not None and dtype.kind in "biuf"]
+        way = f"ask for columns={usable}" if usable else "none of its columns has numbers"
+        if strange == list(schema.names) and len(strange) == 1:
+            way += "; are they separated by commas?" if set(strange[0]) & set(";\t|") else ""
+        raise TypeError(f"{self}: {wrong}, which no array can have; {way}")
 
     def _elements(self, column: Any, name: str) -> np.ndarray[Any, Any]:
         if column.null_count and self.dtype.kind not in "fc":
@@ -142,21 +158,44 @@ class ArrowColumns(Columns):
 
 
 class CsvColumns(Columns):
-    """Of a CSV file with a line of names.
+    """Of a CSV file.
 
     Where its lines begin is found when it is made, by one look at the whole file; a text in quotes has no
-    line breaks. What the first run of lines has says of which type a column is.
+    line breaks. What the first run of lines has says of which type a column is; whole numbers of which some
+    are missing there are floats.
+
+    Parameters
+    ----------
+    header : whether its first line has names; None: it has to, and numbers are none
     """
+
+    def __init__(
+        self,
+        path: Path,
+        columns: str | Sequence[str] | None = None,
+        dtype: Any = None,
+        options: dict[str, Any] | None = None,
+        header: bool | None = None,
+    ) -> None:
+        self.header = header
+        super().__init__(path, columns, dtype, options)
 
     def open(self) -> Any:
         """Pyarrow's module for it: the file is opened for each run of lines."""
         return needed("pyarrow.csv", "tables")
 
     def _described(self) -> tuple[Any, list[int]]:
-        self._starts, lengths = _lines(self._file_of_bytes())
-        names = self._parsed(0, 1, None)
-        self._head = names.schema
-        return names.schema, lengths
+        self._starts, lengths = _lines(self._file_of_bytes(), 0 if self.header is False else 1)
+        if not lengths:
+            raise SourceError(f"{self} has no rows" if self._starts[0] else f"{self} is empty")
+        found = self._parsed(0, 1, None)
+        if self.header is None and all(map(_is_number, found.schema.names)):
+            raise SourceError(
+                f"{self} begins with numbers, where names of columns are to stand: put a line of names "
+                "there, or read it by np.from_csv(path, header=False); header=True takes them as names"
+            )
+        self._head = _with_room(found)
+        return self._head, lengths
 
     def _batches(self, first: int, last: int, names: list[str]) -> Any:
         return self._parsed(first, last, names)
@@ -167,21 +206,22 @@ class CsvColumns(Columns):
     def _parsed(self, first: int, last: int, names: list[str] | None) -> Any:
         csv, arrow = self.opened, needed("pyarrow", "tables")
         with self._file_of_bytes() as file:
-            header = file.read(self._starts[0])
+            head = file.read(self._starts[0])
             file.seek(self._starts[first])
-            text = header + file.read(self._starts[last] - self._starts[first])
-        options = {}
+            text = head + file.read(self._starts[last] - self._starts[first])
+        options = {"read_options": csv.ReadOptions(autogenerate_column_names=self.header is False)}
         if names is not None:
             types = {n: self._head.field(n).type for n in names}
             options["convert_options"] = csv.ConvertOptions(include_columns=names, column_types=types)
         return csv.read_csv(arrow.BufferReader(text), **options)
 
 
-def _lines(file: Any) -> tuple[list[int], list[int]]:
-    """Where runs of lines begin, with the end of the file, and how many lines each has; the first is not
-    counted."""
+def _lines(file: Any, left_out: int) -> tuple[list[int], list[int]]:
+    """Where runs of lines begin, with the end of the file, and how many lines each has, but for the first
+    ones."""
     with file:
-        file.readline()
+        for _ in range(left_out):
+            file.readline()
         starts, lengths = [file.tell()], []
         while part := file.read(CSV_BYTES):
             part += file.readline()
@@ -191,12 +231,29 @@ def _lines(file: Any) -> tuple[list[int], list[int]]:
     return starts, lengths
 
 
-def _dtype(field: Any) -> np.dtype[Any]:
-    """NumPy's dtype for a column; TypeError where it has none."""
+def _with_room(table: Any) -> Any:
+    """A table's schema, with room for what is missing where it is missing in the table."""
+    arrow = needed("pyarrow", "tables")
+    found = table.schema
+    for i, field in enumerate(found):
+        is_whole = arrow.types.is_integer(field.type) or arrow.types.is_null(field.type)
+        if is_whole and table.column(i).null_count:
+            found = found.set(i, arrow.field(field.name, arrow.float64()))
+    return found
+
+
+def _dtype_of(field: Any) -> np.dtype[Any] | None:
+    """NumPy's dtype for a column; None where it has none."""
     try:
         found: np.dtype[Any] = np.dtype(field.type.to_pandas_dtype())
     except NotImplementedError:
-        found = np.dtype(object)
-    if found.hasobject:
-        raise TypeError(f"column {field.name!r} has elements of type {field.type}, which no array can have")
-    return found
+        return None
+    return None if found.hasobject else found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

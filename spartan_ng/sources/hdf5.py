@@ -14,7 +14,7 @@ from spartan_ng.arrays import Box, box_slices
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, is_url, opened
 from spartan_ng.sources.mapped import MappedFile
-from spartan_ng.sources.source import OpenedSource, Serial, Source, checked_dtype
+from spartan_ng.sources.source import OpenedSource, Serial, Source, checked_dtype, said_of
 
 
 class Hdf5Dataset(OpenedSource):
@@ -63,7 +63,9 @@ def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | 
     """
     h5py = needed("h5py", "hdf5")
     where = opened(path, options) if is_url(path) else absolute(path)
-    with h5py.File(where, "r") as file:
+    with said_of(path):
+        opened_file = h5py.File(where, "r")
+    with opened_file as file:
         if name is None:
             names: list[str] = []
             file.visititems(lambda n, item: names.append(n) if isinstance(item, h5py.Dataset) else None)

@@ -11,7 +11,7 @@ from spartan_ng.arrays import Box
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import opened
-from spartan_ng.sources.source import Source, checked_dtype
+from spartan_ng.sources.source import Source, checked_dtype, said_of
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
 """What is taken for an image in a folder."""
@@ -55,7 +55,7 @@ class ImageStack(Source):
 
     def _image(self, number: int) -> np.ndarray[Any, Any]:
         images = needed("imageio.v3", "images")
-        with opened(self.paths[number], self.options) as file:
+        with opened(self.paths[number], self.options) as file, said_of(self.paths[number]):
             return np.asarray(images.imread(file, extension="." + self.paths[number].rpartition(".")[2]))
 
     def __str__(self) -> str:

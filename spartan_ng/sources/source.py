@@ -20,12 +20,17 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
-from spartan_ng.errors import SourceError
+from spartan_ng.errors import SourceError, SpartanError
+
+_MOST_SAID = 200
+"""Characters of a library's message."""
 
 
 class Source(ABC):
@@ -73,7 +78,8 @@ class OpenedSource(Source):
         """What this process has opened; a fork opens its own."""
         process, found = self.__dict__.get("_opened", (None, None))
         if process != os.getpid():
-            found = self.open()
+            with said_of(self):
+                found = self.open()
             self.__dict__["_opened"] = os.getpid(), found
         return found
 
@@ -101,14 +107,33 @@ class Serial:
         return Serial, ()
 
 
+@contextmanager
+def said_of(what: Any) -> Iterator[None]:
+    """What a library raises that reads `what`, as a SourceError which names it.
+
+    Errors of ours, and the system's own of files that are not there or may not be read, say it themselves.
+    """
+    try:
+        yield
+    except (SpartanError, FileNotFoundError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
+            raise
+        words = " ".join(str(error).split())[:_MOST_SAID] or type(error).__name__
+        text = "".join(c if c.isprintable() else "?" for c in words)  # some quote what is in the file
+        raise SourceError(f"{what} cannot be read: {text}") from error
+
+
 def read_box(source: Source, box: Box) -> np.ndarray[Any, Any]:
     """What `source` gives for a box, checked.
 
     Raises
     ------
-    SourceError : it gives another shape or dtype than it has said
+    SourceError : it gives another shape or dtype than it has said, or its library raises
     """
-    found: Any = source.read(box)
+    with said_of(source):
+        found: Any = source.read(box)
     if not isinstance(found, np.ndarray) or found.shape != box_shape(box) or found.dtype != source.dtype:
         said = f"{found.dtype} {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
         raise SourceError(

@@ -210,14 +210,29 @@ def from_csv(
     columns: str | Sequence[str] | None = None,
     *,
     dtype: Any = None,
+    header: bool | None = None,
     storage_options: dict[str, Any] | None = None,
 ) -> ndarray:
-    """Columns of CSV files with a line of names as an array; see `from_parquet`.
+    """Columns of CSV files as an array; see `from_parquet`.
 
     The file is looked through once for the places of its lines, and parsed where it is worked on. Texts in
-    quotes must have no line breaks. The first 4 MB say whether a column has integers or floats.
+    quotes must have no line breaks. The first 4 MB say whether a column has integers or floats (which whole
+    numbers are of which some are missing there).
+
+    Parameters
+    ----------
+    header : whether the first line has the columns' names; without names they are called "f0", "f1", ... By
+        default it has, and a line of numbers is an error
+
+    Raises
+    ------
+    SourceError : there are no rows, or numbers where names are to stand
     """
-    return _from_columns(CsvColumns, (".csv",), path, columns, dtype, storage_options)
+
+    def one(p: str) -> Source:
+        return CsvColumns(p, columns, dtype, storage_options, header)
+
+    return _joined(path, (".csv",), storage_options, one)
 
 
 def from_images(path: Any, *, storage_options: dict[str, Any] | None = None) -> ndarray:

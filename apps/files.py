@@ -1,0 +1,104 @@
+"""What commands read: arrays in files, and what is wrong with one, in a line that names it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scipy import sparse
+
+import spartan_ng as np
+from spartan_ng.errors import SpartanError
+from spartan_ng.units import shape_text
+
+FORMATS = (
+    "Arrays are read from .npy files, tables (.csv, .parquet, .arrow, .feather), .zarr, .h5, images, folders "
+    "or globs of these, and URLs; sparse ones from Matrix Market's .mtx or SciPy's .npz files."
+)
+_TABLES = frozenset({".csv", ".parquet", ".arrow", ".feather"})
+_BEGINNINGS = {".npy": (b"\x93NUMPY",), ".npz": (b"PK\x03\x04", b"PK\x05\x06")}
+_NUMBERS = "biuf"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An array and where it comes from, as the user has said it: the option and its file."""
+
+    option: str
+    path: str
+    array: Any
+
+    def __str__(self) -> str:
+        return f"{self.option} {self.path} is {self.array.dtype} {shape_text(self.array.shape)}"
+
+    def not_finite(self) -> str:
+        """Which of its rows have NaN or infinite values; empty where none has."""
+        if self.array.dtype.kind not in "fc" or self.array.format != "dense" or not self.array.ndim:
+            return ""
+        bad = ~np.isfinite(self.array)
+        rows = np.flatnonzero(bad.any(axis=tuple(range(1, bad.ndim))) if bad.ndim > 1 else bad).compute()
+        if not len(rows):
+            return ""
+        return (
+            f"{self.path} has NaN or infinite values in {len(rows):,} of {self.array.shape[0]:,} rows, the "
+            f"first of which is [{rows[0]}]: leave these out, or put numbers there"
+        )
+
+
+def load(path: str) -> Any:
+    """The array in a file, by the file's suffix: what `np.load` reads, and sparse matrices.
+
+    Raises
+    ------
+    ValueError : it cannot be read, or has no array of numbers or names
+    """
+    suffix = Path(path).suffix.lower()
+    try:
+        if suffix == ".mtx":
+            return np.mmread(path)
+        if suffix == ".npz":
+            with open(path, "rb") as file:  # NumPy leaves one open that it does not understand
+                return np.asarray(sparse.load_npz(file))
+        found = np.load(path)
+    except Exception as error:  # each library has its own
+        if isinstance(error, SpartanError) or os.path.abspath(path) in str(error):  # it names the file
+            raise ValueError(str(error)) from error
+        raise ValueError(f"{path}: {_why(path, suffix, error)}") from error
+    if found.dtype.fields is not None:
+        raise ValueError(
+            f"{path}: it has records of {', '.join(found.dtype.fields)}: save the columns as one array"
+        )
+    one_column = suffix in _TABLES and found.ndim == 2 and found.shape[1] == 1
+    return found[:, 0] if one_column else found
+
+
+def _why(path: str, suffix: str, error: Exception) -> str:
+    """What is wrong with a file, and the way out."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            begin = file.read(8)
+        if not begin:
+            return "the file is empty"
+        if not begin.startswith(_BEGINNINGS.get(suffix, (b"",))):
+            return f"it is no {suffix} file, whatever its name says: give it the suffix of what it is"
+    if "allow_pickle" in str(error):
+        if suffix in _BEGINNINGS:
+            return "it has Python objects, which are not read: save it as an array of numbers"
+        return f"cannot read {suffix or 'a file without suffix'}. {FORMATS}"
+    text = " ".join(str(error).split()) or type(error).__name__
+    return f"cannot read it as {suffix or 'an array'}, it may be damaged or incomplete: {text}"
+
+
+def told(error: Exception, files: Mapping[str, Read]) -> str:
+    """What an app says of what it has read, in one line, with the files that it is about."""
+    text = " ".join(str(error).split())
+    if "NaN" in text:
+        bad = [why for read in files.values() if (why := read.not_finite())]
+        if bad:
+            return "; ".join(bad)
+    return f"{text} ({'; '.join(map(str, files.values()))})" if files else text

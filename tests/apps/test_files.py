@@ -1,0 +1,183 @@
+"""What is wrong with a file takes a command one line that names it, whatever the format and the app."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import imageio.v3 as images
+import numpy
+import pyarrow
+import pyarrow.feather
+import pytest
+from click.testing import CliRunner, Result
+from scipy import io, sparse
+
+import spartan_ng as np
+from spartan_ng.apps import samples
+from spartan_ng.apps.table import APPS
+from spartan_ng.cli import main
+
+X = numpy.random.default_rng(0).random((40, 3))
+FEW = sparse.coo_array(X * (X > 0.5))
+
+
+def _csv(path: str) -> None:
+    numpy.savetxt(path, X, delimiter=",", header="a,b,c", comments="")
+
+
+def _feather(path: str) -> None:
+    pyarrow.feather.write_feather(pyarrow.table(dict(zip("abc", X.T, strict=True))), path, "uncompressed")
+
+
+FORMATS: dict[str, Callable[[str], None]] = {
+    ".npy": lambda path: numpy.save(path, X),
+    ".npz": lambda path: sparse.save_npz(path, FEW.tocsr()),
+    ".mtx": lambda path: io.mmwrite(path, FEW),
+    ".csv": _csv,
+    ".parquet": lambda path: np.to_parquet(X, path),
+    ".feather": _feather,
+    ".arrow": _feather,
+    ".h5": lambda path: np.to_hdf5(X, path),
+    ".png": lambda path: images.imwrite(path, (255 * X).astype("u1"), extension=".png"),
+    ".zarr": lambda path: np.to_zarr(X, path),
+}
+DEFECTS: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda _: b"",
+    "cut off": lambda whole: whole[: len(whole) * 2 // 3],
+    "begun": lambda whole: whole[:10],
+    "a text": lambda _: b"this is a text,\nand no table: of three, or two\n",
+    "binary": lambda _: bytes(range(256)) * 4,
+}
+
+
+def app(*words: str) -> Result:
+    """The command, with all that Python shows of what its libraries warn of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        for unseen in (DeprecationWarning, ResourceWarning):
+            warnings.simplefilter("ignore", unseen)
+        return CliRunner().invoke(main, ["app", *words])
+
+
+def one_line(done: Result, *names: str) -> str:
+    """The only line that a command has printed, an error that names the files."""
+    assert isinstance(done.exception, SystemExit), done.exception
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert line.isprintable()
+    assert all(name in line for name in names), line
+    return line
+
+
+def test_each_format_of_the_help_is_asked() -> None:
+    from spartan_ng.apps.files import FORMATS as TEXT
+
+    named = {word.strip("(),;") for word in TEXT.split() if word.strip("(").startswith(".")}
+    assert named | {".png"} == set(FORMATS)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_whole_files_are_read(suffix, tmp_path) -> None:
+    path = str(tmp_path / f"points{suffix}")
+    FORMATS[suffix](path)
+    done = app("kmeans", "--data", path, "--clusters", "2")
+    assert done.exit_code == (suffix == ".png")  # a stack of one image has three axes
+    if suffix == ".png":
+        assert "uint8 1×40×3" in one_line(done, path)
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_broken_files_take_one_line(suffix, defect, tmp_path) -> None:
+    path = tmp_path / f"points{suffix}"
+    FORMATS[suffix](str(path))
+    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
+    for file in files:
+        whole = file.read_bytes()
+        file.write_bytes(DEFECTS[defect](whole))
+        for data in (str(path), os.path.relpath(path)):
+            one_line(app("kmeans", "--data", data, "--clusters", "2"), path.name)
+        file.write_bytes(whole)
+
+
+TABLES = {
+    "no names": ("1,2.5\n3,4\n", "put a line of names there"),
+    "no rows": ("a,b\n", "no rows"),
+    "texts": ("a,b\n1,x\n2,y\n", "ask for columns=['a']"),
+    "texts alone": ("a,b\nz,x\nw,y\n", "none of its columns has numbers"),
+    "semicolons": ("a;b\n1;2\n3;4\n", "separated by commas"),
+    "dates": ("d,x\n2020-01-01,1\n2020-01-02,2\n", "no dtype in common"),
+    "ragged": ("a,b\n1,2\n3\n", "Expected 2 columns"),
+    "missing": ("a,b\n1,2\n3,\n5,6\n", "NaN or infinite values in 1 of 3 rows, the first of which is [1]"),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_that_are_no_numbers_take_one_line(name, tmp_path) -> None:
+    text, why = TABLES[name]
+    (tmp_path / "table.csv").write_text(text)
+    assert why in one_line(
+        app("kmeans", "--data", str(tmp_path / "table.csv"), "--clusters", "2"), "table.csv"
+    )
+
+
+def test_a_table_without_names_is_read_where_that_is_said(tmp_path) -> None:
+    """No row is lost in silence."""
+    numpy.savetxt(tmp_path / "x.csv", X, delimiter=",")
+    with pytest.raises(np.errors.SourceError, match="header=False"):
+        np.load(tmp_path / "x.csv")
+    numpy.testing.assert_array_equal(np.from_csv(tmp_path / "x.csv", header=False), X)
+    numpy.testing.assert_array_equal(np.from_csv(tmp_path / "x.csv", "f1", header=False), X[:, 1])
+    numpy.testing.assert_array_equal(np.from_csv(tmp_path / "x.csv", header=True), X[1:])
+
+
+ARRAYS: dict[str, Any] = {
+    "objects": numpy.array([[1, None]], dtype=object),
+    "records": numpy.zeros(3, [("a", "i4"), ("b", "f8")]),
+    "texts": numpy.array([["a", "b"]] * 10),
+    "complex": X + 1j,
+    "a vector": X[:, 0],
+    "a cube": X.reshape(4, 10, 3),
+    "a number": numpy.float64(3),
+    "no rows": X[:0],
+    "no columns": X[:, :0],
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_that_are_no_points_take_one_line(name, tmp_path) -> None:
+    numpy.save(tmp_path / "points.npy", ARRAYS[name], allow_pickle=True)
+    one_line(app("kmeans", "--data", str(tmp_path / "points.npy"), "--clusters", "2"), "points.npy")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """The samples."""
+    found: Path = tmp_path_factory.mktemp("samples")
+    samples.write(found)
+    return found
+
+
+def read_by(name: str) -> list[str]:
+    """The dense files of floating-point numbers that an app's example reads."""
+    dense = {n for n, v in samples.files().items() if n.endswith(".npy") and v.dtype.kind == "f"}
+    return [word for word in APPS[name].example.split() if word in dense]
+
+
+@pytest.mark.parametrize("value", [numpy.nan, numpy.inf])
+@pytest.mark.parametrize(("name", "file"), [(name, file) for name in APPS for file in read_by(name)])
+def test_no_app_takes_what_is_no_number(name, file, value, folder, tmp_path, monkeypatch) -> None:
+    """None ends with a result that one bad number has made, and each says where it is."""
+    monkeypatch.chdir(folder)
+    array = numpy.load(file)
+    array[7] = value
+    numpy.save(tmp_path / file, array)
+    words = [str(tmp_path / file) if word == file else word for word in APPS[name].example.split()]
+    line = one_line(app(name, *words), str(tmp_path / file))
+    assert "the first of which is [7]" in line
