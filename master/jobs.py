@@ -37,6 +37,7 @@ JOB_STEPS: dict[tuple[str, str], str] = {
     ("running", "last part failed"): "gone",
     ("running", "cancelled"): "stopping",
     ("running", "worker lost"): "saving",
+    ("running", "set aside"): "saving",
     ("running", "last worker lost"): "gone",
     ("running", "client lost"): "stopping",
     ("running", "timed out"): "stopping",
@@ -45,6 +46,7 @@ JOB_STEPS: dict[tuple[str, str], str] = {
     ("stopping", "part failed"): "stopping",
     ("stopping", "last part failed"): "gone",
     ("stopping", "cancelled"): "stopping",
+    ("stopping", "set aside"): "stopping",
     ("stopping", "worker lost"): "stopping",
     ("stopping", "last worker lost"): "gone",
     ("stopping", "client lost"): "stopping",
@@ -54,6 +56,7 @@ JOB_STEPS: dict[tuple[str, str], str] = {
     ("saving", "worker lost"): "saving",
     ("saving", "last worker lost"): "saved",
     ("saving", "cancelled"): "stopping",
+    ("saving", "set aside"): "saving",
     ("saving", "client lost"): "stopping",
     ("saving", "waited for too long"): "late",
     ("late", "part failed"): "late",
@@ -61,13 +64,14 @@ JOB_STEPS: dict[tuple[str, str], str] = {
     ("late", "worker lost"): "late",
     ("late", "last worker lost"): "gone",
     ("late", "cancelled"): "late",
+    ("late", "set aside"): "late",
     ("late", "client lost"): "stopping",
 }
 """`(state, event) → state` of a job. "last" means that no worker has a part left to report. Where a worker is
-lost, what its peers have of the job is saved for its client."""
+lost, or the client sets a job aside, what workers have of it is saved for the client."""
 
 SAVE_S = 1.0
-"""A client whose job has lost a worker waits so long at most for what the others have left of it."""
+"""A client waits so long at most for what workers have left of its job."""
 
 
 @dataclass(slots=True)
@@ -90,10 +94,10 @@ class Job:
     observed: bool = False
     """Whether its client wants to know what happens."""
     left: dict[str, tuple[Key, ...]] = field(default_factory=dict)
-    """What workers have kept of it, where one was lost,"""
-    loss: str = ""
-    """and what is to be said of that; it was"""
-    lost_s: float = 0.0
+    """What workers have kept of it, where it is saved,"""
+    why: tuple[str, str] = ("", "")
+    """the error's kind, and what is to be said of that; it was"""
+    saved_s: float = 0.0
 
     def described(self, now_s: float) -> str:
         """How long it has run, and who waits for whom."""
@@ -168,7 +172,7 @@ class Jobs:
             elif record.state == "running" and 0 < record.deadline_s <= now_s - record.since_s:
                 text = f"the job has run for more than {record.deadline_s:g} s: {record.described(now_s)}"
                 out += self._step(job, "timed out", "JobTimeout", text)
-            elif record.state == "saving" and now_s - record.lost_s >= SAVE_S:
+            elif record.state == "saving" and now_s - record.saved_s >= SAVE_S:
                 out += self._step(job, "waited for too long")
         return out
 
@@ -177,7 +181,11 @@ class Jobs:
         record = self._jobs.get(message.job)
         if record is None or record.client != peer:
             return []
-        return self._step(message.job, "cancelled", "JobCancelled", "the job was cancelled")
+        if not message.goes_on:
+            return self._step(message.job, "cancelled", "JobCancelled", "the job was cancelled")
+        if record.state == "running":
+            self._save(record, "JobSetAside", "the job was stopped for workers that have joined")
+        return self._step(message.job, "set aside")
 
     def finished(self, peer: str, message: JobFinished) -> Instructions:
         """A worker's part is done."""
@@ -209,15 +217,19 @@ class Jobs:
             needed = peer in record.waiting or record.state == "running"
             record.waiting.discard(peer)
             record.left.pop(peer, None)
-            if record.state == "running":  # who has done its part has something left of it, too
-                record.waiting = {name for name in record.names if name in self._workers}
+            if record.state == "running":
                 rank = record.names.index(peer)
-                record.loss = f"worker {rank} ({member.label}) died while the job ran; its tiles are lost"
-                record.lost_s = self._now_s
+                text = f"worker {rank} ({member.label}) died while the job ran; its tiles are lost"
+                self._save(record, "WorkerDied", text)
             if needed:
                 event = "worker lost" if record.waiting else "last worker lost"
-                out += self._step(job, event, "WorkerDied", record.loss)
+                out += self._step(job, event, *record.why)
         return out
+
+    def _save(self, record: Job, kind: str, text: str) -> None:
+        """Wait for what is left of a job; who has done its part has something left of it, too."""
+        record.waiting = {name for name in record.names if name in self._workers}
+        record.why, record.saved_s = (kind, text), self._now_s
 
     def client_lost(self, peer: str) -> Instructions:
         """Nobody wants a client's jobs any more."""
@@ -267,7 +279,7 @@ class Jobs:
             out.append((record.client, record.summary(job)))
         if before == "saving" and record.state in ("saved", "late"):
             left = tuple(record.left.get(name, ()) for name in record.names)
-            out.append((record.client, JobFailed(job, "WorkerDied", record.loss, left)))
+            out.append((record.client, JobFailed(job, *record.why, left)))
         fails = before in ("running", "saving") and record.state in ("stopping", "gone")
         if fails and record.client in self._clients:
             out.append((record.client, JobFailed(job, kind, text)))

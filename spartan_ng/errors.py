@@ -6,6 +6,9 @@
     ├── OptionError(ValueError)        a configuration value out of its range
     ├── EvaluationError(RuntimeError)  a plan failed while it ran
     │   ├── UserFunctionError          a user's function raised; carries the worker's traceback
+    │   ├── Unfinished                 a job ended before its time, and what is left of it is of use
+    │   │   ├── WorkerDied(WorkerLost) below
+    │   │   └── JobSetAside            it was stopped to be planned for workers that have joined
     │   ├── WorkerLost                 a worker died while it held tiles that are needed
     │   │   ├── WorkerDied             a worker died while it ran its part of a job
     │   │   ├── WorkersChanged         a plan was for other workers than there are; nothing has run
@@ -71,13 +74,21 @@ class WorkerLost(EvaluationError):
     """A worker died while it held tiles that the program still needs."""
 
 
-class WorkerDied(WorkerLost):
-    """A worker died while it ran its part of the job."""
+class Unfinished(EvaluationError):
+    """A job ended before its time."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
         self.left: Mapping[int, Any] = {}
-        """What the others have left of the job: arrays, of which tiles may be missing, by their slots."""
+        """What workers have left of it: arrays, of which tiles may be missing, by their slots."""
+
+
+class JobSetAside(Unfinished):
+    """A job was stopped so that workers that have joined take part in what is left to do."""
+
+
+class WorkerDied(WorkerLost, Unfinished):
+    """A worker died while it ran its part of the job."""
 
 
 class WorkersChanged(WorkerLost):

@@ -22,12 +22,13 @@ from spartan_ng import telemetry
 from spartan_ng.api.core.watch import Watch
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.protocol import Backend, Losing, RunStats
+from spartan_ng.backends.protocol import Backend, Losing, RunStats, Way
 from spartan_ng.callers import Place, place_of, user_place, user_step
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.costs.measured import measure_later
 from spartan_ng.debugging import tell_direct, tell_run
 from spartan_ng.errors import (
+    JobSetAside,
     MemoryBudgetError,
     OptionError,
     SourceError,
@@ -41,6 +42,7 @@ from spartan_ng.events import record as happened
 from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.trail import Trail
+from spartan_ng.joining import pays
 from spartan_ng.kernels.direct import run_direct
 from spartan_ng.lineage import record
 from spartan_ng.ops.functions import named, users_of
@@ -74,7 +76,7 @@ class Session:
         self.backend = backend
         self._losing = backend if isinstance(backend, Losing) else None
         if self._losing is not None:
-            self._losing.recover = self._recover
+            self._losing.recover, self._losing.is_better_anew = self._recover, self._is_better_anew
         self._replicas = None if self._losing is None else Replicas(self._losing)
         self.last_run: tuple[Plan, RunStats] | None = None
         """The last plan that ran, and what it took."""
@@ -152,6 +154,14 @@ class Session:
                 begin = time.perf_counter()
                 with happened.span("run"):
                     refs = self._run(planned, list(map(leaves.__getitem__, planned.leaves)))
+            except JobSetAside as error:
+                self.worked_s += time.perf_counter() - begin
+                whole = {n: ref for n, ref in error.left.items() if not self._is_lost(ref)}
+                error.left = {}
+                _log.info("%s", error)
+                assert planned is not None, "it ran"
+                rest = dict(zip(todo, self.planner.what_is_left(todo, planned.plan, whole), strict=True))
+                wanted, order = [rest.get(node, node) for node in wanted], None
             except WorkersChanged:
                 changed += 1
                 if planned is None or changed == _PLANNED:  # it asks itself for workers that are gone
@@ -245,6 +255,12 @@ class Session:
                 losing.restore(ref, by)
             return True
         raise AssertionError("the last attempt returns or raises")
+
+    def _is_lost(self, ref: ArrayRef) -> bool:
+        return self._losing is not None and self._losing.is_lost(ref)
+
+    def _is_better_anew(self, plan: Plan, way: Way, workers: int) -> bool:
+        return pays(plan, way, workers, self.backend.profile)
 
     def _evaluate_plain(self, nodes: list[Node]) -> list[ArrayRef]:
         return self._evaluate(nodes, None)

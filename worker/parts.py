@@ -39,6 +39,8 @@ from spartan_ng.worker.scheduling.stealing import Offers
 from spartan_ng.worker.telling import Telling
 
 _PROGRESS_S = 0.1
+_LONG_S = 1.0
+"""A job that takes longer is told of where nobody looks, too: its client may want to stop it."""
 _SETTLED_S = 0.5
 """What a part that began a moment ago is at, nobody is told."""
 STUCK_S = 5.0
@@ -219,7 +221,7 @@ class Parts:
         begun_ns = now_ns()
         try:
             with record.span("prepare", "", run.job):
-                progress = self._progress(run.job) if run.progress else None
+                progress = self._progress(run.job, 0.0 if run.progress else _LONG_S)
                 program = plan.result()
                 if run.values:
                     self._put_values(part, program)
@@ -259,9 +261,9 @@ class Parts:
             stream.finish(job)
         Prints.stay(self.prints)
 
-    def _progress(self, job: str) -> Callable[[float], None]:
-        """Report stages, but not more often than a person can see."""
-        last = 0.0
+    def _progress(self, job: str, begins_s: float) -> Callable[[float], None]:
+        """Report stages after so many seconds, but not more often than a person can see."""
+        last = time.monotonic() + begins_s - _PROGRESS_S
 
         def report(done: float) -> None:
             nonlocal last

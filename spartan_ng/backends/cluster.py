@@ -22,11 +22,11 @@ from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_slices
 from spartan_ng.backends.carrying import CHECK_S
 from spartan_ng.backends.holdings import Holdings
 from spartan_ng.backends.link import JobEvents, Link
-from spartan_ng.backends.protocol import Progress, RunStats
+from spartan_ng.backends.protocol import Progress, RunStats, Way
 from spartan_ng.callers import user_place
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
-from spartan_ng.errors import ConnectionFailed, WorkerDied, WorkerLost, WorkersChanged, WorkerUnreachable
+from spartan_ng.errors import ConnectionFailed, Unfinished, WorkerLost, WorkersChanged, WorkerUnreachable
 from spartan_ng.events import record
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
@@ -52,6 +52,8 @@ class ClusterBackend:
         self._link = link
         self._held = Holdings(link, self)
         self.recover: Callable[[Sequence[ArrayRef]], bool] | None = None
+        """See `Losing`."""
+        self.is_better_anew: Callable[[Plan, Way, int], bool] | None = None
         """See `Losing`."""
         atexit.register(self.close)
 
@@ -194,11 +196,11 @@ class ClusterBackend:
         )
         try:
             begin = partial(self._link.submit, plan, submit, drops)
-            done = self._await(submit.job, begin, len(plan.stages), progress)
+            done = self._await(submit.job, begin, plan, progress)
             if isinstance(done, JobFailed):
                 raise self._failure(done, plan, keys, members)
         except BaseException as error:
-            left = error.left.values() if isinstance(error, WorkerDied) else ()
+            left = error.left.values() if isinstance(error, Unfinished) else ()
             kept = {self._held[ref].key for ref in left}
             for key in keys:  # of parts that were done when the master was lost
                 if key not in kept:
@@ -218,9 +220,9 @@ class ClusterBackend:
     def _failure(
         self, failed: JobFailed, plan: Plan, outputs: Sequence[Key], members: tuple[Member, ...]
     ) -> Exception:
-        """What to raise for a job that has failed; with what is left of it, where a worker died."""
+        """What to raise for a job that has failed; with what is left of it, where the program goes on."""
         error = rebuild(failed.kind, failed.message)
-        if isinstance(error, WorkerDied):
+        if isinstance(error, Unfinished):
             keys: list[Key] = [(failed.job, number) for number in range(len(plan.slots))]
             for number, key in zip(plan.outputs, outputs, strict=True):
                 keys[number] = key
@@ -251,7 +253,7 @@ class ClusterBackend:
         atexit.unregister(self.close)
         self._link.close()
         self._link.forget()
-        self.recover = None
+        self.recover = self.is_better_anew = None
 
     def retire(self) -> None:
         """Close when the last array is gone that only our workers have: now, where there is none."""
@@ -316,22 +318,29 @@ class ClusterBackend:
     # --- jobs
 
     def _await(
-        self, job: str, begin: Callable[[JobEvents], None], stages: int, progress: Progress | None
+        self, job: str, begin: Callable[[JobEvents], None], plan: Plan, progress: Progress | None
     ) -> JobDone | JobFailed:
         """Begin a job and wait for its end; an interrupt stops it first, whenever it comes."""
         events: JobEvents = queue.SimpleQueue()
+        stages, begun, way, is_set_aside = len(plan.stages), time.monotonic(), Way(), False
         try:
             begin(events)
             while True:
+                if not is_set_aside and self._is_better_anew(plan, way):
+                    is_set_aside = True
+                    self._link.cancel(job, goes_on=True)
                 try:
                     event = events.get(timeout=CHECK_S)
                 except queue.Empty:
                     self._link.check()
+                    way = replace(way, now_s=time.monotonic() - begun)
                     continue
                 if isinstance(event, Printed):
                     show(event.worker, event.text)
                     continue
                 if isinstance(event, ProgressMessage):
+                    now_s = time.monotonic() - begun
+                    way = Way(event.done, now_s, now_s)
                     if progress is not None:
                         progress(event.done, stages)
                     continue
@@ -358,6 +367,13 @@ class ClusterBackend:
                 return
 
     # --- membership
+
+    def _is_better_anew(self, plan: Plan, way: Way) -> bool:
+        """Whether workers have joined, and it pays to stop a plan that is under way for them."""
+        before, now = self._held.settled.members, self._link.members.members
+        if self.is_better_anew is None or len(now) <= len(before) or now[: len(before)] != before:
+            return False
+        return self.is_better_anew(plan, way, len(now))
 
     def _check_ranks(self, world: int) -> None:
         """WorkersChanged where a rank of the plan has not the worker any more that it was planned for."""

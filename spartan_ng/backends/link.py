@@ -138,9 +138,9 @@ class Link(Reconnecting):
         """A job name of ours."""
         return f"{self.name}/{next(self._numbers)}"
 
-    def cancel(self, job: str) -> None:
-        """Ask for a job to be stopped."""
-        self._loop.call(lambda: self._send(Cancel(job)))
+    def cancel(self, job: str, goes_on: bool = False) -> None:
+        """Ask for a job to be stopped, and for what is left of it where the program `goes_on` from there."""
+        self._loop.call(lambda: self._send(Cancel(job, goes_on)))
 
     def release(self, number: int) -> None:
         """Drop the tiles called so some time soon. For finalizers: takes no lock, sends nothing."""

@@ -87,6 +87,18 @@ class Backend(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How far a job has come."""
+
+    done: int = 0
+    """Stages that all workers have finished,"""
+    done_s: float = 0.0
+    """so many seconds after it began."""
+    now_s: float = 0.0
+    """Since it began."""
+
+
 class Losses(Protocol):
     """Who knows which tiles are gone."""
 
@@ -110,6 +122,9 @@ class Losing(Losses, Protocol):
 
     recover: Callable[[Sequence[ArrayRef]], bool] | None
     """Has lost arrays computed again; whether it could."""
+    is_better_anew: Callable[[Plan, Way, int], bool] | None
+    """Whether a plan that is under way should be stopped, to be planned anew for so many workers; `run`
+    raises `JobSetAside` then."""
 
     def is_moved(self, ref: ArrayRef) -> bool:
         """Whether all tiles of an array are there, but on other ranks than they were."""

@@ -25,7 +25,7 @@ import msgspec
 from spartan_ng.events import Event
 from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
 
-PROTOCOL = 10
+PROTOCOL = 11
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
@@ -233,9 +233,10 @@ class RunJob(Message, frozen=True):
 
 
 class Cancel(Message, frozen=True):
-    """A client's wish to stop its job."""
+    """A client's wish to stop its job, and to be told what is left of it where it `goes_on` from there."""
 
     job: str
+    goes_on: bool = False
 
 
 class CancelJob(Message, frozen=True):

@@ -18,7 +18,7 @@ from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError, WorkerLost
 from spartan_ng.graph import build
 from spartan_ng.recovery import Amount
-from tests.cluster.conftest import start
+from tests.cluster.conftest import once, start
 from tests.cluster.programs import evaluate, value
 from tests.waiting import Gate, killing_one, until
 
@@ -280,3 +280,41 @@ def test_with_no_retries_a_loss_is_an_error(cluster):
     with config.override(retries=0), pytest.raises(WorkerLost):
         numpy.asarray(y + 1)
     numpy.testing.assert_array_equal(y + 1, X * 2 + 1)
+
+
+def test_workers_that_join_take_part_in_what_is_left_of_a_job(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "pays", lambda plan, way, workers, profile: workers > plan.workers)
+    before = session.current().backend
+    for cluster in start(2):
+        session.use(cluster.connect())
+        with (
+            Gate(tmp_path / "done") as done,
+            Gate(tmp_path / "waits") as waits,
+            config.override(small_bytes=0, tiling="row"),
+        ):
+
+            def first(block):
+                done.arrive()
+                return block + 1
+
+            def last(block):
+                waits.enter()
+                return block * 2
+
+            calls: list[int] = []
+
+            def join(cluster=cluster, calls=calls):
+                calls.extend(done.arrived)
+                cluster.add_worker()
+
+            once(lambda: len(set(waits.arrived)) == 2, join)
+            once(lambda: len(set(waits.arrived)) == 3, waits.open)
+            x = np.sort(np.map(first, np.array(X), dtype=float), axis=0)
+            numpy.testing.assert_array_equal(np.map(last, x, dtype=float), numpy.sort(X + 1, axis=0) * 2)
+            now = session.current()
+            assert now.last_run is not None
+            assert now.last_run[0].workers == 3
+            assert len(done.arrived) == len(calls) > 0, "what was done is not done again"
+            assert now.recovered == Amount(), "nothing was lost"
+        session.current().backend.close()
+        session.use(before)

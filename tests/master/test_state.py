@@ -193,6 +193,43 @@ def test_cancel():
     assert state.handle("c", Cancel("c/1")) == []  # a second one changes nothing
 
 
+def test_what_is_left_of_a_job_that_is_set_aside_stays_for_its_client():
+    state = master(2)
+    submit(state, world=2)
+    finish(state, "w0")
+    out = state.handle("c", Cancel("c/1", goes_on=True))
+    assert out == [(w, CancelJob("c/1", (("c", 5),))) for w in ("w0", "w1")]
+    assert state.handle("c", Cancel("c/1", goes_on=True)) == [], "a second one changes nothing"
+    assert leave(state, "w1", (("c/1", 1),)) == []
+    ((to, failed),) = leave(state, "w0", (("c", 5),))
+    assert (to, failed.kind, failed.left) == ("c", "JobSetAside", ((("c", 5),), (("c/1", 1),)))
+
+
+def test_of_a_job_that_is_set_aside_a_lost_worker_leaves_nothing():
+    state = master(2)
+    submit(state, world=2)
+    state.handle("c", Cancel("c/1", goes_on=True))
+    leave(state, "w1", (("c/1", 1),))
+    ((_, failed),) = sent(state.lost("w0"), JobFailed)
+    assert (failed.kind, failed.left) == ("JobSetAside", ((), (("c/1", 1),)))
+
+
+def test_a_job_that_ends_by_itself_is_not_set_aside():
+    state = master(1)
+    submit(state, world=1)
+    assert sent(finish(state, "w0"), JobDone)
+    assert state.handle("c", Cancel("c/1", goes_on=True)) == []
+
+
+def test_who_cancels_a_job_that_was_set_aside_wants_nothing_of_it():
+    state = master(1)
+    submit(state, world=1)
+    state.handle("c", Cancel("c/1", goes_on=True))
+    assert sent(state.handle("c", Cancel("c/1")), JobFailed)[0][1].kind == "JobCancelled"
+    assert state.handle("c", Cancel("c/1", goes_on=True)) == []
+    assert sent(leave(state, "w0", (("c/1", 0),)), Discard)
+
+
 def test_nobody_cancels_anothers_job():
     state = master(1, ("c", "d"))
     submit(state, world=1)
@@ -388,7 +425,7 @@ def test_the_work_for_a_job_does_not_grow_with_anything_but_workers():
 
 
 def test_every_job_state_answers_every_event():
-    events = {"cancelled", "client lost", "timed out"} | {
+    events = {"cancelled", "set aside", "client lost", "timed out"} | {
         prefix + e for prefix in ("", "last ") for e in ("part finished", "part failed", "worker lost")
     }
     both = set(itertools.product(("running", "stopping"), events))
