@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import spartan_ng as np
+from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError
 
 ROWS, COLUMNS = 30, 20
@@ -123,3 +126,20 @@ def test_a_reader_that_raises_keeps_what_it_would_read():
         a[0] = -1.0
         numpy.testing.assert_array_equal(later, old * 2)
         numpy.testing.assert_array_equal(a[0], -1.0)
+
+
+@pytest.mark.parametrize("mask", [[0], [1], [0, 0], [1, 1], [1, 0]])
+@pytest.mark.parametrize("size", [0, 1, 4])
+def test_values_of_any_shape_are_put_where_a_mask_of_the_first_axis_is_true(mask, size):
+    def put(module, shape):
+        a = module.zeros((len(mask), size))
+        try:
+            a[numpy.array(mask, bool)] = module.ones(shape)
+        except ValueError:
+            return "refused"
+        return numpy.asarray(a).tolist()
+
+    short = [s for n in range(3) for s in itertools.product(sorted({0, 1, 2, size}), repeat=n)]
+    with config.override(small_bytes=0):
+        for shape in [(1,) * more + s for s in short for more in range(3)]:
+            assert put(np, shape) == put(numpy, shape), shape

@@ -20,7 +20,7 @@ class Parts:
 
     def __init__(self, parts: list[Any]) -> None:
         self.parts = [np.sort(p) for p in parts]
-        self.read_elements = 0
+        self.read_elements = self.rounds = 0
 
     def read(self, asked: Sequence[Asked]) -> list[Any]:
         found = []
@@ -28,6 +28,8 @@ class Parts:
             assert 0 <= at.start <= at.stop <= len(self.parts[part])
             found.append(self.parts[part][at.start : at.stop : at.step])
         self.read_elements += sum(map(len, found))
+        self.rounds += 1
+        assert self.rounds < 200, "windows do not get smaller"
         return found
 
     def pick(self, lo: int, hi: int) -> Any:
@@ -45,13 +47,15 @@ def drawn(seed: int, n: int, kind: str) -> Any:
             return np.where(rng.random(n) < 0.9, 5.0, rng.random(n) * 10)
         case "in order":
             return np.arange(n)
+        case "complex":
+            return rng.choice([np.nan, np.inf, 0.0, 1.0], (n, 2), p=[0.4, 0.1, 0.2, 0.3]).view(complex)[:, 0]
         case "skewed":
             return np.floor(rng.exponential(2, n) ** 3)
         case _:
             return np.where(rng.random(n) < 0.4, rng.choice([np.nan, np.inf, -np.inf], n), rng.random(n))
 
 
-KINDS = ["distinct", "few", "mostly one", "in order", "skewed", "not finite"]
+KINDS = ["distinct", "few", "mostly one", "in order", "skewed", "complex", "not finite"]
 
 
 @examples(400)
@@ -70,6 +74,27 @@ def test_the_elements_are_those_of_the_whole_line(
     parts = Parts(np.split(x, sorted(round(c * n) for c in cuts)))
     lo = round(at * (n - 1))
     hi = min(lo + count, n)
+    np.testing.assert_array_equal(parts.pick(lo, hi), np.sort(x)[lo:hi])
+
+
+@examples(400)
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.integers(1, 3_000),
+    kind=st.sampled_from(KINDS),
+    others=st.integers(0, 3),
+    at=st.floats(0, 1),
+    count=st.integers(1, 3),
+)
+def test_a_part_that_is_the_whole_line_is_sorted_only_where_it_is_asked(
+    seed: int, n: int, kind: str, others: int, at: float, count: int
+) -> None:
+    x = drawn(seed, n, kind)
+    lo = round(at * (n - 1))
+    hi = min(lo + count, n)
+    parts = Parts([x[:0]] * others + [x])
+    whole = parts.parts[-1]
+    parts.parts[-1] = np.concatenate([whole[:lo][::-1], whole[lo:hi], whole[hi:][::-1]])
     np.testing.assert_array_equal(parts.pick(lo, hi), np.sort(x)[lo:hi])
 
 

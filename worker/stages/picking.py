@@ -32,11 +32,15 @@ _SPREAD = 2.5
 def pick(read: Read, sizes: Sequence[int], lo: int, hi: int) -> Any:
     """The elements of ranks [lo, hi), in order."""
     n = sum(sizes)
+    if n == max(sizes):  # a part that is the whole line need not be sorted elsewhere
+        return read([(list(sizes).index(n), range(lo, hi))])[0]
     if hi <= _SMALL:
         return _merged(read, [(0, min(hi, m)) for m in sizes])[lo:hi]
     if n - lo <= _SMALL:
         return _merged(read, [(max(m - (n - lo), 0), m) for m in sizes])[lo - n :][: hi - lo]
-    return _Windows(read, np.array(sizes)).pick(lo, hi)
+    each = np.array(sizes)
+    windows = _Windows(read, each, np.zeros_like(each), each)
+    return windows.pick(lo, hi, windows.expected(lo, hi))
 
 
 def _merged(read: Read, windows: Sequence[tuple[int, int]]) -> Any:
@@ -47,13 +51,11 @@ def _merged(read: Read, windows: Sequence[tuple[int, int]]) -> Any:
 class _Windows:
     """For each part the positions at which elements of the wanted ranks may stand."""
 
-    def __init__(self, read: Read, sizes: Any) -> None:
-        self._read, self._sizes = read, sizes
-        self._low, self._high = np.zeros_like(sizes), sizes.copy()
+    def __init__(self, read: Read, sizes: Any, low: Any, high: Any) -> None:
+        self._read, self._sizes, self._low, self._high = read, sizes, low, high
 
-    def pick(self, lo: int, hi: int) -> Any:
-        """The elements of ranks [lo, hi)."""
-        positions = self._expected(lo, hi)
+    def pick(self, lo: int, hi: int, positions: list[range]) -> Any:
+        """The elements of ranks [lo, hi), looking first at these positions, or all over the windows."""
         while (left := int((self._high - self._low).sum())) > max(_SMALL * len(self._sizes), 2 * (hi - lo)):
             positions = positions or [self._spread(a, b) for a, b in zip(self._low, self._high, strict=True)]
             bounds = _Bounds(self._read, positions, self._low, self._high)
@@ -63,14 +65,14 @@ class _Windows:
                 return np.repeat(value, hi - lo)
             self._low, self._high = bounds.narrowed(lo, hi)
             if int((self._high - self._low).sum()) > 0.75 * left:
-                found = self._around(bounds.middle(lo), lo, hi)
+                found = self._around(bounds.middle((lo + hi) // 2), lo, hi)
                 if found is not None:
                     return found
         inside = _merged(self._read, list(zip(self._low.tolist(), self._high.tolist(), strict=True)))
         first = lo - int(self._low.sum())
         return inside[first : first + hi - lo]
 
-    def _expected(self, lo: int, hi: int) -> list[range]:
+    def expected(self, lo: int, hi: int) -> list[range]:
         """Positions around where elements are if every part is like the others."""
         share = (lo + hi) / 2 / self._sizes.sum()
         places = []
@@ -97,9 +99,11 @@ class _Windows:
             return None
         parts = [np.repeat(value, min(behind, hi) - max(before, lo))]
         if lo < before:
-            parts.insert(0, pick(self._read, self._sizes.tolist(), lo, before))
+            smaller = _Windows(self._read, self._sizes, self._low, np.minimum(self._high, less))
+            parts.insert(0, smaller.pick(lo, before, []))
         if behind < hi:
-            parts.append(pick(self._read, self._sizes.tolist(), behind, hi))
+            larger = _Windows(self._read, self._sizes, np.maximum(self._low, upto), self._high)
+            parts.append(larger.pick(behind, hi, []))
         return np.concatenate(parts)
 
     def _search(self, value: Any, side: Any) -> Any:
@@ -120,7 +124,7 @@ class _Bounds:
     def __init__(self, read: Read, positions: Sequence[range], low: Any, high: Any) -> None:
         samples = read(list(enumerate(positions)))
         known = [s for s, a, b in zip(samples, low, high, strict=True) if b > a]
-        self.values = np.unique(np.concatenate(known or samples))
+        self.values = np.unique(np.concatenate(known or samples), equal_nan=False)
         self.low, self.high = low, high
         self._less = self._of(samples, positions, "left")
         self._upto = self._of(samples, positions, "right")
