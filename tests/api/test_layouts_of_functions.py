@@ -26,6 +26,11 @@ TURNED: dict[str, Callable[[Any], Any]] = {
     "first of many": lambda x: x.T[:, :1],
     "stretched": lambda x: stretched(x[:1, :, :1], 2),
     "stretched and turned": lambda x: stretched(x[:1, :, :1], 2).transpose(1, 0, 2),
+    "last ones stretched": lambda x: stretched(x[:, :1, :1], 2),
+    "first ones stretched": lambda x: stretched(x[:1, :1], 2),
+    "middle stretched": lambda x: stretched(x[:, :1], 2),
+    "stretched integers": lambda x: stretched(x[:1, :, :1].astype(int), 2),
+    "last ones of integers stretched": lambda x: stretched(x[:, :1, :1].astype("u1"), 2),
 }
 
 
@@ -102,6 +107,7 @@ def of_bytes(x: Any) -> Any:
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "nan_to_num": lambda np, x: np.nan_to_num(x),
     "round to one": lambda np, x: np.round(x, 1),
+    "round to tens": lambda np, x: [np.round(x, -1), x.round(-1), np.round(x.astype(int), -1)],
     "round": lambda np, x: [np.round(x), np.round(x.astype(int), 1), np.round(x.astype(int)), x.round(0)],
     "where": lambda np, x: np.where(x > 2, x, 0),
     "clip": lambda np, x: np.clip(x, 1, 3),
@@ -147,7 +153,12 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "svdvals": lambda np, x: np.linalg.svdvals(x),
     "norms": lambda np, x: [np.linalg.norm(x, axis=1, keepdims=True, ord=1), np.linalg.norm(x, axis=(0, 1))],
     "traces": lambda np, x: [np.trace(x), np.diagonal(x)],
-    "progressions": lambda np, x: [np.linspace(x, 7, 3, axis=1), np.geomspace(x, 7, 3), np.logspace(x, 7, 3)],
+    "progressions": lambda np, x: [
+        np.linspace(x, 7, 3),
+        np.linspace(x, 7, 3, axis=1),
+        np.geomspace(x, 7, 3),
+        np.logspace(x, 7, 3),
+    ],
     "atleast_3d": lambda np, x: np.atleast_3d(x[0]),
     "block": lambda np, x: np.block([x, x]),
     "stacks": lambda np, x: [np.vstack([x, x]), np.hstack([x, x]), np.dstack([x, x])],

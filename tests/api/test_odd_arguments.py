@@ -10,6 +10,8 @@ import itertools
 import numpy
 import pytest
 
+import spartan_ng as np
+from spartan_ng.config import config
 from tests.api.answers import differences
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -224,3 +226,14 @@ def test_kinds_of_sorts(mode, name):
     assert not differences(
         (f"{name}, kind={k!r}", lambda np, k=k: getattr(np, name)(np.array(x), kind=k)) for k in stable
     )
+
+
+@pytest.mark.parametrize("call", ["partition", "argpartition"])
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 2)])
+@pytest.mark.parametrize("kth", [0, 1, 3, -4])
+def test_arrays_without_elements_have_any_position(call, shape, kth):
+    with config.override(small_bytes=0):
+        for axis in range(len(shape)):
+            found = getattr(np, call)(np.zeros(shape), kth, axis=axis)
+            wanted = getattr(numpy, call)(numpy.zeros(shape), kth, axis=axis)
+            assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)

@@ -331,7 +331,7 @@ def _set_masked(a: Handle, mask: Handle, value: Handle) -> None:
             f"input has {value.ndim} dimensions"
         )
     while value.ndim > 1 + len(rest) and value.shape[0] == 1:  # as in other assignments
-        value = value[0]
+        value = wrap_node(build.reshape(value._node(), value.shape[1:]))
     if value.ndim == 0 or (value.ndim <= len(rest) and value.shape == rest[len(rest) - value.ndim :]):
         new = converted_node(value._node(), node.dtype)
         a._write_node(build.map_("where", wide, new, node))

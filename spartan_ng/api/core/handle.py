@@ -29,7 +29,7 @@ from spartan_ng.api.core.holders import hold_as, step_of
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import as_number
-from spartan_ng.api.core.views import Reshape, Transpose, View
+from spartan_ng.api.core.views import Broadcast, Reshape, Transpose, View
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import private_copy
@@ -106,7 +106,7 @@ class Handle:
         value = self._peek()
         if value is not None:
             return value
-        if self._views and in_process() and all(v.__class__ is Transpose for v in self._views):
+        if self._views and in_process() and all(v.__class__ in (Transpose, Broadcast) for v in self._views):
             make(self._cell, ())._force()  # then this is a view of what is computed, and lies as NumPy's does
             value = self._peek()
             if value is not None:

@@ -127,8 +127,8 @@ def _is_one_index(obj: Any) -> bool:
 
 
 def _as_rounded(result: ndarray, a: Any, decimals: Any = 0, *_: Any) -> None:
-    """To integers as by a universal function, else in an array made for it; integers are copied."""
-    if getattr(a, "dtype", np.dtype(float)).kind in "biu":
+    """To integers as by a universal function, else in an array made for it; whole ones are copied."""
+    if getattr(a, "dtype", np.dtype(float)).kind in "biu" and decimals >= 0:
         lying_as_copy(result, a)
         return
     (lying_as_any if decimals else _as_operands)(result, a)

@@ -369,6 +369,7 @@ def i0(x: Any) -> ndarray:
     if known is not None:
         return wrap(np.i0(known[0]))
     kind = np.i0(np.zeros(1, x.dtype)).dtype
+    x = x if x.dtype.kind == "f" else x.astype(kind)
     result = wrap_node(build.map_(UserFunction(np.i0, origin="i0"), x._node(), dtype=kind))
     return lying_as(result, x) if x.ndim else copied(result)
 

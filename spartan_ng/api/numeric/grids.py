@@ -15,7 +15,7 @@ from spartan_ng.api.algebra import matrices
 from spartan_ng.api.base import constants, creation, joining, manipulation
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
 from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function, stays
-from spartan_ng.api.core.handle import Handle, array_of, over_buffer, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, array_of, copied, over_buffer, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import small_values
@@ -270,7 +270,7 @@ def _everywhere(function: Callable[..., Any], arrays: list[ndarray]) -> Any:
     first = [a[(0,) * a.ndim] for a in arrays]
     kind = np.asarray(function(*map(forced, first))).dtype
     found = array_of(operators.map(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind))
-    return lying_as(found, *arrays)
+    return lying_as(found, *(copied(a, "K") for a in arrays))  # of which NumPy makes objects first
 
 
 class _OfObjects:

@@ -76,7 +76,7 @@ def _between_arrays(
     """Evenly spaced arrays between two that lie with the workers."""
     div = num - 1 if endpoint else num
     kind = common_dtype(start, stop, 1.0)
-    low, high = (as_handle(v).astype(kind) for v in (start, stop))
+    low, high = ((as_handle(v) * 1.0).astype(kind) for v in (start, stop))
     way = high - low
     step: Any = way / div if div > 0 else way * np.nan
     place = creation.arange(num).astype(way.dtype).reshape((-1,) + (1,) * way.ndim)

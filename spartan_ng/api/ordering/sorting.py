@@ -106,7 +106,7 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
     if order is not None or not len(np.atleast_1d(kth)):
         return gathered(np.partition, a, kth, axis, kind, order)  # type: ignore[no-any-return]
     a, where = _line(a, axis)
-    keywords = (("kth", _kth(kth, a.shape[where], kind)),)
+    keywords = (("kth", _kth(kth, a.shape[where] if a.size else 0, kind)),)
     if not a.size:
         return a.copy()  # type: ignore[no-any-return]
     return wrap_node(build.along_axis("partition", [a._node()], where, dtype=a.dtype, keywords=keywords))
@@ -118,7 +118,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
     if order is not None or not len(np.atleast_1d(kth)):
         return gathered(np.argpartition, a, kth, axis, kind, order)  # type: ignore[no-any-return]
     a, where = manipulation.along(as_handle(a), axis)
-    keywords = (("kth", _kth(kth, a.shape[where], kind)),)
+    keywords = (("kth", _kth(kth, a.shape[where] if a.size else 0, kind)),)
     if not a.size:
         return wrap(np.empty(a.shape, build.INTP))
     return wrap_node(
@@ -127,7 +127,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
 
 
 def _kth(kth: Any, n: int, kind: Any) -> Any:
-    """Positions in [0, n), as an int or a tuple of ints; a line without elements has any."""
+    """Positions in [0, n), as an int or a tuple of ints; a line of an array without elements has any."""
     if not isinstance(kind, str):
         raise TypeError(f"select kind must be str, not {type(kind).__name__}")
     if kind != "introselect":
