@@ -10,6 +10,16 @@ from spartan_ng.apps.errors import ConvergenceWarning, warn
 from spartan_ng.progress import steps
 
 
+def warn_of_equal_points(found: int, wanted: int) -> None:
+    """Warn where there are less clusters than wanted."""
+    if found < wanted:
+        warn(
+            f"Number of distinct clusters ({found}) found smaller than n_clusters ({wanted}). Possibly due "
+            "to duplicate points in X.",
+            ConvergenceWarning,
+        )
+
+
 class Iterations:
     """The numbers 1 to `most`, until the loop's body says that it has converged.
 

@@ -74,7 +74,7 @@ def cox(X: Any, durations: Any, observed: Any = None, *, max_iter: int = 50, tol
     weights = np.zeros(X.shape[1]).compute()
     value, slope, curvature = problem.terms(weights)
     require_finite("cox", X, value, slope, curvature)
-    step = linalg.solve(curvature, slope, assume_a="pos")
+    step = _solved(curvature, slope)
     loop = Iterations("Cox's regression", max_iter, tol)
     loop.converged = step @ slope / 2 <= tol
     for _ in loop:
@@ -85,11 +85,22 @@ def cox(X: Any, durations: Any, observed: Any = None, *, max_iter: int = 50, tol
             step = step / 2
         weights = weights + step
         value, slope, curvature = new
-        step = linalg.solve(curvature, slope, assume_a="pos")
+        step = _solved(curvature, slope)
         loop.saw(value)
         loop.converged = step @ slope / 2 <= tol
     errors = linalg.inv(curvature).diagonal() ** 0.5
     return Fit(weights, errors, value, loop.n_iter, loop.converged, loop.history)
+
+
+def _solved(curvature: Any, slope: Any) -> Any:
+    """Newton's step; ValueError where the log-likelihood does not bend along some combination."""
+    try:
+        return linalg.solve(curvature, slope, assume_a="pos")
+    except linalg.LinAlgError as error:
+        raise ValueError(
+            "cox: no coefficients are the best: the covariates are constant or combinations of each other, "
+            "or there are too few events"
+        ) from error
 
 
 class _Partial:

@@ -19,6 +19,10 @@ class ConvergenceWarning(UserWarning):
     """An iteration has ended because it was told to, not because it was done."""
 
 
+class UndefinedMetricWarning(UserWarning):
+    """A measure has no value for such data."""
+
+
 class DataConversionWarning(UserWarning):
     """Data were taken in another form than they were given in."""
 

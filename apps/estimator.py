@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import spartan_ng as np
 from spartan_ng.apps import models, pictures
 from spartan_ng.apps.checks import array, column, points
-from spartan_ng.apps.errors import NotFittedError, known
+from spartan_ng.apps.errors import NotFittedError, UndefinedMetricWarning, known, warn
 from spartan_ng.apps.pictures import Panel
 
 
@@ -344,13 +344,18 @@ class Clusterer(Unsupervised):
     def quality(self, *data: Any) -> dict[str, float]:
         """How much nearer points are to their own center than to the next one, on average, from 0 to 1.
 
-        The silhouette with distances to centers in place of those to all points (Hruschka et al., 2004).
+        The silhouette with distances to centers in place of those to all points (Hruschka et al., 2004);
+        0 for points whose two nearest centers lie where they do, but for rounding errors.
         """
-        apart = self._apart(self._seen(data[0])) ** 0.5
+        X = self._seen(data[0])
+        apart = self._apart(X)
         if apart.shape[1] < 2:
             return {}
         own, next_ = (np.partition(apart, 1, axis=1)[:, i] for i in (0, 1))
-        return {self._measure: float((1 - own / np.where(next_ > 0, next_, 1)).mean())}
+        is_far = next_ > 8 * float(np.finfo(X.dtype).eps) * (X * X).sum(axis=1)
+        return {
+            self._measure: float(np.where(is_far, 1 - (own / np.where(is_far, next_, 1)) ** 0.5, 0).mean())
+        }
 
     def _panels(self, *data: Any) -> list[Panel]:
         return [pictures.clusters(array(X), self.predict, self.cluster_centers_) for X in data[:1]]
@@ -363,7 +368,10 @@ def explained(lost: Any, whole: Any) -> float:
 
 
 def determination(given: Any, predicted: Any) -> float:
-    """The share of the variance of what is given that the predictions explain."""
+    """The share of the variance of what is given that the predictions explain; NaN for a single value."""
+    if given.shape[0] < 2:
+        warn("R² is not defined for less than two values", UndefinedMetricWarning)
+        return float("nan")
     return explained(((given - predicted) ** 2).sum(), ((given - given.mean()) ** 2).sum())
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import spartan_ng as np
 from spartan_ng.apps.checks import points, require_finite, require_positive
-from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.convergence import Iterations, warn_of_equal_points
 from spartan_ng.apps.estimator import Clusterer
 from spartan_ng.apps.kmeans import first_centers, scores
 
@@ -66,7 +66,7 @@ def fuzzy_kmeans(
 
     Warns
     -----
-    ConvergenceWarning : `max_iter` ended it, and tol is not 0
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0; or clusters are less, as points are equal
     """
     X = points(X)
     if not 1 <= n_clusters <= X.shape[0]:
@@ -86,9 +86,18 @@ def fuzzy_kmeans(
         moved = float(((centers - previous) ** 2).sum())
         loop.saw(moved)
         loop.converged = moved <= enough
+    warn_of_equal_points(_distinct(centers), n_clusters)
     membership = degrees(X, centers, fuzziness).persist()
     objective = (membership**fuzziness * np.maximum(squares[:, None] + scores(X, centers), 0)).sum()
     return FuzzyClustering(centers, membership, float(objective), loop.n_iter, loop.converged, loop.history)
+
+
+def _distinct(centers: Any) -> int:
+    """How many centers lie where none before them does, but for rounding errors."""
+    squares = (centers * centers).sum(axis=1)
+    apart = squares[:, None] - 2 * (centers @ centers.T) + squares
+    near = apart <= 16 * float(np.finfo(centers.dtype).eps) * squares.max()
+    return int((np.tril(near, -1).sum(axis=1) == 0).sum())
 
 
 def degrees(X: Any, centers: Any, fuzziness: float) -> Any:

@@ -16,6 +16,7 @@ from scipy import special
 import spartan_ng as np
 from spartan_ng.apps import pictures
 from spartan_ng.apps.checks import array, parted, points, require_finite, require_positive, targets, with_ones
+from spartan_ng.apps.errors import UndefinedMetricWarning, warn
 from spartan_ng.apps.estimator import Regressor, area, roc
 from spartan_ng.apps.newton import minimize
 from spartan_ng.apps.pictures import Panel
@@ -240,7 +241,13 @@ class GLM(Regressor):
         rule = FAMILIES[self.family]
         X = self._seen(X)
         y = targets(type(self).__name__, X, y)
-        constant = np.full(1, float(rule.link(float(y.mean()))))
-        losses = (rule.loss(z, y).sum() for z in (X @ self.coef_ + self.intercept_, constant))
-        ours, nobodys, best = (float(a) for a in np.compute(*losses, rule.least(y).sum()))
-        return 1.0 - (ours - best) / (nobodys - best) if nobodys > best else float(ours <= best)
+        if y.shape[0] < 2:
+            warn("D² is not defined for less than two values", UndefinedMetricWarning)
+            return float("nan")
+        ours, best = rule.loss(X @ self.coef_ + self.intercept_, y).sum(), rule.least(y).sum()
+        mean, least, largest = (float(a) for a in np.compute(y.mean(), y.min(), y.max()))
+        if least == largest:  # nobody's model is right, at a predictor that may be infinite
+            return float(ours <= best)
+        nobodys = rule.loss(np.full(1, float(rule.link(mean))), y).sum()
+        ours, best, nobodys = (float(a) for a in np.compute(ours, best, nobodys))
+        return 1.0 - (ours - best) / (nobodys - best)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 
 import spartan_ng as np
 from spartan_ng.apps.checks import points, require_finite
-from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.convergence import Iterations, warn_of_equal_points
 from spartan_ng.apps.estimator import Clusterer
 
 
@@ -67,7 +67,7 @@ def kmeans(
 
     Warns
     -----
-    ConvergenceWarning : `max_iter` ended it, and tol is not 0
+    ConvergenceWarning : `max_iter` ended it, and tol is not 0; or clusters are less, as points are equal
     """
     X = points(X)
     if not 1 <= n_clusters <= X.shape[0]:
@@ -89,8 +89,11 @@ def kmeans(
         loop.converged = moved <= enough
     distances = scores(X, centers)
     labels = distances.argmin(axis=1).persist()
-    inertia = float(np.maximum(squares + distances.min(axis=1), 0).sum())
-    return Clustering(centers, labels, inertia, loop.n_iter, loop.converged, loop.history)
+    inertia, sizes = np.compute(
+        np.maximum(squares + distances.min(axis=1), 0).sum(), np.bincount(labels, minlength=n_clusters)
+    )
+    warn_of_equal_points(int((sizes > 0).sum()), n_clusters)
+    return Clustering(centers, labels, float(inertia), loop.n_iter, loop.converged, loop.history)
 
 
 def scores(X: Any, centers: Any) -> Any:

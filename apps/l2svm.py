@@ -86,7 +86,8 @@ def l2svm(
         previous, gradient = gradient, slopes - reg * w
         loop.saw(objective)
         loop.converged = length * float(direction @ previous) < tol * objective or not gradient.any()
-        direction = gradient + float(gradient @ gradient) / float(previous @ previous) * direction
+        turned = float(previous @ previous)  # 0 where the points tell nothing of their classes
+        direction = gradient + (float(gradient @ gradient) / turned if turned else 0.0) * direction
     found = *parted(w, fit_intercept), classes, objective
     return Fit(*found, loop.n_iter, loop.converged, loop.history)
 

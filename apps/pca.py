@@ -14,6 +14,7 @@ from scipy import linalg
 import spartan_ng as np
 from spartan_ng.apps import pictures
 from spartan_ng.apps.checks import array, points, require_finite
+from spartan_ng.apps.errors import warn
 from spartan_ng.apps.estimator import Transformer
 from spartan_ng.apps.pictures import Panel
 
@@ -47,6 +48,10 @@ def pca(X: Any, n_components: int | None = None) -> Components:
     Raises
     ------
     ValueError : X is not two-dimensional, has one point only, or n_components does not fit
+
+    Warns
+    -----
+    RuntimeWarning : all points are equal; then no component has a share of their variance
     """
     X = points(X)
     rows, columns = X.shape
@@ -63,7 +68,11 @@ def pca(X: Any, n_components: int | None = None) -> Components:
     variances, vectors = variances[::-1].clip(0), vectors[:, ::-1].T[:count]
     largest = abs(vectors).argmax(axis=1)
     vectors = vectors * np.sign(vectors[range(count), largest]).compute()[:, None]
-    return Components(mean, vectors, variances[:count], variances[:count] / (variances.sum() or 1.0))
+    rounding = (4 * float(np.finfo(X.dtype).eps) * float(abs(mean).max())) ** 2 * rows * columns
+    if not variances.sum() > rounding:
+        warn("pca: all points are equal: there is no variance to explain", RuntimeWarning)
+        return Components(mean, vectors, 0 * variances[:count], 0 * variances[:count] + float("nan"))
+    return Components(mean, vectors, variances[:count], variances[:count] / variances.sum())
 
 
 @dataclass(eq=False, repr=False)
@@ -87,6 +96,12 @@ class PCA(Transformer):
     def inverse_transform(self, Z: Any) -> Any:
         """The points with these coordinates, shape (n_points, n_features)."""
         return array(Z) @ self.components_ + self.mean_
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The share of the variance of points that is left when they are turned and turned back; NaN where
+        the fit has found none."""
+        nothing = bool(np.isnan(self.explained_variance_ratio_[0]))
+        return float("nan") if nothing else super().score(X, y)
 
     def _middle(self) -> Any:
         return self.mean_

@@ -13,7 +13,7 @@ from scipy import linalg
 
 import spartan_ng as np
 from spartan_ng.apps.checks import points, require_finite
-from spartan_ng.apps.svd import Decomposition, Truncated
+from spartan_ng.apps.svd import Decomposition, Truncated, directions, singular_values
 from spartan_ng.progress import steps
 
 
@@ -48,8 +48,8 @@ def ssvd(
     squares, turn = linalg.eigh((B.T @ B).compute())
     require_finite("ssvd", A, squares)
     squares, turn = squares[::-1][:n_components].clip(0), turn[:, ::-1][:, :n_components]
-    values = squares**0.5
-    left, right = np.persist(Q @ turn, ((B @ turn) / np.asarray(values + (values == 0))).T)
+    values = singular_values(squares, A)
+    left, right = np.persist(Q @ turn * np.asarray(values > 0), directions(B @ turn, values).T)
     return Decomposition(left, values, right, 2 * n_passes + 2, None, np.zeros(0).compute())
 
 

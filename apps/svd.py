@@ -70,12 +70,12 @@ def svd(
     require_positive("svd", max_iter=max_iter)
     if A.shape[0] < A.shape[1]:
         vectors, squares, loop = _lanczos(A.T, n_components, tol, max_iter, seed)
-        values = np.sqrt(squares).compute()
-        left, right = np.asarray(vectors), ((A.T @ vectors) / _safe(values)).T.persist()
+        values = singular_values(squares, A)
+        left, right = np.asarray(vectors), directions(A.T @ vectors, values).T.persist()
     else:
         vectors, squares, loop = _lanczos(A, n_components, tol, max_iter, seed)
-        values = np.sqrt(squares).compute()
-        left, right = ((A @ vectors) / _safe(values)).persist(), np.asarray(vectors.T)
+        values = singular_values(squares, A)
+        left, right = directions(A @ vectors, values).persist(), np.asarray(vectors.T)
     return Decomposition(left, values, right, loop.n_iter, loop.converged, loop.history)
 
 
@@ -85,9 +85,15 @@ def principal(A: Any, count: int, tol: float, max_iter: int, seed: int | None) -
     return vectors, values
 
 
-def _safe(values: Any) -> Any:
-    """Singular values to divide by: where one is 0, its vector becomes 0."""
-    return np.asarray(values + (values == 0))
+def singular_values(squares: Any, A: Any) -> Any:
+    """The roots of the leading eigenvalues of A.T @ A; 0 for what rounding errors of that may have made."""
+    noise = squares[:1] * float(np.finfo(A.dtype).eps) * max(A.shape)
+    return np.where(squares > noise, squares, 0).compute() ** 0.5
+
+
+def directions(images: Any, values: Any) -> Any:
+    """What A makes of singular vectors, at unit length; of a singular value of 0 there is nothing left."""
+    return images * np.asarray((values > 0) / (values + (values == 0)))
 
 
 def _lanczos(A: Any, count: int, tol: float, max_iter: int, seed: int | None) -> tuple[Any, Any, Iterations]:
@@ -149,7 +155,7 @@ class Truncated(Transformer):
         """The share of the squares of X that lies along the right singular vectors: at most 1."""
         del y
         kept, whole = np.compute((self.transform(X) ** 2).sum(), (points(X) ** 2).sum())
-        return float(kept) / float(whole) if whole > 0 else 1.0
+        return min(float(kept) / float(whole), 1.0) if whole > 0 else 1.0
 
     def inverse_transform(self, Z: Any) -> Any:
         """The rows with these coordinates, shape (n_rows, n_columns)."""
