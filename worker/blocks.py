@@ -59,7 +59,7 @@ class Blocks:
         """NumPy's error state inside kernels (the user's, when embedded)."""
         self._helpers = Threads(threads - 1)
         self._apart = Threads(threads)
-        """For users' functions which others may be faster with: who waits for them can go on without."""
+        """For what others may be faster with: who waits for it can go on without."""
 
     def close(self) -> None:
         """Let the threads go."""

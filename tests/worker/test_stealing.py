@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +16,7 @@ import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.config import config
-from spartan_ng.worker.scheduling import lending, stealing
+from spartan_ng.worker.scheduling import lending, program, stealing
 from spartan_ng.worker.scheduling.stealing import BYTES_S, MESSAGE_S, WORTH, Ledger, Offer, Offers
 from tests.sampling import examples
 from tests.test_programs import running_on
@@ -303,6 +303,37 @@ def test_a_function_that_does_not_come_back_is_called_elsewhere_too(
     finally:
         end.set()
     np.testing.assert_allclose(found, np.sqrt(value).sum() if fold else np.sqrt(value))
+
+
+def test_a_worker_that_stands_still_in_a_sum_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stealing, "WORTH", 0.0)
+    monkeypatch.setattr(program, "LENT_FLOPS", 1)
+    first, end, work = threading.Lock(), threading.Event(), lending._work
+
+    def slow_once(*args: Any) -> Callable[[lending.Blocks], Any]:
+        done = work(*args)
+
+        def slow(blocks: lending.Blocks) -> Any:
+            if blocks[0][0][0] == 0 and first.acquire(blocking=False):
+                end.wait()
+            return done(blocks)
+
+        return slow
+
+    monkeypatch.setattr(lending, "_work", slow_once)
+    value = np.arange(4 * N, dtype=np.float64)
+    try:
+        with (
+            running_on(SimulatedBackend(3)),
+            config.override(tiling="row", small_bytes=0, kernels="interpret"),
+        ):
+            found = np.asarray(sp.sqrt((sp.asarray(value) * 1).persist()).sum())
+            assert _stolen() > 0
+        assert first.locked()
+        assert not end.is_set()
+    finally:
+        end.set()
+    np.testing.assert_allclose(found, np.sqrt(value).sum())
 
 
 def test_what_a_borrower_cannot_do_fails_at_its_owner(held: Held) -> None:

@@ -42,8 +42,8 @@ class Lending:
     pack: Callable[[int], Any]
     accept: Callable[[int, Any], Any]
     apart: Callable[[], Callable[[Blocks], Any]] | None
-    """Of a pass that calls users' functions, which may take any time: makes what gives a task's result as a
-    borrower would, and has written to nothing until it is taken."""
+    """Of a pass whose owner can go on without its own threads, where others were faster: makes what gives a
+    task's result as a borrower would, and has written to nothing until it is taken."""
 
     def offer(self, stage: int, results: list[Any]) -> Offer:
         """An offer that puts what comes back into `results`."""
@@ -87,7 +87,8 @@ def lending(
         assert task.body is not None, "prepared with the program"
         return _work(ex, run, stage, runner(task.body, list(operands), box, task.sizes))
 
-    return Lending(nbytes, pack, accept, apart if run.program.users[run.index] else None)
+    is_folded = write.reducer is not None  # its states are apart anyway; other results are written twice
+    return Lending(nbytes, pack, accept, apart if is_folded or run.program.users[run.index] else None)
 
 
 def borrow(ex: Executor, run: Run, rank: int) -> bool | None:
