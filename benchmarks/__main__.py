@@ -14,7 +14,7 @@ from benchmarks.workloads import CASES
 STUDIES = (
     *("functions", "small-calls", "small-programs", "tiling", "app-tilings", "scaling", "skew"),
     *("cascades", "planning", "cuboids", "strategies", "network", "cold", "algorithms"),
-    *("vector-math", "larger", "predictions", "quality"),
+    *("vector-math", "larger", "predictions", "quality", "faults"),
 )
 """What is not side by side with other systems: tables of their own, in modules of their names."""
 

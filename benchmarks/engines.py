@@ -76,7 +76,7 @@ PROGRAMS = (kmeans, gnmf, regression, product, sort, cumsum)
 
 
 @contextmanager
-def _running(side: str) -> Iterator[tuple[Any, Put, Put]]:
+def running(side: str) -> Iterator[tuple[Any, Put, Put]]:
     """The library, and how arrays come to it and are evaluated there."""
     known: dict[int, Any] = {}
 
@@ -146,7 +146,7 @@ def main(sides: list[str]) -> None:
     logging.disable(logging.CRITICAL)
     taken: dict[str, list[float]] = {}
     for side in sides:
-        with _running(side) as (xp, put, keep):
+        with running(side) as (xp, put, keep):
             for program in PROGRAMS:
                 if side == "dask.array" and program is sort:  # it has none for several chunks
                     taken.setdefault(program.__name__, []).append(float("nan"))
