@@ -32,7 +32,8 @@ NumPy keeps catching it. Wrong axes and dtypes raise NumPy's own `AxisError` and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from spartan_ng.tracebacks import folded
@@ -137,6 +138,16 @@ class VersionMismatch(ConnectionFailed):
 
 class PerformanceWarning(UserWarning):
     """A line of the program's takes long to plan and little to compute."""
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """For handlers that ask again with better words: what is raised inside stands without what is handled."""
+    try:
+        yield
+    except Exception as error:
+        error.__suppress_context__ = True
+        raise
 
 
 class KernelWarning(RuntimeWarning):

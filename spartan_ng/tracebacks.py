@@ -6,26 +6,75 @@ shown so where IPython runs when the package is imported; `%tb` shows all frames
 
 from __future__ import annotations
 
+import linecache
+import re
 import traceback
+from collections.abc import Iterator
+from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
 from spartan_ng.callers import cells, ipython, is_internal, is_ours
 
-_SHOWN, _FRAMES = 12, 3
-"""Lines of a message, and frames of the user's, that are shown."""
+_LINES, _SHOWN, _FRAMES, _CHAINED = 25, 12, 3, 3
+"""Lines in all, of a message, frames of the user's and errors of a chain that are shown at most."""
+_CAUSE = "The above exception was the direct cause of the following exception:"
+_CONTEXT = "During handling of the above exception, another exception occurred:"
+_FRAME = re.compile(r'(\s*)File "(.+)", line (\d+)')
 
 
 def folded(error: BaseException) -> list[str]:
-    """The user's frames and what was wrong, in 24 lines at most."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not is_internal(f.filename)]
-    said = str(error).splitlines()
-    if len(said) > _SHOWN:
-        said = [*said[: _SHOWN // 2], "...", *said[-_SHOWN // 2 :]]
-    name = type(error).__name__
-    lines = "".join(traceback.format_list(frames[-_FRAMES:])).splitlines()
-    lines += [""] * bool(lines) + [f"{name}: {said[0]}" if said else name, *said[1:]]
+    """The user's frames and what was wrong, in 25 lines at most, with the errors that led to it."""
+    chain = _chain(error)
+    lines: list[str] = []
+    for link, one in chain:
+        lines += ["", link, ""] if lines else []
+        lines += _one(one, len(chain))
     return [_with_cells(line) for line in lines]
+
+
+def _chain(error: BaseException) -> list[tuple[str, BaseException]]:
+    """An error after those that it was raised from, each with what joins it to the one before.
+
+    What was handled inside of this package and its libraries, and not in the user's code, is none of these.
+    """
+    found: list[tuple[str, BaseException]] = []
+    last: BaseException | None = error
+    while last is not None and len(found) < _CHAINED:
+        cause = last.__cause__
+        context = None if last.__suppress_context__ else last.__context__
+        before = cause if cause is not None else context
+        found.insert(0, (_CAUSE if cause is not None else _CONTEXT, last))
+        last = before if before is not None and _frames(before) else None
+    return found
+
+
+def _frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """The user's frames."""
+    return [f for f in traceback.extract_tb(error.__traceback__) if not is_internal(f.filename)]
+
+
+def _one(error: BaseException, shares: int) -> list[str]:
+    """An error of a chain of so many."""
+    most = min(_SHOWN, (_LINES - 3 * (shares - 1)) // shares - 3)
+    said = list(_with_sources(str(error).splitlines()))
+    if len(said) > most:
+        said = [*said[: most // 2], "...", *said[-(most - most // 2 - 1) or len(said) :]]
+    name = type(error).__name__
+    lines = "".join(traceback.format_list(_frames(error)[-(_FRAMES // shares) :])).splitlines()
+    lines += [""] * (bool(lines) and shares == 1)
+    return [*lines, f"{name}: {said[0]}" if said else name, *said[1:]]
+
+
+def _with_sources(lines: list[str]) -> Iterator[str]:
+    """The lines, with the source after each frame that a worker had none of: cells are known here only."""
+    for line, after in pairwise([*lines, ""]):
+        yield line
+        frame = _FRAME.match(line)
+        if frame is not None and not after.startswith(frame[1] + "  "):
+            source = linecache.getline(frame[2], int(frame[3])).strip()
+            if source:
+                yield f"{frame[1]}  {source}"
 
 
 def _with_cells(line: str) -> str:
@@ -50,7 +99,8 @@ def _show(
     tb_offset: int | None = None,
 ) -> None:
     """Show an error as IPython does, folded if it is a user's mistake that we or NumPy noticed."""
-    ours = any(is_ours(f.filename) for f in traceback.extract_tb(trace))
+    frames = [f for _, one in _chain(error) for f in traceback.extract_tb(one.__traceback__)]
+    ours = any(is_ours(f.filename) for f in frames)
     if not ours or isinstance(error, AssertionError) or hasattr(error, "_render_traceback_"):
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
         return

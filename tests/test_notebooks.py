@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng import progress
+from spartan_ng import progress, tracebacks
 from spartan_ng.config import config
 from spartan_ng.errors import SpartanError
 from tests.waiting import Gate, until
@@ -37,6 +37,48 @@ def test_without_widgets_a_notebook_has_a_bar_of_text(monkeypatch, capsys):
 
 def deep(x):
     raise ValueError("mine\n" * 100)
+
+
+def nothing(x):
+    raise ValueError
+
+
+def again(fails, link):
+    """An error of the user's own, raised from another or while that is handled."""
+    try:
+        fails()
+    except Exception as error:
+        if link == "from":
+            raise RuntimeError("mine") from error
+        if link == "twice":
+            again(lambda: again(fails, "from"), "from")
+        raise KeyError("mine, too")  # noqa: B904 - what users do
+
+
+@pytest.mark.parametrize("link", ["from", "while", "twice"])
+@pytest.mark.parametrize(
+    "fails",
+    [
+        lambda: np.map(deep, np.ones((300, 4)), dtype=float).compute(),
+        lambda: np.ones((3, 4)) @ np.ones((3, 4)),
+        lambda: np.ones((3000, 4)) @ np.ones((3000, 4)),
+        lambda: np.load("there is none.csv"),
+        lambda: np.linalg.inv(np.zeros((3, 3))),
+        lambda: np.map(nothing, np.ones((300, 4)), dtype=float).compute(),
+    ],
+)
+def test_errors_that_come_from_others_are_folded_with_them(fails, link):
+    with config.override(small_bytes=0), pytest.raises((RuntimeError, KeyError)) as caught:
+        again(fails, link)
+    lines = tracebacks.folded(caught.value)
+    text = "\n".join(lines)
+    assert len(lines) <= 25
+    assert "mine" in lines[-1]
+    sentences = {"from": ["direct cause"], "while": ["During handling"], "twice": ["direct cause"]}[link]
+    assert all(sentence in text for sentence in sentences)
+    assert text.count("test_notebooks.py") >= 2
+    package = str(numpy.__file__).replace("numpy", "spartan_ng").removesuffix("__init__.py")
+    assert f'File "{package}' not in text
 
 
 @pytest.mark.parametrize(
@@ -180,6 +222,28 @@ def test_a_functions_error_has_no_frame_of_ours(notebook):
     assert shown[0].startswith("UserFunctionError: map: mine raised NameError"), (
         "the cell's display raised it"
     )
+
+
+def test_a_workers_error_has_the_source_of_the_cell(notebook):
+    """Which the worker does not know."""
+    notebook.run("def mine(tile):\n    return tile / missing\ncluster = np.cluster(2, threads=1)")
+    try:
+        lines = notebook.error("np.map(mine, np.arange(3_000_000.0), dtype=float).sum().item()")
+    finally:
+        notebook.run("cluster.close()")
+    (at,) = (i for i, line in enumerate(lines) if "line 2, in mine" in line)
+    assert lines[at + 1].strip() == "return tile / missing"
+
+
+def test_an_error_from_another_is_folded(notebook):
+    lines = notebook.error(
+        "try:\n    np.ones((3, 4)) @ np.ones((3, 4))\nexcept ValueError as error:\n"
+        "    raise RuntimeError('mine') from error"
+    )
+    assert len(lines) <= 25
+    assert not any("products.py" in line for line in lines)
+    assert any(line.startswith("ShapeError: matmul") for line in lines)
+    assert "RuntimeError: mine" in lines
 
 
 def test_errors_of_others_are_ipythons(notebook):

@@ -21,7 +21,7 @@ from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
-from spartan_ng.errors import ShapeError
+from spartan_ng.errors import ShapeError, alone
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 
@@ -128,7 +128,8 @@ def matmul(
                 product = wrap(np.matmul(*known, dtype=dtype, casting=casting))  # type: ignore[call-overload]
                 return stored("matmul", product, out, casting=casting, broadcast=True)
             except ValueError:
-                build.matmul(a._node(), b._node(), a.dtype)
+                with alone():
+                    build.matmul(a._node(), b._node(), a.dtype)
                 raise
     kind = _product_dtype(a, b, dtype)
     if dtype is not None:  # NumPy's error, where the rule forbids it

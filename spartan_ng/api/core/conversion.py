@@ -163,15 +163,15 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
     """A shape argument as a tuple of ints."""
     if isinstance(shape, Handle):
         shape = shape._force().tolist()
-    lengths: tuple[int, ...]
     if shape.__class__ is tuple and all(n.__class__ is int and n >= 0 for n in shape):
         return shape
     if isinstance(shape, bool):
         raise TypeError(f"expected a sequence of integers or a single integer, got {shape}")
     try:
-        lengths = (operator.index(shape),)
+        several = (operator.index(shape),)
     except TypeError:
-        lengths = tuple(operator.index(n) for n in shape)
+        several = shape
+    lengths = tuple(operator.index(n) for n in several)
     if any(n < 0 for n in lengths):
         raise ShapeError(f"negative dimensions are not allowed: {lengths}")
     if any(n > sys.maxsize for n in lengths):

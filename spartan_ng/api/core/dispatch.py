@@ -26,6 +26,7 @@ from spartan_ng.api.core.numbers import NUMERIC, OURS
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
+from spartan_ng.errors import alone
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.memory import budget_bytes
 
@@ -214,7 +215,8 @@ def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], few: int) -
                         return _answer(numpys, given, known, keywords)
                     found = numpys(*known)
                 except ValueError:  # ours name the shapes
-                    return called(*args, **keywords)
+                    with alone():
+                        return called(*args, **keywords)
                 if type(found) in OURS:
                     return OURS[type(found)](found)
                 if type(found) is np.ndarray and sys.getrefcount(found) == 2:

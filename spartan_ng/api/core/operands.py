@@ -16,7 +16,7 @@ from spartan_ng.api.core.handle import Handle, converted_node, copied, wrap_arra
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
-from spartan_ng.errors import ShapeError
+from spartan_ng.errors import ShapeError, alone
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -177,8 +177,9 @@ def dtypes_first(
     try:
         yield
     except ValueError:
-        given = (*(kind_of(operand(o)) for o in operands), *(None if o is None else o.dtype for o in outs))
-        function.resolve_dtypes(given, **asked)
+        with alone():
+            kinds = (kind_of(operand(o)) for o in operands)
+            function.resolve_dtypes((*kinds, *(None if o is None else o.dtype for o in outs)), **asked)
         raise
 
 

@@ -16,6 +16,7 @@ from spartan_ng.api.core.operands import WEAK, common_dtype, kind_of, operand, s
 from spartan_ng.api.core.views import COMPLEX
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.errors import alone
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
@@ -37,7 +38,8 @@ def where(condition: Any, x: Any = _NONE, y: Any = _NONE, /) -> Any:
         try:
             return wrap(np.asarray(np.where(*known)))
         except ValueError:
-            build.broadcast_shapes("where", *(np.shape(k) for k in known))
+            with alone():
+                build.broadcast_shapes("where", *(np.shape(k) for k in known))
             raise
     flags = as_handle(condition)
     options = [operand(o) for o in (x, y)]

@@ -65,6 +65,7 @@ from spartan_ng.api.elementwise.folding import Folding
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
+from spartan_ng.errors import alone
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
@@ -248,7 +249,8 @@ class ufunc(Folding):
         try:
             r = self.np(*operands, **keywords)
         except ValueError:
-            build.broadcast_shapes(self.__name__, *(np.shape(o) for o in operands))
+            with alone():
+                build.broadcast_shapes(self.__name__, *(np.shape(o) for o in operands))
             raise
         return tuple(map(wrap, r)) if type(r) is tuple else wrap(r)
 

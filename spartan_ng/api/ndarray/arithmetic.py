@@ -25,7 +25,7 @@ from spartan_ng.api.core.temporaries import LEAST_BYTES
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
-from spartan_ng.errors import ShapeError
+from spartan_ng.errors import ShapeError, alone
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -271,7 +271,8 @@ class Arithmetic(Handle):
         try:
             return _equal(self, other)
         except TypeError:
-            return _unlike(operator.eq, self, other)
+            with alone():
+                return _unlike(operator.eq, self, other)
 
     def __ne__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
@@ -279,7 +280,8 @@ class Arithmetic(Handle):
         try:
             return _not_equal(self, other)
         except TypeError:
-            return _unlike(operator.ne, self, other)
+            with alone():
+                return _unlike(operator.ne, self, other)
 
     __hash__: Any = None
 
