@@ -81,7 +81,12 @@ def running(side: str) -> Iterator[tuple[Any, Put, Put]]:
     known: dict[int, Any] = {}
 
     def once(make: Put) -> Put:
-        return lambda value: known.setdefault(id(value), make(value))
+        def put(value: Any) -> Any:
+            if id(value) not in known:
+                known[id(value)] = make(value)
+            return known[id(value)]
+
+        return put
 
     if side == "dask.array":
         import dask.array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import date
 from pathlib import Path
 
@@ -66,11 +67,20 @@ def section(case: Case, rows: list[Row], bandwidth: float) -> str:
 
 
 def record(top: str, sections: list[str]) -> None:
-    """Put sections into benchmarks/RESULTS.md, in the place of older ones of the same cases."""
-    known = RESULTS.read_text().split("\n### ")[1:] if RESULTS.exists() else []
+    """Put sections into benchmarks/RESULTS.md, in the place of older ones of the same cases; its top stays
+    where none is given."""
+    before, *known = RESULTS.read_text().split("\n### ") if RESULTS.exists() else [""]
+    top = top or before + "\n"
     every = {s.partition("\n")[0]: "### " + s.rstrip("\n") + "\n" for s in known}
     every |= {s.partition("\n")[0].removeprefix("### "): s for s in sections}
     RESULTS.write_text(top + "\n".join(every.values()))
+
+
+def now() -> str:
+    """The day, the machine and how busy it is, for a section of its own."""
+    load = os.getloadavg()[0]
+    today = date.today().isoformat()
+    return f"{today}, {machine.cpu()}, {machine.memory()}; {load:.0f} processes were ready to run"
 
 
 def heading(triad: float, one: float, every: float) -> str:
