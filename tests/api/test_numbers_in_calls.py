@@ -16,6 +16,8 @@ s.flatten('F')
 s.ravel()
 s.T
 s.reshape(1)
+s.reshape()
+s.choose()
 np.transpose(s)
 np.expand_dims(s,0)
 np.atleast_1d(s)

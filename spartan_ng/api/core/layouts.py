@@ -81,6 +81,8 @@ def asked_of_tiny(operands: list[Any], function: Callable[..., Any]) -> tuple[in
 
 def lie(result: ndarray, order: tuple[int, ...] | None) -> ndarray:
     """A new array with its axes in this order of memory, from the outermost; None for C's."""
+    if result.ndim < 2:
+        return result
     cell = result._cell
     if cell.value is not None:
         cell.value = laid_out(cell.value, order)
@@ -252,7 +254,9 @@ def lying_as_folded(result: ndarray, a: Handle, axis: Any) -> ndarray:
     if result.ndim > 1 and _may_be_turned(a):
         axes = build.axes_tuple(axis, a.ndim)
         fold: Any = np.logical_or.reduce
-        made = fold(_miniature_of(a._layout()), axes, keepdims=result.ndim == a.ndim)
+        shape, strides = _described(a)
+        some = _miniature(tuple(n or 2 for n in shape), strides)  # of nothing, NumPy makes no order of axes
+        made = fold(some, axes, keepdims=result.ndim == a.ndim)
         result._cell.order = order_of(made)
     return result
 

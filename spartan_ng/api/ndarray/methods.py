@@ -50,6 +50,8 @@ class Methods(Arithmetic):
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
         """The same elements under another shape."""
+        if not shape:
+            raise TypeError("reshape() takes a shape, and none is given")
         wanted = shape[0] if len(shape) == 1 else shape
         seen = manipulation.seen_as(self, wanted) if order == "C" and not copy else None
         return manipulation.reshape(self, wanted, order=order, copy=copy) if seen is None else seen
@@ -289,6 +291,8 @@ class Methods(Arithmetic):
 
     def choose(self, *choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
         """Elements from the choice that each element names; the choices one by one, or as a sequence."""
+        if not choices:
+            raise TypeError("choose() takes choices, and none is given")
         return taking.choose(self, choices[0] if len(choices) == 1 else choices, out, mode)
 
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> ndarray:

@@ -367,6 +367,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarra
 @numpy_function(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> ndarray:
     """Elements of each line at indices of their own."""
+    for given in (arr, indices):
+        if not hasattr(given, "ndim"):  # it takes no lists
+            raise AttributeError(f"{type(given).__name__!r} object has no attribute 'ndim'")
     a = as_handle(arr)
     lines = manipulation.ravel(a) if axis is None else a
     return lines[_along(lines, as_handle(indices), axis)]  # type: ignore[no-any-return]
