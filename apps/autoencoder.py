@@ -67,7 +67,7 @@ def autoencoder(
     standardize: bool = True,
     seed: int | None = None,
 ) -> Network:
-    """Fit a network that gives points back after a bottleneck.
+    """Fit a network that gives points back from a bottleneck.
 
     Parameters
     ----------

@@ -41,6 +41,8 @@ _SPELLINGS = {
 }
 """Parameters whose options have other names; elsewhere underscores become dashes, and `n_` is left out."""
 _UNTOLD = "history", "n_features_in"
+_LINE = 55
+"""Characters of a list beside the apps' names, on a terminal of 80."""
 _FEW = 12
 """A vector of so many elements is printed."""
 
@@ -98,8 +100,18 @@ def command_of(app: App) -> click.Command:
                 raise click.ClickException(files.told(error, read)) from error
 
     text = f"{summary}\n\n{files.FORMATS}\n\n\b\nExample:\n    spartan-ng app {app.name} {app.example}"
-    short = summary.split("\n\n")[0].replace("\n", " ").rstrip(".") + "."
-    return click.Command(app.name, params=[*options, *_common()], callback=run, help=text, short_help=short)
+    return click.Command(
+        app.name, params=[*options, *_common()], callback=run, help=text, short_help=_short(summary)
+    )
+
+
+def _short(summary: str) -> str:
+    """What a line of a list has room for: the first sentence, up to where it goes into details."""
+    sentence = " ".join(summary.split("\n\n", maxsplit=1)[0].split())
+    found = re.sub(r" \(.*?\)", "", sentence).partition("; ")[0].rstrip(".")
+    while len(found) >= _LINE and ", " in found:
+        found = found.rpartition(", ")[0]
+    return found + "."
 
 
 def _common() -> list[click.Option]:

@@ -153,7 +153,7 @@ def run(backend: Backend, output: str) -> None:
         plot(shown, truth, photo, image, output)
 
 
-@click.command("demo")
+@click.command("demo", short_help="Run k-means on real data, and tell all about it.")
 @click.option("--workers", default=4, show_default=True, type=click.IntRange(min=1), help="Local workers.")
 @click.option("--master", envvar=MASTER_VARIABLE, help="Use the cluster of this master instead.")
 @click.option("--keys", envvar=KEYS_VARIABLE, type=click.Path(exists=True, file_okay=False), help="Its keys.")

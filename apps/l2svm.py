@@ -46,7 +46,7 @@ class Fit:
 def l2svm(
     X: Any, y: Any, *, reg: float = 0.5, tol: float = 1e-4, max_iter: int = 1000, fit_intercept: bool = True
 ) -> Fit:
-    """Fit a linear classifier of two classes with squared hinge loss.
+    """Fit a linear classifier with squared hinge loss, of two classes.
 
     Parameters
     ----------

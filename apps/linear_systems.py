@@ -40,7 +40,7 @@ class Solution:
 
 
 def conjugate_gradient(A: Any, b: Any, *, max_iter: int = 1000, tol: float = 1e-8) -> Solution:
-    """Solve a system whose matrix is symmetric and positive definite.
+    """Solve a symmetric, positive definite system.
 
     Parameters
     ----------

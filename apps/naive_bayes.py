@@ -40,7 +40,7 @@ class Fit:
 def naive_bayes(
     X: Any, y: Any, *, kind: Kind = "multinomial", alpha: float = 1.0, smoothing: float = 1e-9
 ) -> Fit:
-    """Fit a classifier that takes features as independent within a class.
+    """Fit a classifier that takes features as independent.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def gnmf(
     first_weights: Any = None,
     first_components: Any = None,
 ) -> Factors:
-    """Factorize a non-negative matrix, its squared errors minimized.
+    """Factorize a non-negative matrix by least squares.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def kl_nmf(
     first_weights: Any = None,
     first_components: Any = None,
 ) -> Factors:
-    """Factorize a non-negative matrix, its generalized Kullback-Leibler divergence minimized.
+    """Factorize a non-negative matrix by least divergence, that of Kullback and Leibler, generalized.
 
     Parameters
     ----------

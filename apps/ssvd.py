@@ -20,7 +20,7 @@ from spartan_ng.progress import steps
 def ssvd(
     A: Any, n_components: int = 2, *, n_oversamples: int = 10, n_passes: int = 5, seed: int | None = None
 ) -> Decomposition:
-    """Find the largest singular values of a matrix, and their vectors, approximately.
+    """Approximate the largest singular values of a matrix, and their vectors.
 
     Parameters
     ----------

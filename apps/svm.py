@@ -49,7 +49,7 @@ class Fit:
 def svm(
     X: Any, y: Any, *, C: float = 1.0, tol: float = 1e-3, max_iter: int = 2000, fit_intercept: bool = True
 ) -> Fit:
-    """Fit a linear classifier of two classes with hinge loss.
+    """Fit a linear classifier with hinge loss, of two classes.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ def swaption(
     paths: int = 200_000,
     seed: int | None = 0,
 ) -> Estimate:
-    """Price the right to enter, at expiry, a swap that pays a fixed rate for the floating one.
+    """Price the right to enter a swap; it pays a fixed rate for the floating one from expiry on.
 
     Parameters
     ----------

@@ -49,7 +49,14 @@ _STANDBY_S = 0.25
 
 
 class _Group(click.Group):
-    """Shows the library's own errors as one line, without a traceback."""
+    """Shows the library's own errors as one line, without a traceback, and its commands to who names none."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's, which takes a call without words for a mistake."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -305,8 +312,8 @@ def zygote(descriptor: int) -> None:
     type=OutputFile(),
     help="Write what SCRIPT and the workers do to this file, in Chrome's trace format (for Perfetto).",
 )
-@click.option("--log-level", type=click.Choice(LEVELS), help="Of the master and the workers.")
-@click.option("--log-json", is_flag=True, help="They log one JSON object a line.")
+@click.option("--log-level", type=click.Choice(LEVELS), help="Of the master and the workers; takes -n.")
+@click.option("--log-json", is_flag=True, help="They log one JSON object a line; takes -n.")
 @click.option("--as-numpy", is_flag=True, help="In SCRIPT (only there), `import numpy` imports this package.")
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -335,9 +342,10 @@ def run(
     command = [sys.executable, *(("-m", "spartan_ng.as_numpy") if as_numpy else ()), script, *arguments]
     asked = {} if trace is None else {TRACE_VARIABLE: os.path.abspath(trace)}
     if workers is None:
-        if threads is not None or memory is not None or engine is not None:
+        if threads is not None or memory is not None or engine is not None or log_level or log_json:
             raise click.UsageError(
-                "--threads, --memory and --on are of worker processes: ask for some with -n"
+                "--threads, --memory, --on, --log-level and --log-json are of a master and its workers: ask "
+                "for some with -n"
             )
         os.execve(sys.executable, command, {**os.environ, **asked})
     threads = threads or max(1, machine.cores() // workers)

@@ -36,6 +36,12 @@ class UserFunction:
         return hash(id(self.function))
 
 
+def require_function(call: str, given: Any) -> None:
+    """TypeError for what is no function, with the `call` as it is to be written."""
+    if not callable(given):
+        raise TypeError(f"{call}: the first argument is to be a function, not {type(given).__name__}")
+
+
 def users_of(part: Any) -> tuple[UserFunction, ...]:
     """The users' functions in a stage, or in anything that plans are made of, each once."""
     found: dict[UserFunction, None] = {}

@@ -63,6 +63,31 @@ def test_the_list_names_every_app() -> None:
     assert app("no-such-app").exit_code == 2
 
 
+@pytest.mark.parametrize("words", [["app"], ["app", "--help"], []])
+def test_who_asks_for_nothing_gets_the_list(words) -> None:
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0
+    assert done.stderr == ""
+    assert done.stdout == CliRunner().invoke(main, [*words, "--help"]).stdout
+
+
+def test_the_list_has_a_line_for_each_app() -> None:
+    """On a terminal of 80 characters."""
+    lines = app().stdout.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in lines] == sorted([*APPS, "demo", "samples"])
+    assert all(line.endswith(".") and "..." not in line and len(line) < 80 for line in lines)
+
+
+def test_the_examples_of_the_list_run_as_typed(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    typed = re.findall(r"spartan-ng (app .*?)(?:  +\(.*)?$", app().stdout, re.MULTILINE)
+    assert len(typed) == 3
+    for line in typed:
+        done = CliRunner().invoke(main, line.split())
+        assert done.exit_code == 0, done.output
+    assert {"clusters.png", "clusters.npz"} < {p.name for p in tmp_path.iterdir()}
+
+
 def test_what_is_found_is_told_and_saved(iris, tmp_path) -> None:
     out = str(tmp_path / "found.npz")
     done = app("kmeans", "--data", iris, "--clusters", "3", "--seed", "0", "--output", out)

@@ -19,7 +19,7 @@ from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import NotAssociative, ShapeError
 from spartan_ng.graph import build
 from spartan_ng.ops.folds import FOLDS
-from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.functions import UserFunction, require_function
 from spartan_ng.ops.scans import SCANS
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def map(function: Callable[..., Any], *arrays: Any, dtype: Any = None, extent: b
     extent : also pass the block's place as the keyword `extent`, one `(lower, upper)` pair of global
         indices an axis
     """
+    require_function("map(function, x)", function)
     found = [as_handle(a) for a in arrays]
     if not found:
         raise TypeError("map: at least one array is needed")
@@ -65,6 +66,8 @@ def filter(predicate: Any, a: Any) -> ndarray:
     The result is one-dimensional for a mask of all axes. It stays in place: folds and maps over it never
     bring its elements together; asking for its shape or its elements does.
     """
+    if callable(a):
+        require_function("filter(predicate, x)", predicate)
     a = as_handle(a)
     mask = (
         map(predicate, a, dtype=bool)
@@ -89,8 +92,10 @@ def fold(function: Any, a: Any, axis: Any = None, dtype: Any = None) -> ndarray:
     function : a ufunc, or `f(x, y)` that combines two arrays element by element
     axis : an axis, several, or None for all
     """
-    a = as_handle(a)
     name = _table_name(function, FOLDS)
+    if name is None:
+        require_function("fold(function, x)", function)
+    a = as_handle(a)
     if name is not None:
         return reductions.reduce(name, a, axis, dtype)
     axes = build.axes_tuple(axis, a.ndim)
@@ -110,8 +115,10 @@ def scan(function: Any, a: Any, axis: int = 0, dtype: Any = None, check: bool = 
 
     With `check`, triples of lines are tried first; NotAssociative names one that breaks the rule.
     """
-    a = as_handle(a)
     name = _table_name(function, SCANS)
+    if name is None:
+        require_function("scan(function, x)", function)
+    a = as_handle(a)
     if name is not None:
         return cumulative.accumulate(name, a, axis, dtype)
     where = build.axis_index(axis, a.ndim)

@@ -15,7 +15,7 @@ from spartan_ng.api.core.handle import Handle, make, wrap_node
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.functions import UserFunction, require_function
 from spartan_ng.sources.columns import ArrowColumns, Columns, CsvColumns, ParquetColumns
 from spartan_ng.sources.files import absolute, expanded, is_url
 from spartan_ng.sources.function import BoxFunction
@@ -66,6 +66,7 @@ def from_function(
     UserFunctionError : `read` raises, when the elements are needed
     SourceError : it gives an array of another shape
     """
+    require_function("from_function(read, shape)", read)
     full = shape_tuple(shape)
     if chunks is not None:
         chunks = shape_tuple(chunks)

@@ -71,6 +71,9 @@ def recurrence(
 
     Both functions must be associative, and `times` must distribute over `plus`, as in (maximum, add).
     """
+    for function in (plus, times):
+        if not callable(function):
+            raise TypeError(f"recurrence(plus, times, y, w): {type(function).__name__} is no function")
     a, b, where = _pair("recurrence", y, w, axis, None)
     if a.size == 0:
         return wrap_node(a)
