@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import operator
 import os
 import signal
 import threading
+import types
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -180,6 +184,37 @@ def test_ctrl_c_leaves_numpys_long_calls(monkeypatch, name, is_planned):
         assert threading.main_thread() not in calling
         left.set()
         assert float((x + 1).sum()) > 160_000
+
+
+def _at_once() -> list[str]:
+    """Functions that NumPy answers as a whole, also where that takes long."""
+    found = []
+    for prefix, module in (("", sp), ("linalg.", sp.linalg)):
+        for name in dir(module):
+            call = getattr(module, name)
+            if isinstance(call, types.FunctionType) and inspect.getclosurevars(call).nonlocals.get("whole"):
+                found.append(prefix + name)
+    return found
+
+
+@pytest.mark.parametrize("name", _at_once())
+def test_whatever_numpy_answers_as_a_whole_leaves_the_main_thread_to_ctrl_c(monkeypatch, name):
+    """In lists of arrays, too."""
+    threads = []
+
+    def noted(*_):
+        threads.append(threading.current_thread())
+        return 0.0
+
+    monkeypatch.setattr(dispatch, "_answer", noted)
+    call = operator.attrgetter(name)(sp)
+    x = sp.asarray(np.ones((400, 400)))
+    with running_on(EmbeddedBackend(1)), config.override(small_bytes=1 << 30):
+        for arguments in ((x,), (x, x), ([x, x],), ((x, x), 0)):
+            with suppress(TypeError):  # it wants more of them, or none in a list
+                call(*arguments)
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 def test_plans_that_take_long_leave_the_main_thread_to_ctrl_c(monkeypatch):

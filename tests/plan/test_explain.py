@@ -268,7 +268,7 @@ def test_units() -> None:
     assert shape_text(()) == "scalar"
     assert shape_text((2, 3)) == "2×3"
     assert [size_text(n) for n in (0, 999, 1500, 2_000_000, 3 * 10**15)] == [
-        "0 B", "999 B", "1.5 kB", "2 MB", "3e+03 TB",
+        "0 B", "999 B", "1.5 kB", "2 MB", "3 PB",
     ]  # fmt: skip
     assert [time_text(s) for s in (2.5e-6, 0.0015, 1.25)] == ["2.5 µs", "1.5 ms", "1.25 s"]
     assert not re.search("[A-Z]", time_text(1e-9))

@@ -187,7 +187,7 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
             fits = whole and small and nbytes < _fitting_bytes() and in_process()
             if nbytes > small and not (fits or any_stays(known)):
                 return checked(*args, **keywords)
-        if whole and any(type(a) is np.ndarray and a.nbytes >= _LONG_BYTES for a in known):
+        if whole and _is_long(known):
             from spartan_ng.interrupts import is_interruptible, run_interruptibly
 
             if is_interruptible():
@@ -225,6 +225,14 @@ def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], few: int) -
         return called(*args, **keywords)
 
     return call
+
+
+def _is_long(known: Iterable[Any]) -> bool:
+    """Whether NumPy may be at some of the values for long; lists have theirs inside."""
+    return any(
+        _is_long(a) if type(a) in (list, tuple) else type(a) is np.ndarray and a.nbytes >= _LONG_BYTES
+        for a in known
+    )
 
 
 def _fitting_bytes() -> int:
