@@ -46,7 +46,8 @@ class Journal:
         if isinstance(message, JobDone):
             moved = sum(moved for _, moved, *_ in message.stats)
             facts |= {"state": "done", "stages": len(message.stats), "moved_bytes": moved}
-            text = f"done in {facts['seconds']:.3f} s, {len(message.stats)} stages, {moved:,} bytes moved"
+            stages = "1 stage" if len(message.stats) == 1 else f"{len(message.stats)} stages"
+            text = f"done in {facts['seconds']:.3f} s, {stages}, {moved:,} bytes moved"
         else:
             state = "interrupted" if message.is_loss else "failed"
             facts |= {"state": state, "kind": message.kind, "why": message.message}

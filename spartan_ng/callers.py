@@ -55,7 +55,7 @@ whose = _Whose()
 def _whose(filename: str) -> int:
     if filename.startswith((_APPS, _SCRIPTS)):
         return LIBRARYS
-    if is_internal(filename) or filename.startswith((_NUMPY, "<frozen ")):
+    if is_internal(filename) or filename.startswith("<frozen "):
         return NOBODYS
     return LIBRARYS if any(folder in filename for folder in _LIBRARIES) else USERS
 
@@ -66,8 +66,8 @@ def is_ours(filename: str) -> bool:
 
 
 def is_internal(filename: str) -> bool:
-    """Whether code of this file is this package's, IPython's or the standard library's."""
-    if filename.startswith(_PACKAGE) or f"{os.sep}IPython{os.sep}" in filename:
+    """Whether code of this file is this package's, NumPy's, IPython's or the standard library's."""
+    if filename.startswith((_PACKAGE, _NUMPY)) or f"{os.sep}IPython{os.sep}" in filename:
         return True
     return filename.startswith(_STANDARD) and "site-packages" not in filename
 

@@ -200,8 +200,9 @@ def test_long_work_has_a_bar(notebook):
         ("np.ones((3, 4)) @ np.ones((3, 4))", "ShapeError: matmul"),
         ("np.zeros(3).sum(axis=5)", "AxisError: axis 5 is out of bounds"),
         ("np.concatenate([np.ones(3), 'x', None])", "Error: "),
+        ("np.linalg.inv(np.zeros((3, 3)))", "LinAlgError: Singular matrix"),
     ],
-    ids=["index", "function", "shapes", "axis", "operands"],
+    ids=["index", "function", "shapes", "axis", "operands", "numpys"],
 )
 def test_errors_begin_with_the_cell_and_are_short(notebook, mistake, says):
     notebook.run("def mine(tile):\n    raise ValueError('mine')")
@@ -210,6 +211,7 @@ def test_errors_begin_with_the_cell_and_are_short(notebook, mistake, says):
     assert lines[0].strip().startswith("Cell In[")
     assert "line 2" in lines[0]
     assert lines[1].strip() == mistake
+    assert not any("_linalg.py" in line for line in lines)
     assert any(says in line for line in lines)
 
 

@@ -86,6 +86,10 @@ def test_an_error_is_in_the_span(exporter):
     spans = exporter.get_finished_spans()
     (failed,) = [span for span in spans if span.name == "evaluate"]
     assert not failed.status.is_ok
+    inner = [span for span in spans if span.name in ("run", "plan") or "stage" in span.attributes]
+    assert {span.name: span.status.description for span in inner if not span.status.is_ok}.keys() == {
+        span.name for span in inner if span.name != "plan"
+    }
     assert "on purpose" in failed.events[0].attributes["exception.message"]
 
 
