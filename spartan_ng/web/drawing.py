@@ -35,7 +35,8 @@ class Description(msgspec.Struct):
 def describe(plan: Plan) -> bytes:
     """What a plan does, for `described`."""
     found = explain(plan).to_dict()
-    return msgspec.json.encode({**found, "inputs": plan.inputs})
+    bound = {"inputs": plan.inputs, "outputs": plan.outputs}  # also what nobody asked for, and what two did
+    return msgspec.json.encode({**found, **bound})
 
 
 def described(data: bytes) -> dict[str, Any]:

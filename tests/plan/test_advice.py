@@ -17,6 +17,7 @@ from spartan_ng import session as sessions
 from spartan_ng.costs import Profile
 from spartan_ng.plan.advice import MOST_HINTS, hints
 from spartan_ng.plan.fusion import ExplainedFusion
+from spartan_ng.web.drawing import describe, described
 
 
 @pytest.fixture(autouse=True)
@@ -343,3 +344,16 @@ def test_what_is_stored_on_the_way_has_the_users_names(workers):
     assert set(names(found)) == {"drawn", "scaled"}
     assert "scaled = %" in str(found)
     assert other.shape == drawn.shape
+
+
+def test_a_plans_description_has_all_of_its_outputs(workers):
+    """Also copies that nobody asked for: a page binds them to what a job makes, one by one."""
+    table = sp.random.default_rng(0).random((4000, 100)).persist()
+    sp.compute(sp.sort(table, axis=0).sum(), sp.sort(table, axis=1).sum(), table.T @ table)
+    ran = sessions.current().last_run
+    assert ran is not None
+    plan = ran[0]
+    assert plan.keeps
+    found = described(describe(plan))
+    assert [*found["outputs"]] == [*plan.outputs]
+    assert [*found["inputs"]] == [*plan.inputs]
