@@ -28,7 +28,7 @@ from benchmarks import report
 from benchmarks.engines import WORKERS, Put, running
 
 SIDES = ("own", "dask.array", "ray")
-MOMENTS = (0.1, 0.3, 0.5, 0.7, 0.9)
+MOMENTS = (0.2, 0.5, 0.8)
 LIMIT_S = 60.0
 """What takes longer is not waited for."""
 PLATE = numpy.random.default_rng(1).random((1000, 1000))
@@ -45,15 +45,6 @@ def kmeans(xp: Any, put: Put, keep: Put) -> Any:
     return c
 
 
-def stencil(xp: Any, put: Put, keep: Put) -> Any:
-    """Heat in a plate, 20 steps in time, each of which is kept."""
-    plate = put(PLATE)
-    for _ in range(20):
-        inner = (plate[:-2, 1:-1] + plate[2:, 1:-1] + plate[1:-1, :-2] + plate[1:-1, 2:]) / 4
-        plate = keep(xp.pad(inner, 1))
-    return plate
-
-
 def running_sums(xp: Any, put: Put, keep: Put) -> Any:
     """Sums along both axes of a plate, ten times."""
     plate = put(PLATE)
@@ -62,7 +53,7 @@ def running_sums(xp: Any, put: Put, keep: Put) -> Any:
     return plate
 
 
-PROGRAMS = (kmeans, stencil, running_sums)
+PROGRAMS = (kmeans, running_sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +112,11 @@ def timed(run: Callable[[], Any]) -> tuple[float, Any]:
 
 def measured(side: str, run: Callable[[], Any], wanted: Any, draw: random.Random) -> Row:
     """A program without kills, and with one at each of the moments."""
-    timed(run)
-    usual_s, _ = timed(run)
+    try:
+        timed(run)
+        usual_s, _ = timed(run)
+    except TimeoutError as error:
+        return Row(side, float("nan"), (), (str(error),))
     taken, failed = [], []
     for moment in MOMENTS:
         victim = draw.choice(pids(side))
@@ -156,12 +150,15 @@ def table(name: str, rows: list[Row]) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
-        killed_s = statistics.median(row.killed_s) if row.killed_s else float("nan")
+        if not row.killed_s:
+            lines.append(f"| {row.side} | | | | | none: {', '.join(sorted(set(row.failed)))} |")
+            continue
+        killed_s = statistics.median(row.killed_s)
         right = f"{len(row.killed_s)} of {len(row.killed_s) + len(row.failed)}"
         others = f" ({', '.join(sorted(set(row.failed)))})" if row.failed else ""
         lines.append(
             f"| {row.side} | {row.usual_s:.2f} s | {killed_s:.2f} s | {killed_s - row.usual_s:.2f} s "
-            f"| {max(row.killed_s, default=float('nan')):.2f} s | {right}{others} |"
+            f"| {max(row.killed_s):.2f} s | {right}{others} |"
         )
     return lines
 
@@ -181,6 +178,8 @@ def main() -> str:
 
                 rows[program.__name__].append(measured(side, run, value, draw))
                 click.echo(f"{side} {program.__name__}: {rows[program.__name__][-1]}")
+                if any("no answer" in text for text in rows[program.__name__][-1].failed):
+                    break  # it may still be at work, beside whatever comes next
     tables = [line for name, each in rows.items() for line in [*table(name, each), ""]]
     text = (
         f"One of {WORKERS} workers is killed at {len(MOMENTS)} moments of each program, from "
