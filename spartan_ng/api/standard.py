@@ -89,6 +89,8 @@ class Array(ndarray, own=True):
     __getitem__ = _standardly(ndarray.__getitem__)
     __copy__, __deepcopy__ = _standardly(ndarray.__copy__), _standardly(ndarray.__deepcopy__)
     to_device = _standardly(ndarray.to_device)
+    __array_ufunc__ = _standardly(ndarray.__array_ufunc__)
+    __array_function__ = _standardly(ndarray.__array_function__)
 
     def __iter__(self) -> Any:
         return map(standard, super().__iter__())
@@ -97,6 +99,15 @@ class Array(ndarray, own=True):
     def T(self) -> Any:
         """The axes reversed."""
         return standard(super().T)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts."""
+        return standard(super().imag)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        ndarray.imag.__set__(self, value)  # type: ignore[attr-defined]
 
     @property
     def mT(self) -> Any:
@@ -116,6 +127,12 @@ class Array(ndarray, own=True):
 
     def __reduce__(self) -> Any:
         return (_restored, ndarray.__reduce__(self))
+
+
+for _name in dir(ndarray):  # what the methods give, too, but for what is no array
+    _method = getattr(ndarray, _name)
+    if callable(_method) and not _name.startswith(("_", "to", "item", "dump")) and _name not in vars(Array):
+        setattr(Array, _name, _standardly(_method))
 
 
 def _restored(restore: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -239,13 +256,21 @@ def _of(namespace: Any, name: str) -> Any:
     return found if isinstance(found, type) or not callable(found) else _standardly(found)
 
 
-linalg: Any = SimpleNamespace(**{n: _of(algebra, n) for n in algebra.__all__})
+def _functions_of(module: Any) -> Any:
+    """A module's functions, as the standard has them."""
+    return SimpleNamespace(**{n: _of(module, n) for n in module.__all__})
+
+
+linalg = _functions_of(algebra)
 linalg.eig, linalg.eigvals = eig, eigvals
-fft: Any = SimpleNamespace(**{n: _of(fourier, n) for n in fourier.__all__})
+fft = _functions_of(fourier)
 
 
 def __getattr__(name: str) -> Any:
     """The package's functions, and NumPy's modules."""
+    if name == "special":  # by whose name SciPy finds it; it comes with scipy.special
+        globals()[name] = found = _functions_of(ours.special)
+        return found
     return _of(ours, name) if name in ours.__all__ else of_numpy(name)
 
 

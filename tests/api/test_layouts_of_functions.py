@@ -183,7 +183,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
         x[..., [0]],
         x[:, [[0], [0]]],
     ],
-    "astype": lambda np, x: x.astype("f4"),
+    "astype": lambda np, x: [x.astype("f4"), x.astype(x.dtype), np.astype(x, "f4"), np.astype(x, x.dtype)],
     "view": lambda np, x: x.copy("K").view("i8"),
     "reshape": lambda np, x: [x.reshape(x.shape[0], -1), x.reshape(x.shape[0], -1, order="F")],
     "broadcast": lambda np, x: [x[:, None] + 1, x + np.arange(float(x.shape[2])), x[:, :, 0][..., None] + x],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import warnings
 
 import numpy
 import pytest
+import scipy.special
 
 import spartan_ng as np
 from spartan_ng.api import standard
@@ -217,3 +219,28 @@ def test_linalg_takes_the_last_axes(mode):
     for name in ("diagonal", "trace"):
         got, wanted = getattr(np.linalg, name)(np.array(a)), getattr(numpy.linalg, name)(a)
         numpy.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
+@pytest.mark.parametrize("dtype", ["f8", "i4", "c16", "?"])
+def test_what_is_made_of_the_standards_arrays_is_the_standards(mode, shape, dtype):
+    """Libraries ask each array for its namespace: one of another class is another's, or nobody's."""
+    x = standard.asarray(numpy.ones(shape, dtype))
+    made = {}
+    for name in dir(x):
+        if not name.startswith(("_", "to", "compute")):
+            with contextlib.suppress(TypeError, ValueError, numpy.exceptions.AxisError):
+                found = getattr(x, name)
+                made[name] = found() if callable(found) else found
+    made |= {"astype": x.astype("f4"), "reshape": x.reshape(-1), "repeat": x.repeat(2)}
+    for call in (numpy.negative, numpy.exp, numpy.real, numpy.sum, numpy.sort, scipy.special.expit):
+        with contextlib.suppress(TypeError, ValueError, numpy.exceptions.AxisError):
+            made[call.__name__] = call(x)
+    for name in np.special.__all__:
+        with contextlib.suppress(TypeError):
+            made[f"special.{name}"] = getattr(standard.special, name)(*[x] * (1 + (name == "xlogy")))
+    assert len(made) > 40
+    for name, found in made.items():
+        if isinstance(found, np.ndarray | numpy.generic):
+            assert type(found) is standard.Array, name

@@ -134,10 +134,21 @@ def check(program: Program, mode: Mode, errors: list[Failure | None]) -> Finding
     return None
 
 
+def _execute(line: Line, environment: Environment) -> BaseException | None:
+    """Run a line. What an index or a comparison makes of a number is NumPy's array, which our functions copy
+    (docs/differences.md, Classes): from here on it is ours."""
+    of_number = any(isinstance(environment.get(name), numpy.generic) for name in line.uses)
+    error = execute(line, environment)
+    name = line.defines or ""
+    if of_number and type(environment.get(name)) is numpy.ndarray:
+        environment[name] = spartan_ng.asarray(environment[name])
+    return error
+
+
 def _check_once(program: Program, errors: list[Failure | None]) -> Finding | None:
     environment = ours()
     for line, wanted in zip(steps_of(program.steps), errors, strict=True):
-        found = _compare_errors(line, execute(line, environment), wanted)
+        found = _compare_errors(line, _execute(line, environment), wanted)
         if found is not None:
             return found
     arrays = arrays_of(environment)

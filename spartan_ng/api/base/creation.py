@@ -244,7 +244,7 @@ def astype(
     if stays(dtype) and not stays(x.dtype):
         return wrap(x._force().astype(dtype))
     if same_bytes(x.dtype, dtype):
-        return x.copy() if copy and not x._cell.frozen else x  # type: ignore[no-any-return]
+        return x.copy("K") if copy and not x._cell.frozen else x  # type: ignore[no-any-return]
     value = x._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(value.astype(dtype))
