@@ -68,7 +68,7 @@ UFUNCS: dict[int, list[str]] = {
     n: sorted(
         name
         for name, f in vars(numpy).items()
-        if isinstance(f, numpy.ufunc) and f.nin == n and f.signature is None
+        if name in numpy.__all__ and isinstance(f, numpy.ufunc) and f.nin == n and f.signature is None
     )
     for n in (1, 2)
 }
