@@ -67,6 +67,7 @@ def _handled(call: Callable[[], Any]) -> BaseException | None:
     return None
 
 
+@pytest.mark.some(150)
 @pytest.mark.parametrize("planned", [False, True])
 @pytest.mark.parametrize("name", sorted(CALLS))
 def test_an_error_stands_alone(name: str, planned: bool) -> None:

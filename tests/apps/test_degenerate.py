@@ -79,6 +79,7 @@ def as_shown() -> Iterator[None]:
         yield
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("name", READING)
 def test_every_app_ends_with_what_is_true_or_with_one_line(name, folder, monkeypatch) -> None:
     monkeypatch.chdir(folder)
@@ -133,6 +134,7 @@ def _fitted(make: Callable[[], Any], X: Array, y: Array | None) -> tuple[Any, se
     return found, {w.category.__name__ for w in told} & {"ConvergenceWarning", "UndefinedMetricWarning"}
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("ours", "theirs", "target"), PAIRS)
 def test_what_scikit_learn_refuses_or_warns_of_we_do_too(ours, theirs, target, kind) -> None:
@@ -171,6 +173,7 @@ def test_components_say_one_thing(kind) -> None:
         assert numpy.isnan(reference.explained_variance_ratio_).all()
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("rank", [0, 1, 3])
 @pytest.mark.parametrize("shape", [(40, 10), (10, 40), (12, 12)])

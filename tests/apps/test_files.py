@@ -92,6 +92,7 @@ def test_whole_files_are_read(suffix, tmp_path) -> None:
         assert "uint8 1×40×3" in one_line(done, path)
 
 
+@pytest.mark.some(20)
 @pytest.mark.parametrize("defect", DEFECTS)
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_broken_files_take_one_line(suffix, defect, tmp_path) -> None:
@@ -170,6 +171,7 @@ def read_by(name: str) -> list[str]:
     return [word for word in APPS[name].example.split() if word in dense]
 
 
+@pytest.mark.some(30)
 @pytest.mark.parametrize("value", [numpy.nan, numpy.inf])
 @pytest.mark.parametrize(("name", "file"), [(name, file) for name in APPS for file in read_by(name)])
 def test_no_app_takes_what_is_no_number(name, file, value, folder, tmp_path, monkeypatch) -> None:
