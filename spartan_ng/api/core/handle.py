@@ -106,8 +106,7 @@ class Handle:
         value = self._peek()
         if value is not None:
             return value
-        plain = self._views and all(v.__class__ in (Transpose, Broadcast) for v in self._views)
-        if plain and (in_process() or any(v.__class__ is Broadcast for v in self._views)):
+        if self._views and in_process() and all(v.__class__ in (Transpose, Broadcast) for v in self._views):
             make(self._cell, ())._force()  # then this is a view of what is computed, and lies as NumPy's does
             value = self._peek()
             if value is not None:
