@@ -69,16 +69,13 @@ def command_of(app: App) -> click.Command:
         lacking = [_spelled(p.name) for p in data if p.default is p.empty and chosen[p.name] is None]
         if lacking and load is None:
             raise click.UsageError(f"Missing option '{lacking[0]}'; only with --load it may be left out.")
+        named = {**{k: chosen[k] for k in arrays}, "predict": predict}
         read: dict[str, Read] = {}
-
-        def load_all(**paths: str) -> None:
-            for name, path in paths.items():
-                read[name] = Read(_spelled(name), path, files.load(path))
-
         with _where(workers, on), _warnings_told():
             try:
-                load_all(**{k: v for k, v in chosen.items() if k in arrays and v is not None})
-                load_all(**{} if predict is None else {"predict": predict})
+                for name, path in named.items():
+                    if path is not None:
+                        read[name] = Read(_spelled(name), path, files.load(path))
                 given = {k: read[k].array if k in read else v for k, v in chosen.items()}
                 asked = read["predict"].array if "predict" in read else None
                 values = [given.pop(p.name) for p in data]

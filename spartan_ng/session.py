@@ -160,8 +160,7 @@ class Session:
                 error.left = {}
                 _log.info("%s", error)
                 assert planned is not None, "it ran"
-                rest = dict(zip(todo, self.planner.what_is_left(todo, planned.plan, whole), strict=True))
-                wanted, order = [rest.get(node, node) for node in wanted], None
+                wanted, order = self._rest(wanted, todo, planned.plan, whole), None
             except WorkersChanged:
                 changed += 1
                 if planned is None or changed == _PLANNED:  # it asks itself for workers that are gone
@@ -187,8 +186,7 @@ class Session:
                 happened.mark("lost", str(error))
                 _log.warning("%s; computing again what it took (%d of %d)", error, lost, config.retries)
                 if left and ran_s >= SAVED_S:
-                    rest = dict(zip(todo, self.planner.what_is_left(todo, planned.plan, left), strict=True))
-                    wanted, order = [rest.get(node, node) for node in wanted], None
+                    wanted, order = self._rest(wanted, todo, planned.plan, left), None
                 if not self._recover([n.data for n in topological(wanted) if n.data is not None], died):
                     raise
             else:
@@ -204,6 +202,13 @@ class Session:
                 values = dict(zip(todo, results, strict=True))
                 return [values[node] if node.data is None else node.data for node in wanted]
         return [node.data for node in wanted if node.data is not None]
+
+    def _rest(
+        self, wanted: list[Node], todo: list[Node], plan: Plan, left: Mapping[int, ArrayRef]
+    ) -> list[Node]:
+        """`wanted` as what is still to do of it, where a job has left something of its plan for `todo`."""
+        rest = dict(zip(todo, self.planner.what_is_left(todo, plan, left), strict=True))
+        return [rest.get(node, node) for node in wanted]
 
     def replicate(self, refs: Sequence[ArrayRef]) -> None:
         """Have arrays on workers kept by other workers, too; OptionError where there have never been any."""
