@@ -141,7 +141,7 @@ def _solve(ratings: Any, others: Any, gram: Any, settings: Any) -> Any:
     Row a of every system is one sparse product: of the ratings' weights with the others times their factor a.
     """
     reg, alpha, implicit = settings
-    ratings = sparse.csr_array(ratings)
+    ratings = sparse.csr_array(ratings, copy=True)  # what a function is given is for reading
     ratings.eliminate_zeros()
     (rows, _), rank = ratings.shape, others.shape[1]
     counts = numpy.diff(ratings.indptr)

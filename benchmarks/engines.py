@@ -1,9 +1,11 @@
-"""The same programs on our own cluster, on dask and on Ray, and in `dask.array`: seconds.
+"""The same programs on our own cluster, on dask and on Ray, and in `dask.array`: seconds, tasks, bytes.
 
     python -m benchmarks.engines            (four worker processes of one thread each)
     python -m benchmarks.engines own dask
 
-Each program runs once before it is timed; then the median of three runs.
+Each program runs once before it is timed; then the median of three runs. Tasks are those of one run: of ours
+a stage's on a worker, of engines all that they were given. Bytes are those that workers had from other
+workers: of ours and on Ray as the plans count them, on dask as its workers say.
 """
 
 from __future__ import annotations
@@ -12,20 +14,27 @@ import logging
 import statistics
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy
 
 WORKERS = 4
+RUNS = 3
 SIDES = ("own", "dask", "ray", "dask.array")
 rng = numpy.random.default_rng(0)
 X = rng.random((1_000_000, 20))
-Y = (X[:, 0] > 0.5) * 1.0
-V, W, H = rng.random((4000, 2000)), rng.random((4000, 20)), rng.random((20, 2000))
-A, B = rng.random((3000, 3000)), rng.random((3000, 3000))
-LINE = rng.random(10_000_000)
+Z = rng.random((3_000_000, 20))
+Y = (Z[:, 0] > 0.5) * 1.0
+V, W, H = rng.random((6000, 3000)), rng.random((6000, 20)), rng.random((20, 3000))
+A, B = rng.random((4000, 4000)), rng.random((4000, 4000))
+LINE = rng.random(20_000_000)
+LONG = range(100_000_000)
+"""Made on the workers."""
 Put = Callable[[Any], Any]
 
 
@@ -50,7 +59,7 @@ def gnmf(xp: Any, put: Put, keep: Put) -> Any:
 
 def regression(xp: Any, put: Put, keep: Put) -> Any:
     """Ten steps of a logistic regression."""
-    x, y, w = put(X), put(Y), numpy.zeros(20)
+    x, y, w = put(Z), put(Y), numpy.zeros(20)
     for _ in range(10):
         p = 1 / (1 + xp.exp(-(x @ w)))
         w = w - numpy.asarray(x.T @ (p - y)) / len(Y)
@@ -58,81 +67,88 @@ def regression(xp: Any, put: Put, keep: Put) -> Any:
 
 
 def product(xp: Any, put: Put, keep: Put) -> Any:
-    """3000 x 3000 squared."""
+    """4000 x 4000 by 4000 x 4000."""
     return keep(put(A) @ put(B) + 1)
 
 
 def sort(xp: Any, put: Put, keep: Put) -> Any:
-    """Ten million doubles."""
+    """Twenty million doubles."""
     return keep(xp.sort(put(LINE)) + 1)
 
 
 def cumsum(xp: Any, put: Put, keep: Put) -> Any:
-    """Ten million doubles."""
-    return keep(xp.cumsum(put(LINE), axis=0) + 1)
+    """A hundred million doubles."""
+    return keep(xp.cumsum(put(LONG), axis=0) + 1)
 
 
 PROGRAMS = (kmeans, gnmf, regression, product, sort, cumsum)
 
 
+Counts = tuple[int, int]
+"""Tasks, and bytes from other workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A library on a cluster, how arrays come there and are evaluated there, and what it has done so far."""
+
+    library: Any
+    put: Put
+    keep: Put
+    counts: Callable[[], Counts]
+
+
 @contextmanager
-def running(side: str) -> Iterator[tuple[Any, Put, Put]]:
-    """The library, and how arrays come to it and are evaluated there."""
-    known: dict[int, Any] = {}
-
-    def once(make: Put) -> Put:
-        def put(value: Any) -> Any:
-            if id(value) not in known:
-                known[id(value)] = make(value)
-            return known[id(value)]
-
-        return put
-
+def running(side: str) -> Iterator[Side]:
+    """A new cluster of one of `SIDES`."""
     if side == "dask.array":
         import dask.array
-        import distributed
 
-        with _dask():
-
-            def persist(value: Any) -> Any:
-                made = value.persist()
-                distributed.wait(made)
-                return made
-
-            chunks = {1: 2_500_000, 2: None}
-
-            def cut(value: Any) -> Any:
-                rows = chunks[value.ndim] or max(1, -(-value.shape[0] // WORKERS))
-                return persist(dask.array.from_array(value, chunks=(rows, *value.shape[1:])))
-
-            yield dask.array, once(cut), persist
+        with _dask() as client:
+            yield Side(dask.array, _once(_cut), _computed, lambda: _of_dask(client))
         return
     import spartan_ng as np
     from spartan_ng import session
     from spartan_ng.backends.embedded import EmbeddedBackend
 
     np.config.small_bytes = 1 << 20
-    put, keep = once(lambda value: np.array(value).persist()), lambda value: value.persist()
-    if side == "own":
-        with np.cluster(WORKERS, threads=1):
-            yield np, put, keep
-            known.clear()
-        return
-    if side == "dask":
-        with _dask() as client:
-            np.connect(client)
-            yield np, put, keep
-            known.clear()
-            session.use(EmbeddedBackend())
-        return
-    import ray
 
-    ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
-    np.connect("ray")
-    yield np, put, keep
-    known.clear()
-    session.use(EmbeddedBackend())
-    ray.shutdown()
+    def made(value: Any) -> Any:
+        return (np.arange(float(len(value))) if isinstance(value, range) else np.array(value)).persist()
+
+    def persisted(value: Any) -> Any:
+        return value.persist()
+
+    with ExitStack() as stack:
+        if side == "own":
+            stack.enter_context(np.cluster(WORKERS, threads=1))
+            counts = _of_runs()
+        elif side == "dask":
+            client = stack.enter_context(_dask())
+            np.connect(client)
+            counts = partial(_of_dask, client)
+        else:
+            import ray
+
+            ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
+            stack.callback(ray.shutdown)
+            np.connect("ray")
+            counts = _of_submits()
+        yield Side(np, _once(made), persisted, counts)
+        if side != "own":
+            session.use(EmbeddedBackend())
+
+
+def _once(make: Put) -> Put:
+    """Give the same array for the same value."""
+    known: dict[int, Any] = {}
+
+    def put(value: Any) -> Any:
+        if id(value) not in known:
+            known[id(value)] = make(value)
+        return known[id(value)]
+
+    return put
 
 
 @contextmanager
@@ -146,27 +162,97 @@ def _dask() -> Iterator[Any]:
         yield client
 
 
+def _cut(value: Any) -> Any:
+    """An array of dask's, a chunk for each worker."""
+    import dask.array
+
+    rows = -(-len(value) // WORKERS)
+    if isinstance(value, range):
+        return _computed(dask.array.arange(float(len(value)), chunks=rows))
+    return _computed(dask.array.from_array(value, chunks=(rows, *value.shape[1:])))
+
+
+def _computed(value: Any) -> Any:
+    import distributed
+
+    made = value.persist()
+    distributed.wait(made)
+    return made
+
+
+def _of_dask(client: Any) -> Counts:
+    def one(dask_worker: Any) -> Counts:
+        received = sum(sum(t["keys"].values()) for t in dask_worker.transfer_incoming_log)
+        return dask_worker.state.executed_count, received
+
+    tasks, received = zip(*client.run(one).values(), strict=True)
+    return sum(tasks), sum(received)
+
+
+def _of_runs() -> Callable[[], Counts]:
+    """Of our own cluster: each run tells its stages."""
+    from spartan_ng import session
+
+    backend: Any = session.current().backend
+    run, stages = backend.run, 0
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal stages
+        results, stats = run(*arguments)
+        stages += len(stats.stages)
+        return results, stats
+
+    backend.run = counted
+    return lambda: (stages * WORKERS, session.current().moved_bytes)
+
+
+def _of_submits() -> Callable[[], Counts]:
+    """Of Ray: each task is submitted by its engine."""
+    from spartan_ng import session
+
+    backend: Any = session.current().backend
+    submit, tasks = backend.engine.submit, 0
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal tasks
+        tasks += 1
+        return submit(*arguments)
+
+    backend.engine.submit = counted
+    return lambda: (tasks, session.current().moved_bytes)
+
+
+def timed(side: str) -> dict[str, str]:
+    """Cells of the table, by program."""
+    cells = {}
+    with running(side) as on:
+        for program in PROGRAMS:
+            if side == "dask.array" and program is sort:  # it has none for several chunks
+                cells[program.__name__] = "-"
+                continue
+            program(on.library, on.put, on.keep)
+            seconds = []
+            before = on.counts()
+            for _run in range(RUNS):
+                begun = time.perf_counter()
+                program(on.library, on.put, on.keep)
+                seconds.append(time.perf_counter() - begun)
+            tasks, received = ((b - a) // RUNS for a, b in zip(before, on.counts(), strict=True))
+            taken = statistics.median(seconds)
+            cells[program.__name__] = f"{taken:.2f} s, {tasks} tasks, {received / 1e6:.1f} MB"
+            print(f"{side} {program.__name__}: {cells[program.__name__]}", file=sys.stderr, flush=True)
+    return cells
+
+
 def main(sides: list[str]) -> None:
-    """Print a table of seconds."""
+    """Print a table."""
     logging.disable(logging.CRITICAL)
-    taken: dict[str, list[float]] = {}
-    for side in sides:
-        with running(side) as (xp, put, keep):
-            for program in PROGRAMS:
-                if side == "dask.array" and program is sort:  # it has none for several chunks
-                    taken.setdefault(program.__name__, []).append(float("nan"))
-                    continue
-                program(xp, put, keep)
-                runs = []
-                for _run in range(3):
-                    begun = time.perf_counter()
-                    program(xp, put, keep)
-                    runs.append(time.perf_counter() - begun)
-                taken.setdefault(program.__name__, []).append(statistics.median(runs))
+    warnings.filterwarnings("ignore", "Sending large graph")
+    table = {side: timed(side) for side in sides}
     print("| program | " + " | ".join(sides) + " |")
     print("|---|" + "---|" * len(sides))
-    for name, seconds in taken.items():
-        print(f"| {name} | " + " | ".join("-" if s != s else f"{s:.2f} s" for s in seconds) + " |")
+    for program in PROGRAMS:
+        print(f"| {program.__name__} | " + " | ".join(table[s][program.__name__] for s in sides) + " |")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import click
 import numpy
 
 from benchmarks import report
-from benchmarks.engines import WORKERS, Put, running
+from benchmarks.engines import WORKERS, Put, Side, running
 
 SIDES = ("own", "dask.array", "ray")
 MOMENTS = (0.2, 0.5, 0.8)
@@ -87,7 +87,8 @@ def pids(side: str) -> list[int]:
     import psutil
 
     children = psutil.Process().children(recursive=True)
-    return [p.pid for p in children if p.name().startswith("ray::")]
+    names = {p.pid: p.name() for p in children}  # without its agents a node of Ray's ends
+    return [pid for pid, name in names.items() if name.startswith("ray::") and not name.endswith("Agent")]
 
 
 def timed(run: Callable[[], Any]) -> tuple[float, Any]:
@@ -169,12 +170,12 @@ def main() -> str:
     wanted = [numpy.asarray(program(numpy, lambda x: x, lambda x: x)) for program in PROGRAMS]
     rows: dict[str, list[Row]] = {program.__name__: [] for program in PROGRAMS}
     for side in SIDES:
-        with running(side) as (xp, put, keep):
+        with running(side) as on:
             for program, value in zip(PROGRAMS, wanted, strict=True):
                 draw = random.Random(program.__name__)
 
-                def run(program: Any = program, xp: Any = xp, put: Put = put, keep: Put = keep) -> Any:
-                    return program(xp, put, keep)
+                def run(program: Any = program, on: Side = on) -> Any:
+                    return program(on.library, on.put, on.keep)
 
                 rows[program.__name__].append(measured(side, run, value, draw))
                 click.echo(f"{side} {program.__name__}: {rows[program.__name__][-1]}")

@@ -1,12 +1,13 @@
 """Larger than memory: an array of doubles on disk under a limit of a sixth of it, embedded, on two workers,
 and by dask.array and cubed where they are installed (`larger_sides`).
 
-`python -m benchmarks.larger [--gigabytes 6] [--on SIDE]... [ROW...]` runs some rows, `python -m benchmarks
-larger` all, at 6 GB. Each row runs in a process of its own, and is compared with NumPy's answer on a mapped
-file. Memory is that of all its processes: what they have for themselves, and shared pages once; the files'
-pages, which the kernel takes back whenever it likes, are not counted. So is the time of all their processors,
-which tells more than the clock where others use the machine. `reading` does nothing with the file but read
-it: a fold is compared with it. The row "nothing" shows what the processes take before anything is computed.
+`python -m benchmarks.larger [--gigabytes 6] [--cold] [--on SIDE]... [ROW...]` runs some rows, `python -m
+benchmarks larger` all, at 6 GB. Each row runs in a process of its own, and all of its answer is compared with
+one that NumPy makes part by part (`larger_answers`). Memory is that of all its processes: what they have for
+themselves, and shared pages once; the files' pages, which the kernel takes back whenever it likes, are not
+counted. So is the time of all their processors, which tells more than the clock where others use the machine.
+A row's time stands beside that of reading and writing, and doing nothing with it, the bytes that it must
+(`MUST`), taken just before it. The row "nothing" shows what the processes take before anything is computed.
 """
 
 from __future__ import annotations
@@ -19,31 +20,29 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import click
 import numpy
 
+from benchmarks.larger_answers import CLUSTERS, COLUMNS, FOUND, PART, QUANTILES, STEPS, WRITTEN, Answers
 from benchmarks.larger_sides import SIDES
 
-COLUMNS = 100
 SHARE = 6
 """The limit is one part in so many of the array."""
 _SAMPLE_S = 0.01
-_PART = 1 << 16
-_CLUSTERS, _STEPS = 8, 5
 
 Row = Callable[[Any, Any, str], Any]
 """`row(np, x, out)` computes from the array `x`; large results go to the file `out`."""
 
 
 def _kmeans(np: Any, x: Any, out: str) -> Any:
-    centers = numpy.array(x[:_CLUSTERS])
-    for _ in range(_STEPS):
+    centers = numpy.array(x[:CLUSTERS])
+    for _ in range(STEPS):
         distances = (centers * centers).sum(axis=1) - 2 * (x @ centers.T)
-        marks = distances.argmin(axis=1)[:, None] == numpy.arange(_CLUSTERS)
+        marks = distances.argmin(axis=1)[:, None] == numpy.arange(CLUSTERS)
         marks = marks.astype(float)
         sums, counts = _together(np, marks.T @ x, marks.sum(axis=0))
         centers = numpy.asarray(sums) / numpy.maximum(numpy.asarray(counts), 1)[:, None]
@@ -53,7 +52,7 @@ def _kmeans(np: Any, x: Any, out: str) -> Any:
 def _logistic_regression(np: Any, x: Any, out: str) -> Any:
     y = x[:, 0] > 0.5
     w = numpy.zeros(COLUMNS)
-    for _ in range(_STEPS):
+    for _ in range(STEPS):
         p = 1 / (1 + np.exp(-(x @ w)))
         w = w - numpy.asarray(x.T @ (p - y)) / x.shape[0]
     return w
@@ -84,14 +83,24 @@ ROWS: dict[str, Row] = {
     "cumsum to a file": lambda np, x, out: _saved(np, np.cumsum(x, axis=0), out),
     "x.T @ x": lambda np, x, out: x.T @ x,
     "sort to a file": lambda np, x, out: _saved(np, np.sort(x.reshape(-1)), out),
-    "median and quantiles": lambda np, x, out: np.quantile(x.reshape(-1), [0.1, 0.25, 0.5, 0.9]),
+    "median and quantiles": lambda np, x, out: np.quantile(x.reshape(-1), list(QUANTILES)),
     "x.T to a file": lambda np, x, out: _saved(np, x.T, out),
     "k-means": _kmeans,
     "logistic regression": _logistic_regression,
     "components": _components,
 }
-FOLDS = ("mean", "std", "var", "max", "masked sum")
-"""These are to take at most 1.3 times what reading the file takes."""
+MUST: dict[str, tuple[int, int]] = {
+    "nothing": (0, 0),
+    "x * 2 + 1 to a file": (1, 1),
+    "cumsum to a file": (1, 1),
+    "sort to a file": (2, 2),
+    "median and quantiles": (2, 0),
+    "x.T to a file": (1, 1),
+    "k-means": (STEPS, 0),
+    "logistic regression": (STEPS, 0),
+}
+"""How often the array must be read and written, if not read once: a sort puts sorted parts aside, and a rank
+takes two looks."""
 
 
 @dataclass(frozen=True)
@@ -163,63 +172,21 @@ def _processor_s(pid: int) -> float:
     return sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def run_here(row: str, file: str, on: str, limit: int) -> Outcome:
-    """A row in this process, which is to end after it."""
-    with (
-        tempfile.TemporaryDirectory(dir=Path(file).parent) as folder,
-        SIDES[on].opened(limit, folder) as np,
-    ):
-        out = f"{folder}/out.npy"
-        with Watch() as watch:
-            time.sleep(2 * _SAMPLE_S)  # the processes by themselves
-            before, begin = sum(map(_processor_s, _family(os.getpid()))), time.perf_counter()
-            try:
-                found = ROWS[row](np, np.load(file), out)
-                found = None if found is None else numpy.asarray(found)
-            except (MemoryError, RuntimeError) as error:
-                return Outcome(error=f"{type(error).__name__}: {str(error)[:160]}")
-            seconds = time.perf_counter() - begin
-            used = sum(map(_processor_s, _family(os.getpid()))) - before - watch.processor_s
-        difference = 0.0 if row == "nothing" else _difference(row, file, found, out)
-        return Outcome(seconds, max(used, 0.0), watch.peak_bytes, "", difference)
-
-
-def _difference(row: str, file: str, found: Any, out: str) -> float:
-    """The largest relative difference from NumPy's answer on a mapped file, where that takes no more memory
-    than there is."""
-    x = numpy.load(file, "r")
+def run_here(row: str, file: str, on: str, limit: int, folder: str) -> Outcome:
+    """A row in this process, which is to end after it; its answer goes to the folder."""
+    with SIDES[on].opened(limit, folder) as np, Watch() as watch:
+        time.sleep(2 * _SAMPLE_S)  # the processes by themselves
+        before, begin = sum(map(_processor_s, _family(os.getpid()))), time.perf_counter()
+        try:
+            found = ROWS[row](np, np.load(file), f"{folder}/{WRITTEN}")
+            found = None if found is None else numpy.asarray(found)
+        except (MemoryError, RuntimeError) as error:
+            return Outcome(error=f"{type(error).__name__}: {str(error)[:160]}")
+        seconds = time.perf_counter() - begin
+        used = sum(map(_processor_s, _family(os.getpid()))) - before - watch.processor_s
     if found is not None:
-        if row in ("mean", "std", "var", "max"):
-            wanted = numpy.concatenate(
-                [getattr(x[:, k : k + 1], row)(axis=0, keepdims=True)[0] for k in range(0, COLUMNS, 33)]
-            )
-            found = found[::33]
-        elif row == "masked sum":
-            parts = (x[k : k + _PART] for k in range(0, len(x), _PART))
-            wanted = numpy.array(sum(float(p[p > 0.5].sum()) for p in parts))
-        elif row == "x.T @ x":
-            wanted = sum(x[k : k + _PART].T @ x[k : k + _PART] for k in range(0, len(x), _PART))
-        else:
-            return 0.0
-        return float(numpy.max(numpy.abs(found - wanted) / numpy.maximum(numpy.abs(wanted), 1e-12)))
-    y = _written(out)
-    at = slice(len(x) // 2, len(x) // 2 + 100)
-    if row.startswith("x *"):
-        return float(numpy.max(numpy.abs(y[at] - (x[at] * 2 + 1))))
-    if row.startswith("cumsum"):
-        return float(numpy.max(numpy.abs((y[at][1:] - y[at][:-1]) - x[at][1:])))
-    if row.startswith("x.T"):
-        return float(numpy.max(numpy.abs(y[:, at] - x[at].T)))
-    return float(numpy.max(-numpy.diff(y[:: max(1, y.size // 100_000)]), initial=0))
-
-
-def _written(out: str) -> Any:
-    """What a row has written, unread: cubed writes a zarr store."""
-    if Path(out).is_file():
-        return numpy.load(out, "r")
-    import zarr
-
-    return zarr.open_array(out, mode="r")
+        numpy.save(f"{folder}/{FOUND}", found)
+    return Outcome(seconds, max(used, 0.0), watch.peak_bytes)
 
 
 def _made(folder: str, nbytes: int) -> str:
@@ -228,8 +195,8 @@ def _made(folder: str, nbytes: int) -> str:
     rows = nbytes // (8 * COLUMNS)
     x = numpy.lib.format.open_memmap(file, "w+", numpy.float64, (rows, COLUMNS))
     random = numpy.random.default_rng(0)
-    for k in range(0, rows, _PART):
-        x[k : k + _PART] = random.random((min(_PART, rows - k), COLUMNS))
+    for k in range(0, rows, PART):
+        x[k : k + PART] = random.random((min(PART, rows - k), COLUMNS))
     x.flush()
     return file
 
@@ -251,41 +218,72 @@ def _drop(file: str) -> None:
         os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def study(rows: tuple[str, ...], sides: tuple[str, ...], gigabytes: float, folder: str | None) -> None:
+def _writing(folder: str, nbytes: int) -> float:
+    """Seconds to write so many bytes to a new file."""
+    buffer = bytearray(1 << 24)
+    begin = time.perf_counter()
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as opened:
+        for _ in range(0, nbytes, len(buffer)):
+            opened.write(buffer)
+        return time.perf_counter() - begin
+
+
+def study(
+    rows: tuple[str, ...], sides: tuple[str, ...], gigabytes: float, folder: str | None, cold: bool
+) -> None:
     """Run rows and print the table."""
     nbytes = int(gigabytes * 1e9)
     limit = nbytes // SHARE
     with tempfile.TemporaryDirectory(dir=folder) as place:
         file = _made(place, nbytes)
-        _drop(file)
-        cold, warm = _reading(file), _reading(file)
-        click.echo(f"\n### larger\n\n{nbytes / 1e9:g} GB of doubles under a limit of {limit / 1e6:.0f} MB.")
-        click.echo(f"Reading the file: {cold:.2f} s cold, {warm:.2f} s warm.\n")
-        click.echo("| row | on | seconds | to reading | of processors | peak | to the limit | difference |")
+        answers = Answers(file)
+        state = "cold" if cold else "warm"
+        click.echo(f"\n### larger\n\n{nbytes / 1e9:g} GB of doubles, {state}, under {limit / 1e6:.0f} MB.\n")
+        click.echo("| row | on | seconds | to its bytes | of processors | peak | to the limit | difference |")
         click.echo("|---|---|---|---|---|---|---|---|")
         for row in rows or ROWS:
             for on in sides or SIDES:
                 if row in SIDES[on].lacks:
                     continue
-                outcome = _alone(row, file, on, limit)
+                must = _bytes_s(row, file, cold)
+                outcome = _alone(row, file, on, limit, answers, cold)
                 if outcome.error:
                     click.echo(f"| {row} | {on} | {outcome.error} | | | | | |")
                     continue
+                ratio = f"{outcome.seconds / must:.2f}" if must else ""
                 click.echo(
-                    f"| {row} | {on} | {outcome.seconds:.2f} | {outcome.seconds / warm:.2f} "
+                    f"| {row} | {on} | {outcome.seconds:.2f} | {ratio} "
                     f"| {outcome.processor_s:.2f} | {outcome.peak_bytes / 1e6:.0f} MB "
                     f"| {outcome.peak_bytes / limit:.2f} | {outcome.difference:.1e} |"
                 )
 
 
-def _alone(row: str, file: str, on: str, limit: int) -> Outcome:
-    """A row in a process of its own."""
-    _reading(file)
-    command = [sys.executable, "-m", "benchmarks.larger", "--one", row, file, on, str(limit)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return Outcome(error=f"ended with {done.returncode}: {done.stderr.strip()[-160:]}")
-    return Outcome(**json.loads(done.stdout.splitlines()[-1]))
+def _bytes_s(row: str, file: str, cold: bool) -> float:
+    """Seconds to read and write what a row must, and no more; only the first look at the file is cold."""
+    reads, writes = MUST.get(row, (1, 0))
+    if not reads:
+        return 0.0
+    (_drop if cold else _reading)(file)
+    first, again = _reading(file), _reading(file)
+    written = _writing(os.path.dirname(file), os.path.getsize(file)) if writes else 0.0
+    return first + (reads - 1) * again + writes * written
+
+
+def _alone(
+    row: str, file: str, on: str, limit: int, answers: Answers | None = None, cold: bool = False
+) -> Outcome:
+    """A row in a process of its own, its answer compared."""
+    (_drop if cold else _reading)(file)
+    with tempfile.TemporaryDirectory(dir=Path(file).parent) as folder:
+        one = [row, file, on, str(limit), folder]
+        command = [sys.executable, "-m", "benchmarks.larger", "--one", *one]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return Outcome(error=f"ended with {done.returncode}: {done.stderr.strip()[-160:]}")
+        outcome = Outcome(**json.loads(done.stdout.splitlines()[-1]))
+        if outcome.error:
+            return outcome
+        return replace(outcome, difference=(answers or Answers(file)).difference(row, folder))
 
 
 @click.command()
@@ -295,13 +293,15 @@ def _alone(row: str, file: str, on: str, limit: int) -> Outcome:
 @click.option(
     "--on", "sides", multiple=True, type=click.Choice([*SIDES]), help="Who computes; all if left out."
 )
-@click.option("--one", nargs=4, type=(str, str, str, int), hidden=True)
+@click.option("--cold", is_flag=True, help="Have the kernel forget the file before each row.")
+@click.option("--one", nargs=5, type=(str, str, str, int, str), hidden=True)
 def command(
     rows: tuple[str, ...],
     gigabytes: float,
     folder: str | None,
     sides: tuple[str, ...],
-    one: tuple[str, str, str, int] | None,
+    cold: bool,
+    one: tuple[str, str, str, int, str] | None,
 ) -> None:
     """Run rows, all if none is named."""
     if one is not None:
@@ -311,12 +311,12 @@ def command(
     unknown = [r for r in rows if r not in ROWS]
     if unknown:
         raise click.UsageError(f"no row {unknown[0]!r}; there are {', '.join(ROWS)}")
-    study(rows, sides, gigabytes, folder)
+    study(rows, sides, gigabytes, folder, cold)
 
 
 def main() -> None:
     """All rows at the size of the goal."""
-    study((), (), 6.0, None)
+    study((), (), 6.0, None, cold=False)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import numpy as np
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_slices
 from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.costs import Profile
-from spartan_ng.errors import JobCancelled, MemoryBudgetError
+from spartan_ng.errors import JobCancelled, MemoryBudgetError, WorkerLost
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Slot
@@ -40,24 +40,33 @@ class _Transfer:
         self.offers = every[rank]
         self._own = stores[rank]
 
-    def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
+    def fetch(self, key: Key, rank: int, region: Region, peeks: bool = False) -> Future[Any]:
         """The region, copied as the wire would."""
         future: Future[Any] = Future()
         store = self._stores[rank]
+        if peeks and not store.holds(key):
+            future.set_exception(WorkerLost(f"array {key[1]} of {key[0]} has been dropped"))
+            return future
 
         def read() -> None:
             try:
                 future.set_result(self._copied(read_region(store.get(key), region)))
             except MemoryBudgetError as error:
                 future.set_exception(error)
-            store.release(key)
+            if not peeks:
+                store.release(key)
 
         store.when_ready(key, read)
         return future
 
-    def borrow(self, job: str, rank: int) -> Future[Any]:
+    def borrow(self, job: str, rank: int, stage: int, usual_s: float) -> Future[Any]:
         """What the rank has to lend, at once."""
-        return _settled(self._every[rank].lend(job))
+        return _settled(self._every[rank].lend(job, stage, usual_s))
+
+    def operand(self, job: str, rank: int, offer: int, place: int) -> Future[Any]:
+        """What the rank has read for a share, copied as the wire would."""
+        found = self._every[rank].operand(job, offer, place)
+        return _settled(None if found is None else self._copied(found))
 
     def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
         """Give a result to the rank, at once."""
@@ -147,12 +156,23 @@ class SimulatedBackend:
         refs = [ArrayRef(s.shape, s.dtype, format=s.format) for s in slots]
         bound: list[Key] = [("driver", r.serial) for r in inputs]
         outputs: list[Key] = [("driver", r.serial) for r in refs]
-        cancelled = threading.Event()
+        cancelled, over = threading.Event(), threading.Event()
+        done = count(1)
+
+        def rank(executor: Executor) -> list[Any]:
+            try:
+                stats = executor.run(job, plan, bound, outputs, cancelled)
+                if next(done) == len(self._executors):
+                    over.set()
+                executor.help(job, plan, over)
+                return stats
+            except BaseException:
+                cancelled.set()
+                over.set()
+                raise
+
         start = time.perf_counter()
-        futures = [
-            self._threads.submit(self._rank, ex, cancelled, job, plan, bound, outputs)
-            for ex in self._executors
-        ]
+        futures = [self._threads.submit(rank, executor) for executor in self._executors]
         errors = [f.exception() for f in futures]
         for store in self._stores:
             store.drop_owner(job)
@@ -179,23 +199,6 @@ class SimulatedBackend:
         """Non-zeros of a sparse result."""
         tiles = [store.get(key) for store in self._stores if store.holds(key)]
         return int(tiles[0].nnz) if tiling.duplicate and tiles else sum(int(t.nnz) for t in tiles)
-
-    @staticmethod
-    def _rank(
-        executor: Executor,
-        cancelled: threading.Event,
-        job: str,
-        plan: Plan,
-        bound: list[Key],
-        outputs: list[Key],
-    ) -> list[Any]:
-        try:
-            stats = executor.run(job, plan, bound, outputs, cancelled)
-            executor.help(job, plan, cancelled)
-            return stats
-        except BaseException:
-            cancelled.set()
-            raise
 
     def gather(self, ref: ArrayRef, box: Box) -> Any:
         """Put the tiles' parts together."""

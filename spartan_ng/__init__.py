@@ -66,7 +66,18 @@ from spartan_ng.api.statistics.statistics import *
 from spartan_ng.checkpoints import checkpoint, restore, resumable
 from spartan_ng.config import TRACE_VARIABLE as _TRACE_VARIABLE
 from spartan_ng.config import config
-from spartan_ng.public import cluster, connect, disconnect, explain, from_dask, page, tile_as, to_dask
+from spartan_ng.public import (
+    cluster,
+    connect,
+    disconnect,
+    explain,
+    from_dask,
+    from_ray,
+    page,
+    tile_as,
+    to_dask,
+    to_ray,
+)
 from spartan_ng.tracebacks import fold_in_ipython as _fold_in_ipython
 
 if TYPE_CHECKING:
@@ -100,6 +111,7 @@ __all__ = [
     "explain",
     "fft",
     "from_dask",
+    "from_ray",
     "linalg",
     "page",
     "polynomial",
@@ -110,6 +122,7 @@ __all__ = [
     "testing",
     "tile_as",
     "to_dask",
+    "to_ray",
     "tracing",
 ]
 __all__ += _api.ndarray.array.__all__

@@ -39,6 +39,8 @@ DEBUG_VARIABLE = "SPARTAN_NG_DEBUG"
 """Environment variable with `Config.debug`."""
 CHECK_VARIABLE = "SPARTAN_NG_CHECK"
 """Environment variable with `Config.check`."""
+PURE_VARIABLE = "SPARTAN_NG_PURE"
+"""Environment variable that leaves out what is compiled: "1"."""
 
 
 _SMALL_BYTES = 1 << 25

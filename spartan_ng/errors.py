@@ -150,5 +150,17 @@ def alone() -> Iterator[None]:
         raise
 
 
+_BEFORE = ("broadcast", "read-only", "dimension", "aligned")
+
+
+def is_refusal(error: ValueError) -> bool:
+    """Whether NumPy refused operands by their shapes, or memory by its flags, before it began.
+
+    It may be asked again then, in our words; what an element's own method raises comes when others have been
+    written.
+    """
+    return any(word in str(error) for word in _BEFORE)
+
+
 class KernelWarning(RuntimeWarning):
     """A compiled kernel computed something else than NumPy on its trial; NumPy's answer stands."""

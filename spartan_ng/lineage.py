@@ -25,7 +25,7 @@ from spartan_ng.graph.node import Node
 from spartan_ng.memory import free_disk_bytes
 from spartan_ng.optimizer.rewrite.rebuild import rebuild
 from spartan_ng.optimizer.rewrite.regions import restricted
-from spartan_ng.worker.memory.scratch import on_disk
+from spartan_ng.worker.memory.scratch import is_mapped, on_disk
 
 _DISK_SHARE = 4
 """An upload that is kept on disk takes at most one part in so many of what that has room for."""
@@ -110,7 +110,7 @@ class Uploads:
     def add(self, origin: Origin, ref: ArrayRef) -> None:
         """Keep one more; the oldest beyond `config.keep_uploads` go to disk, or where that has no room for
         them, are kept no longer."""
-        serial, nbytes = ref.serial, ref.nbytes if ref.value is not None else 0
+        serial, nbytes = ref.serial, 0 if _is_outside(ref) else ref.nbytes
         self._kept[serial] = weakref.ref(origin, lambda _: self._forget(serial)), nbytes
         self._total += nbytes
         while self._total > config.keep_uploads:
@@ -129,7 +129,7 @@ class Uploads:
 def _written(ref: ArrayRef) -> ArrayRef | None:
     """An array of the driver's in a file; None where it should not, or cannot, be in one."""
     value = ref.value
-    if value is None:  # it lies outside, and is read again
+    if _is_outside(ref):
         return ref
     if not isinstance(value, np.ndarray) or value.dtype.hasobject:
         return None
@@ -143,6 +143,11 @@ def _written(ref: ArrayRef) -> ArrayRef | None:
     found = ArrayRef(ref.shape, ref.dtype, value=kept)
     found.on_disk = True
     return found
+
+
+def _is_outside(ref: ArrayRef) -> bool:
+    """Whether an array takes no memory of the driver's: a source is read again, and so is a file's map."""
+    return ref.value is None or (isinstance(ref.value, np.ndarray) and is_mapped(ref.value))
 
 
 _uploads = Uploads()

@@ -17,6 +17,7 @@ from spartan_ng.api.core.together import with_same_steps
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import MASTER_VARIABLE
+from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph import build
@@ -196,7 +197,54 @@ def to_dask(x: Any) -> Any:
     return given(session.current().backend, ref)
 
 
+def from_ray(rows: Any, column: str = "data") -> ndarray:
+    """The rows of a column of a Ray data set as an array's, on the Ray that the program is connected to.
+
+    Ray computes its blocks, and its tasks join them to our tiles: nothing passes through the program.
+
+    Parameters
+    ----------
+    rows : a `ray.data.Dataset`
+    column : numbers, or arrays of one shape. The blocks' dtypes are joined as `numpy.result_type` has them
+
+    Raises
+    ------
+    ConnectionFailed : the program is not connected to a Ray
+    TypeError : the column has other things than numbers, or rows of several shapes
+    MissingLibrary (an ImportError) : Ray's data sets are not installed
+    """
+    needed("ray.data", "ray")
+    from spartan_ng import session
+    from spartan_ng.backends.engines.ray_arrays import taken
+
+    return wrap_node(build.data(taken(session.current().backend, rows, column)))
+
+
+def to_ray(x: Any, column: str = "data") -> Any:
+    """The rows of the array `x` as a `ray.data.Dataset` of one column; also `x.to_ray()`.
+
+    `x` is evaluated now, cut by rows. A block of the data set is a tile, where it is.
+
+    Raises
+    ------
+    ConnectionFailed : the program is not connected to a Ray
+    ShapeError (a ValueError) : `x` has no axes, so no rows
+    MissingLibrary (an ImportError) : Ray's data sets are not installed
+    """
+    needed("ray.data", "ray")
+    from spartan_ng import session
+    from spartan_ng.backends.engines.ray_arrays import given
+
+    x = asarray(x)
+    if not x.ndim:
+        raise ShapeError("to_ray: an array without axes has no rows")
+    short = len(x) < session.current().backend.workers
+    (ref,) = session.evaluate([tile_as(x, "duplicate" if short else "row")._node()])
+    return given(session.current().backend, ref, column)
+
+
 ndarray.to_dask = to_dask  # type: ignore[attr-defined]  # here, since an array knows nothing of sessions
+ndarray.to_ray = to_ray  # type: ignore[attr-defined]
 
 
 def explain(*arrays: Any, run: bool = False) -> Explanation:
@@ -213,6 +261,7 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
     """
     from spartan_ng import session
     from spartan_ng.callers import user_frame
+    from spartan_ng.explaining import explain as explained
 
     if not arrays:
         raise TypeError("explain: which arrays? np.explain(y) is the plan of y")
@@ -232,7 +281,7 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
     places = written_at(topological(nodes))
     theirs = {name: node for name, node in steps.items() if not name.startswith("_")}
     again = with_same_steps([n for n in nodes if n.data is None], theirs)
-    return session.current().explain(nodes, run, names, name_of, steps, places, again)
+    return explained(session.current(), nodes, run, names, name_of, steps, places, again)
 
 
 def _arrays_of(frame: FrameType) -> Iterator[tuple[str, Any]]:

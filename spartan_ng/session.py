@@ -11,25 +11,22 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spartan_ng import telemetry
 from spartan_ng.api.core.watch import Watch
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, Losing, RunStats, Way
-from spartan_ng.callers import Place, place_of, user_place, user_step
+from spartan_ng.callers import user_place, user_step
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.costs.measured import measure_later
 from spartan_ng.debugging import tell_direct, tell_run
 from spartan_ng.errors import (
     JobSetAside,
-    MemoryBudgetError,
     OptionError,
     SourceError,
     UserFunctionError,
@@ -40,8 +37,7 @@ from spartan_ng.errors import (
 )
 from spartan_ng.events import record as happened
 from spartan_ng.graph.evaluation import Door, open_door
-from spartan_ng.graph.node import Node, Op, topological
-from spartan_ng.graph.trail import Trail
+from spartan_ng.graph.node import Node, topological
 from spartan_ng.joining import pays
 from spartan_ng.kernels.direct import run_direct
 from spartan_ng.lineage import record
@@ -49,21 +45,15 @@ from spartan_ng.ops.functions import named, users_of
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import VALUE_PASSES, run_passes
 from spartan_ng.optimizer.rewrite.constants import has_constants
-from spartan_ng.plan.advice import Facts, narrowed
 from spartan_ng.plan.plan import Plan
 from spartan_ng.planner import Planned, Planner, bring, is_local
 from spartan_ng.progress import progress
 from spartan_ng.recovery import Amount, computed_again
 from spartan_ng.replicas import Replicas
 
-if TYPE_CHECKING:
-    from spartan_ng.plan.explanation import Earlier, Explanation
-
 _log = logging.getLogger(__name__)
 _PLANNED = 8
 """Plans made for one evaluation, while workers come and go faster than it begins."""
-_TOGETHER = 3
-"""Other arrays that `explain` plans together with those that it is asked for."""
 SAVED_S = 1.0
 """A run that a worker's death ends earlier is begun again: to plan anew around what is left of it, and to put
 that together, takes about as long."""
@@ -153,7 +143,7 @@ class Session:
                     planned, leaves = self.plan(todo, order)
                 begin = time.perf_counter()
                 with happened.span("run"):
-                    refs = self._run(planned, list(map(leaves.__getitem__, planned.leaves)))
+                    refs = self.run(planned, list(map(leaves.__getitem__, planned.leaves)))
             except JobSetAside as error:
                 self.worked_s += time.perf_counter() - begin
                 whole = {n: ref for n, ref in error.left.items() if not self._is_lost(ref)}
@@ -289,7 +279,8 @@ class Session:
         self.worked_s += time.perf_counter() - begin  # waiting for workers is no cost of planning
         return self.planner.plan(roots, order, workers)
 
-    def _run(self, planned: Planned, inputs: list[ArrayRef]) -> list[ArrayRef]:
+    def run(self, planned: Planned, inputs: list[ArrayRef]) -> list[ArrayRef]:
+        """Run a plan over its inputs, in the plan's order, and learn from what it took."""
         plan = planned.plan
         if plan.also:
             copies = [inputs[n].also[k : k + 1] for n, k in plan.also]
@@ -315,84 +306,6 @@ class Session:
             inputs[n].also = (*inputs[n].also, copy)
             self.planner.keep(copy)
         return refs[:wanted]
-
-    def explain(
-        self,
-        nodes: Sequence[Node],
-        run: bool = False,
-        names: Sequence[str] = (),
-        name_of: Callable[[ArrayRef], str] = lambda ref: "",
-        variables: Mapping[str, Node] = MappingProxyType({}),
-        places: Mapping[Node, Place] = MappingProxyType({}),
-        again: Mapping[str, Node] = MappingProxyType({}),
-    ) -> Explanation:
-        """The plan that evaluating `nodes` would run; with `run`, run it and show what it took, too.
-
-        `names` is what the user calls the nodes, and `name_of` says it of arrays that are there; `variables`
-        are others of the user's, some of which may be steps on the way. `places` says where steps stand.
-        Those that take steps of theirs `again`, computed later, are planned with them for comparison.
-        """
-        trail = Trail(nodes)
-        with trail.followed():
-            roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
-        wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
-        planned, leaves = self.plan(wanted)
-        plan, inputs = planned.plan, [leaves[i] for i in planned.leaves]
-        there, called = [], {}
-        asked = tuple(plan.outputs[planned.outputs[i]] for i in range(len(wanted)))
-        for n, (root, name) in enumerate(zip(roots, names, strict=False), 1):
-            if root.data is not None:
-                nameless = "the array" if len(roots) == 1 else f"array {n}"
-                there.append(_earlier(name or nameless, root.data))
-            elif name:
-                called[asked[wanted.index(root)]] = name
-        words = self.planner.words(wanted, plan, trail, variables, places)
-        called = {**words.called, **called}
-        bound = list(zip(plan.inputs, inputs, strict=False))  # behind them are copies of theirs
-        called |= {slot: name for slot, ref in bound if (name := name_of(ref))}
-        sent = [slot for slot, ref in bound if plan.workers > 1 and self._is_sent(ref)]
-        narrow = narrowed(nodes)
-        facts = Facts(
-            sent={slot: narrow.get(ref) for slot, ref in bound if slot in sent},
-            apart_s=self._apart_s(wanted, plan, list(again.values())),
-            apart=tuple(again)[:_TOGETHER],
-        )
-        stats = None
-        if run:
-            self._run(planned, inputs)
-            assert self.last_run is not None, "it has just run"
-            stats = self.last_run[1]
-        read = [_earlier(called.get(slot, f"%{slot}"), ref) for slot, ref in bound if ref.computed]
-        words = replace(words, called=called, there=tuple(there), read=tuple(read), asked=asked)
-        return self.planner.explain(wanted, plan, stats, words, facts)
-
-    def _apart_s(self, wanted: list[Node], plan: Plan, others: list[Node]) -> float:
-        """How much longer plans of these nodes take one by one than a plan of them all."""
-        others = others[:_TOGETHER]
-        if not (wanted and others):
-            return 0.0
-        try:
-            each = [plan, *(self.plan([other])[0].plan for other in others)]
-            alone = sum(map(self.planner.predicted_s, each))
-            return alone - self.planner.predicted_s(self.plan([*wanted, *others])[0].plan)
-        except MemoryBudgetError:  # it has no room for them all
-            return 0.0
-
-    def _is_sent(self, ref: ArrayRef) -> bool:
-        """Whether an array's elements go from here to the workers when a plan reads it."""
-        is_here = ref.backend is not self.backend and ref.value is not None
-        return is_here and (ref.source is None or not self.backend.reads(ref))
-
-
-def _earlier(name: str, ref: ArrayRef) -> Earlier:
-    """What is told of an array that has its elements."""
-    from spartan_ng.plan.explanation import Earlier
-
-    if ref.computed is None:
-        small = 0 if ref.value is None or ref.nbytes > config.small_bytes else config.small_bytes
-        return Earlier(name, at_once_bytes=small)
-    code, instruction, seconds = ref.computed
-    return Earlier(name, str(place_of(code, instruction)), seconds)
 
 
 def _blamed(plan: Plan, first: WorkerDied, second: WorkerDied) -> Exception:

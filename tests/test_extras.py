@@ -29,6 +29,8 @@ DOORS = {
     "from a URL": ("fsspec", "remote", lambda: np.load("http://127.0.0.1:9/there.npy")),
     "to dask": ("dask", "dask", lambda: np.to_dask(np.ones(3))),
     "from dask": ("dask", "dask", lambda: np.from_dask(None)),
+    "to ray": ("ray", "ray", lambda: np.to_ray(np.ones(3))),
+    "from ray": ("ray", "ray", lambda: np.from_ray(None)),
 }
 COMMANDS = {
     "a picture": ("matplotlib", "apps", ["app", "kmeans", "--data", "points.npy", "--picture", "it.png"]),

@@ -290,6 +290,17 @@ def test_uploads_beyond_their_budget_are_kept_on_disk(monkeypatch):
         np.testing.assert_array_equal(again.value, X + k + 1)
 
 
+def test_what_is_mapped_from_a_file_stays_there(monkeypatch, tmp_path):
+    monkeypatch.setattr(lineage, "_uploads", lineage.Uploads())
+    np.save(tmp_path / "x.npy", X)
+    m = Machine()
+    with config.override(keep_uploads=0):
+        mapped = driver(np.load(tmp_path / "x.npy", "r"))
+        (found,) = m.step(plus(1.0), mapped)
+    assert found.origin.parents[0].source is mapped
+    np.testing.assert_array_equal(m.again(found)[0].value, X + 1)
+
+
 def test_uploads_that_no_file_can_hold_are_not_kept_beyond_their_budget(monkeypatch):
     monkeypatch.setattr(lineage, "_uploads", lineage.Uploads())
     m = Machine()

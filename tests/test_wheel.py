@@ -12,7 +12,10 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-NOT_SOURCES = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "node_modules")
+NOT_SOURCES = shutil.ignore_patterns(
+    ".*", "__pycache__", "*.so", "build", "dist", "*.egg-info", "node_modules"
+)
+COMPILER = shutil.which("cc")
 
 
 def run(installed, folder, *command):
@@ -40,6 +43,7 @@ def test_what_is_published_is_complete_and_runs(tmp_path) -> None:
     installed = tmp_path / "installed"
     zipfile.ZipFile(wheel).extractall(installed)
     check_modules(installed)
+    check_compiled(installed, tmp_path)
     check_session(installed, tmp_path)
     check_command(installed, tmp_path)
 
@@ -58,6 +62,7 @@ def check_sources(path: Path) -> None:
         "pyproject.toml",
     ]
     wanted += [f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")]
+    wanted += ["setup.py", "spartan_ng/api/core/_quick.c"]
     wanted += ["apps/kmeans.py", "tests/conftest.py", "deploy/grafana.json", "spartan_ng/web/static/page.js"]
     assert set(wanted) <= names
 
@@ -73,6 +78,36 @@ def check_modules(installed: Path) -> None:
                 assert (installed / "spartan_ng" / inside / relative).exists(), path
     assert (installed / "spartan_ng" / "py.typed").exists()
     assert len(list((installed / "spartan_ng" / "web" / "static").iterdir())) >= 6
+
+
+def check_compiled(installed: Path, tmp_path: Path) -> None:
+    """What is compiled is there and used, without its text; so is what does without."""
+    core = installed / "spartan_ng" / "api" / "core"
+    assert not list(core.glob("*.c"))
+    assert bool(list(core.glob("_quick*.so"))) == (COMPILER is not None)
+    program = "from spartan_ng.api.core import quick; print(quick.IS_COMPILED, quick.__file__)"
+    said, where = run(installed, tmp_path, "-c", program).split()
+    assert Path(where).is_relative_to(installed)
+    assert said == str(COMPILER is not None)
+
+
+def test_without_a_compiler_there_is_a_package(tmp_path) -> None:
+    """What compiles is optional: the build goes on without it."""
+    shutil.copytree(
+        ROOT / "spartan_ng" / "api" / "core", tmp_path / "spartan_ng" / "api" / "core", ignore=NOT_SOURCES
+    )
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    done = subprocess.run(
+        [sys.executable, "setup.py", "build_ext", "--inplace"],
+        cwd=tmp_path,
+        env={**os.environ, "CC": "false"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "_quick" in done.stdout + done.stderr
+    assert not list(tmp_path.rglob("*.so"))
 
 
 def check_session(installed: Path, tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -17,12 +18,16 @@ from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.worker.memory.store import Key
 from spartan_ng.worker.network.protocol import Transfer
+from spartan_ng.worker.scheduling.backups import Backup, Until
 from spartan_ng.worker.scheduling.blas import single_blas
 from spartan_ng.worker.scheduling.lending import Lending
 from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.scheduling.stealing import Offer
 from spartan_ng.worker.scheduling.threads import Threads
 from spartan_ng.worker.stages.windows import Bands
+
+_MOST_SHARES = 1024
+"""One for each job that runs, and for each that was overtaken and has not come back."""
 
 
 @dataclass(slots=True)
@@ -40,7 +45,20 @@ class Run:
     report: Callable[[float], None] | None = None
     """Told how many stages are done, and which part of the next."""
     chunks: dict[int, Any] = field(default_factory=dict)
-    """By the slot of a scan's totals: the states of this part's chunks, which its scan needs once more."""
+    """By the slot of a scan's totals: the states of this part's chunks, for its scan."""
+    took: list[StageStats] = field(default_factory=list)
+    """What the stages took that are done."""
+    backup: Backup | None = None
+    """Of a stage that another worker may run, too."""
+    at: dict[int, int] = field(default_factory=dict)
+    """Which stage another rank was at, when it was last asked."""
+
+    def usual(self, rank: int) -> tuple[int, float]:
+        """The stage that a rank is at, and for how long this one worked on its own share; -1 where that is
+        not known."""
+        stage = self.at.get(rank, -1)
+        busy_s = self.took[stage].busy_s if 0 <= stage < len(self.took) else 0.0
+        return (stage, busy_s) if busy_s > 0 else (-1, 0.0)
 
 
 class Blocks:
@@ -57,14 +75,20 @@ class Blocks:
         self.threads = threads
         self.errstate: dict[str, Any] = {"all": "ignore"}
         """NumPy's error state inside kernels (the user's, when embedded)."""
-        self._helpers = Threads(threads - 1)
-        self._apart = Threads(threads)
+        self._begin()
+        self._shares = ThreadPoolExecutor(_MOST_SHARES, "share")
+        """For shares of stages that others may be faster with."""
+
+    def _begin(self) -> None:
+        self._helpers = Threads(self.threads - 1)
+        self._apart = Threads(self.threads)
         """For what others may be faster with: who waits for it can go on without."""
 
     def close(self) -> None:
         """Let the threads go."""
         self._helpers.close()
         self._apart.close()
+        self._shares.shutdown(wait=False)
 
     def check(self, run: Run) -> None:
         """Stop here if the job has been cancelled."""
@@ -182,6 +206,35 @@ class Blocks:
 
         self._apart.run(lambda: offer.wait(stopped), self.threads, lambda: offer.ledger.done, there)
         interrupt(run.job, frozenset(at_work))
+
+    def overtakable(self, run: Run, backup: Backup, work: Callable[[Run], None]) -> None:
+        """Work on a thread of its own until that has ended, or another worker was faster; what still runs of
+        it then is interrupted, and not waited for."""
+        over = Until(run.cancelled.is_set, lambda: backup.is_overtaken)
+        own = replace(run, stats=StageStats(), cancelled=over, backup=backup)
+        future = self.apart(run.job, lambda: work(own))
+        future.add_done_callback(lambda _: backup.end())
+        backup.wait()
+        if backup.is_overtaken:
+            run.stats.stolen += 1
+            interrupt(run.job)
+            helpers, apart = self._helpers, self._apart
+            self._begin()  # the others may be held up for long
+            helpers.close()
+            apart.close()
+        else:
+            future.result()
+            run.stats = own.stats
+        run.stats.busy_s = backup.busy_s
+
+    def apart(self, job: str, work: Callable[[], Any]) -> Future[Any]:
+        """Work for a job on a thread that need not be waited for."""
+
+        def there() -> Any:
+            with entered(self.errstate), Acting(job):
+                return work()
+
+        return self._shares.submit(there)
 
     def single_blas(self) -> AbstractContextManager[object]:
         """BLAS on one thread for each of ours."""

@@ -11,24 +11,31 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import entered
+from spartan_ng.errors import WorkerLost
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import Acting
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stages import Stage
 from spartan_ng.sources import SourceTile, Unread
 from spartan_ng.worker.blocks import Blocks, Run
 from spartan_ng.worker.memory.regions import Operand, Piece, gathered
 from spartan_ng.worker.memory.store import Key, Region, Store, read_region
 from spartan_ng.worker.network.protocol import Transfer
+from spartan_ng.worker.network.whereabouts import OwnTiles, Whereabouts
+from spartan_ng.worker.scheduling.backups import LEAST_S, Backup
 from spartan_ng.worker.scheduling.lending import borrow
 from spartan_ng.worker.scheduling.program import Program
+from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.scheduling.vanguard import Vanguard
 from spartan_ng.worker.stages.stages import HANDLERS
 
@@ -57,16 +64,30 @@ class Executor(Blocks):
     store : its tiles
     transfer : where other ranks' tiles come from
     threads : threads for blocks (the calling thread is one of them)
+    tiles : who says where tiles lie; by default the rank's own lie in `store`
     """
 
-    def __init__(self, rank: int, world: int, store: Store, transfer: Transfer, threads: int) -> None:
+    def __init__(
+        self,
+        rank: int,
+        world: int,
+        store: Store,
+        transfer: Transfer,
+        threads: int,
+        tiles: Whereabouts | None = None,
+    ) -> None:
         super().__init__(transfer, threads)
         self.rank = rank
         self.world = world
         self.store = store
+        self.tiles = tiles or OwnTiles(rank, store, transfer)
         self.waiting: dict[str, tuple[int, str]] = {}
         """By job: for which rank this one has waited for a while, and in which stage."""
         self._vanguard = Vanguard()
+        self._begun = 0
+        """Parts of jobs that have begun."""
+        self._done: dict[str, Run] = {}
+        """Parts that have ended, of jobs that others may need help with."""
         self._programs: OrderedDict[tuple[str, int], Program] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -90,29 +111,33 @@ class Executor(Blocks):
         for slot, key in (*zip(plan.inputs, inputs, strict=True), *zip(plan.outputs, outputs, strict=True)):
             keys[slot] = key
         run = Run(job, plan, program, keys, cancelled, report=progress)
-        if not program.lends:
-            return self._run_stages(run, begun_ns)
+        self._begun += 1
+        if not program.is_shared:
+            self._run_stages(run, begun_ns)
+            return run.took
         self.transfer.offers.begin(job)
         try:
-            return self._run_stages(run, begun_ns)
+            self._run_stages(run, begun_ns)
         finally:
             self.transfer.offers.end(job)
+        self._done[job] = run
+        return run.took
 
-    def _run_stages(self, run: Run, end_ns: int) -> list[StageStats]:
+    def _run_stages(self, run: Run, end_ns: int) -> None:
         """Stages follow each other without a gap, from `end_ns` on."""
-        every = []
         with entered(self.errstate), Acting(run.job):
             for i, (stage, task) in enumerate(zip(run.plan.stages, run.program.tasks, strict=True)):
                 self.check(run)
                 run.stats, run.index = StageStats(), i
                 begin_ns = end_ns
-                handle = HANDLERS[type(stage)]
+                plainly = partial(HANDLERS[type(stage)], self)
+                handle = self._with_backup if i in run.program.backed else plainly
                 try:
                     if run.program.users[i] and self.world > 1:
                         with self._vanguard.passing(self, run):
-                            handle(self, run, stage, task)
+                            handle(run, stage, task)
                     else:
-                        handle(self, run, stage, task)
+                        handle(run, stage, task)
                 except BaseException as error:
                     if record.is_on:
                         moved = run.stats.bytes_moved
@@ -127,28 +152,60 @@ class Executor(Blocks):
                 if record.is_on:
                     moved = run.stats.bytes_moved
                     record.note("stage", stage.name, begin_ns, end_ns, run.job, i, moved)
-                every.append(run.stats)
+                run.took.append(run.stats)
                 if run.report is not None:
                     run.report(i + 1)
-        return every
+
+    def standing_in(self, rank: int, store: Store, tiles: Whereabouts) -> Executor:
+        """Who runs a share of another rank in this process, into a store of its own; to be closed."""
+        other = Executor(rank, self.world, store, self.transfer, self.threads, tiles)
+        other.errstate = self.errstate
+        return other
+
+    def handle(self, run: Run, stage: Stage, task: Task) -> None:
+        """Run a share of a stage."""
+        HANDLERS[type(stage)](self, run, stage, task)
+
+    def _with_backup(self, run: Run, stage: Stage, task: Task) -> None:
+        """Run a share of a stage that another worker may run, too, where this one is slow."""
+        touched = dict.fromkeys((*stage.read_slots(), *stage.written_slots()))
+        nbytes = sum(run.plan.slots[s].nbytes for s in touched) // self.world
+        backup = Backup(nbytes, partial(self._put_for, run), task.reads)
+        self.transfer.offers.share(run.job, run.index, backup)
+        try:
+            self.overtakable(run, backup, lambda own: self.handle(own, stage, task))
+        finally:
+            self.transfer.offers.share(run.job, run.index, None)
+
+    def _put_for(self, run: Run, slot: int, tile: Any) -> None:
+        """Complete this rank's tile with what another worker has made."""
+        if self.store.holds(run.keys[slot]):
+            return  # it was made here after all, and somebody may have read it
+        if isinstance(tile, np.ndarray):
+            found, tile = tile, self.store.allocate(tile.shape, tile.dtype)
+            np.copyto(tile, found)
+        self.put(run, slot, tile)
+        run.stats.bytes_moved += data_bytes(tile)
 
     def help(self, job: str, plan: Plan, stopped: threading.Event) -> None:
         """After the own part of a job: do tasks of those next to us who have not finished theirs.
 
-        While there are none it asks less and less often.
+        While there are none it asks less and less often. Whole shares of theirs it runs only until a job
+        begins here.
         """
-        with self._lock:
-            program = self._programs.get((plan.key, plan.workers))
-        if program is None:
-            return  # its client has left meanwhile
-        run = Run(job, plan, program, [], stopped)
+        done, begun = self._done.pop(job, None), self._begun
+        if done is None:
+            return
+        if not done.program.lends and (stopped.wait(LEAST_S) or self._begun != begun):
+            return
+        run = replace(done, cancelled=stopped)
         near = range(1, min(self.world, 1 + _ASKED))
-        ranks = [(self.rank + k) % self.world for k in near] if program.lends else []
+        ranks = [(self.rank + k) % self.world for k in near]
         pause = _IDLE_S
         while ranks and not stopped.is_set():
             rank = ranks.pop(0)
             with Acting(job):
-                worked = borrow(self, run, rank)
+                worked = borrow(self, run, rank, lambda: self._begun != begun)
             if worked:
                 ranks.insert(0, rank)
                 pause = _IDLE_S
@@ -187,7 +244,11 @@ class Executor(Blocks):
         if not isinstance(tile, np.ndarray):
             run.stats.bytes_made += data_bytes(tile)
         kept = slot in plan.outputs or slot in run.program.dynamic
-        self.store.put(run.keys[slot], tile, reads=None if kept else run.program.remote_reads[slot])
+        reads = None if kept else run.program.remote_reads[slot]
+        if run.backup is None:
+            self.store.put(run.keys[slot], tile, reads)
+        else:
+            run.backup.put(lambda: self.store.put(run.keys[slot], tile, reads))
 
     def _release(self, run: Run, index: int) -> None:
         """Let go of the slots that this rank needs no more (peers may still have to read them)."""
@@ -233,17 +294,17 @@ class Executor(Blocks):
         key = run.keys[operand.slot]
         parts: list[tuple[Piece, Any]] = []
         for piece in operand.pieces:
-            if piece.rank != self.rank:
+            if piece.rank != self.tiles.own and not self.tiles.is_here(key, piece.rank):
                 parts.append((piece, self._fetch(run, key, piece.rank, piece.region)))
                 continue
-            tile = self.store.get(key)
+            tile = self.tiles.tile(key)
             dense_tile = tile.__class__ is np.ndarray
             parts.append((piece, tile[piece.index] if dense_tile else read_region(tile, piece.region)))
         return parts
 
     def _fetch(self, run: Run, key: Key, rank: int, region: Region) -> Future[Any]:
         """A region of another rank's tile, as soon as it has come."""
-        future = self.transfer.fetch(key, rank, region)
+        future = self.tiles.ask(key, rank, region)
         if record.wants("transfer"):
             begin_ns, index = now_ns(), run.index
 
@@ -259,26 +320,42 @@ class Executor(Blocks):
         self, run: Run, operand: Operand, parts: list[tuple[Piece, Any]], unread: bool = False
     ) -> Any:
         """The operand put together; what lies in a source is read, or left to be read if `unread`."""
-        if len(parts) == 1 and parts[0][0].rank == self.rank:
+        if len(parts) == 1 and not isinstance(parts[0][1], Future):
             value = parts[0][1]
             return self.read(value) if isinstance(value, Unread) and not unread else value
         arrived = []
         for piece, data in parts:
             if isinstance(data, Future):
-                data = self.wait(run, data, piece.rank)
+                try:
+                    data = self.wait(run, data, piece.rank)
+                except WorkerLost:
+                    found = self.tiles.instead(operand)
+                    if found is None:
+                        raise
+                    value = self.wait(run, found, piece.rank)
+                    if value is None:
+                        raise
+                    return value
                 run.stats.bytes_moved += data_bytes(data)
             arrived.append((piece, data))
         slot = run.plan.slots[operand.slot]
-        return gathered(arrived, operand.shape, slot.dtype, self.store.allocate)
+        value = gathered(arrived, operand.shape, slot.dtype, self.store.allocate)
+        if run.backup is not None:
+            run.backup.note(operand, value)
+        return value
 
     def wait(self, run: Run, future: Future[Any], rank: int) -> Any:
         """The future's result, giving up when the job is cancelled; meanwhile do tasks of others, those of
         `rank` first, who is to send it."""
         begin_ns = now_ns() if record.is_on and not future.done() else 0
+        if run.backup is not None:
+            run.backup.waits()
         try:
             return self._wait(run, future, rank)
         finally:
             self.waiting.pop(run.job, None)
+            if run.backup is not None:
+                run.backup.goes_on()
             if begin_ns:
                 record.note("wait", f"for worker {rank}", begin_ns, now_ns(), run.job, run.index)
 
@@ -293,8 +370,8 @@ class Executor(Blocks):
                     return future.result()
                 self.check(run)
                 self.waiting[run.job] = (asked, run.plan.stages[run.index].name)
-            if run.program.lends:
-                worked = rank != self.rank and borrow(self, run, rank)
+            if run.program.is_shared:
+                worked = rank != self.rank and borrow(self, run, rank, future.done)
                 pause = _IDLE_S if worked else min(2 * pause, _CHECK_S)
                 rank = rank if worked else (rank + 1) % self.world
 
@@ -305,14 +382,16 @@ class Executor(Blocks):
     def ask_all(self, run: Run, slot: int, reads: Iterable[tuple[int, Region]]) -> Asked:
         """As `fetch_all`, without waiting for any."""
         key = run.keys[slot]
-        return [(r, key, x, None if r == self.rank else self._fetch(run, key, r, x)) for r, x in reads]
+        return [
+            (r, key, x, None if self.tiles.is_here(key, r) else self._fetch(run, key, r, x)) for r, x in reads
+        ]
 
     def arrived(self, run: Run, asked: Asked) -> list[Any]:
         """The regions that `ask_all` has asked for."""
         found = []
         for rank, key, region, future in asked:
             if future is None:
-                own = read_region(self.store.get(key), region)
+                own = read_region(self.tiles.tile(key), region)
                 found.append(self.read(own) if isinstance(own, Unread) else own)
                 continue
             data = self.wait(run, future, rank)

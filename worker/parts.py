@@ -180,12 +180,10 @@ class Parts:
         for job, part in self._running.items():
             functions = running(job)
             waits = next((r.waiting[job] for r in self._runners.values() if job in r.waiting), None)
-            if functions:
-                text = f"runs {named(functions)}"
-            elif waits is not None:
-                text = f"waits for worker {waits[0]} in stage {waits[1]!r}"
-            else:
-                text = "computes"
+            text = f"runs {named(functions)}" if functions else "computes"
+            if waits is not None:
+                waiting = f"waits for worker {waits[0]} in stage {waits[1]!r}"
+                text = f"{waiting}, and {text} for another" if functions else waiting
             if text != part.told and self._loop.now() - part.begun_s > _SETTLED_S:
                 part.told = text
                 self._tell(Doing(job, encodable(text)))

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -45,20 +46,24 @@ class Wanted:
     region: Region | None = None
 
 
+Number = int | tuple[int, int]
+"""Which of a task's tiles: its slot; with the rank, where one task has done a stage for all of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """What a datum of a task is: a region that has been read, or tile `number` of another task's `Made`, of
     which the task wants `wanted`."""
 
     wanted: Wanted
-    number: int | None = None
+    number: Number | None = None
 
 
 @dataclass(slots=True)
 class Made:
-    """What a task has made: tiles by slot; by the slot of a scan's totals, the states of its chunks."""
+    """What a task has made: its tiles; by the slot of a scan's totals, the states of its chunks."""
 
-    tiles: dict[int, Any]
+    tiles: dict[Any, Any]
     chunks: dict[int, Any] = field(default_factory=dict)
     nbytes: int = 0
     """Bytes made where these cannot be known before (users' updates, CSR tiles)."""
@@ -111,21 +116,21 @@ def elements(wanted: Wanted) -> int:
     return prod(map(selected, wanted.region or ((0,),)))
 
 
-def read(made: Made, number: int, region: Region | None) -> Any:
+def read(made: Made, number: Number, region: Region | None) -> Any:
     """A region of a tile, in memory of its own; run where the tile lies."""
     tile = made.tiles[number]
     part = tile if region is None else read_region(tile, region)
     return np.array(part) if isinstance(part, np.ndarray) else part
 
 
-def read_asked(made: Made, number: int, asked: Needs, slot: int, rank: int) -> list[Any]:
+def read_asked(made: Made, number: Number, asked: Needs, slot: int, rank: int) -> list[Any]:
     """All that a task has asked for of one tile."""
     return [read(made, number, w.region) for w in asked.wanted if (w.slot, w.rank) == (slot, rank)]
 
 
-def pick(made: Made, number: int) -> Made:
-    """One of several tiles alone, so that the others may go."""
-    return Made({number: made.tiles[number]})
+def pick(made: Made, numbers: tuple[Number, ...]) -> Made:
+    """Some of several tiles, so that the others may go, or stay."""
+    return Made({number: made.tiles[number] for number in numbers})
 
 
 def asked(found: Made | Needs) -> dict[tuple[int, int], int]:
@@ -136,7 +141,7 @@ def asked(found: Made | Needs) -> dict[tuple[int, int], int]:
     return sizes
 
 
-def facts(made: Made, number: int) -> tuple[int, int]:
+def facts(made: Made, number: Number) -> tuple[int, int]:
     """Non-zeros of a CSR tile (0 of others), and bytes made."""
     return int(getattr(made.tiles.get(number), "nnz", 0)), made.nbytes
 
@@ -193,6 +198,20 @@ def run_task(
     return Made(made, {s: c for s, c in run.chunks.items() if s in made}, run.stats.bytes_made)
 
 
+def run_all(plan: Plan, index: int, tasks: tuple[tuple[int, tuple[Given, ...]], ...], *data: Any) -> Made:
+    """The shares of all ranks in stage `index`, which is little work: `tasks` has each rank with what it is
+    given, and `data` what is given to one after the other."""
+    left = iter(data)
+    every = [
+        (rank, run_task(plan, index, rank, given, (), *islice(left, len(given)))) for rank, given in tasks
+    ]
+    made = Made({}, nbytes=sum(one.nbytes for _, one in every if isinstance(one, Made)))
+    for rank, one in every:
+        assert isinstance(one, Made), "nothing that it reads depends on data"
+        made.tiles.update({(slot, rank): tile for slot, tile in one.tiles.items()})
+    return made
+
+
 def _for_reading(tile: Any) -> Any:
     """A tile that others have, too: nobody writes into it."""
     if isinstance(tile, np.ndarray):
@@ -210,7 +229,7 @@ class _Given:
         self._asked = 0
         self.missing: list[Wanted] = []
 
-    def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
+    def fetch(self, key: Key, rank: int, region: Region, peeks: bool = False) -> Future[Any]:
         """What has been given, or, of reads that depend on data, the answer of the same number."""
         wanted = Wanted(key[1], rank, region)
         future: Future[Any] = Future()
@@ -230,9 +249,13 @@ class _Given:
         """Engines move whole tasks only."""
         raise AssertionError("a task of an engine has nothing to lend")
 
-    def borrow(self, job: str, rank: int) -> Future[Any]:
+    def borrow(self, job: str, rank: int, stage: int, usual_s: float) -> Future[Any]:
         """Engines move whole tasks only."""
         raise AssertionError(f"a task of an engine was to borrow from rank {rank}")
+
+    def operand(self, job: str, rank: int, offer: int, place: int) -> Future[Any]:
+        """Engines move whole tasks only."""
+        raise AssertionError(f"a task of an engine was to stand in for rank {rank}")
 
     def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
         """Engines move whole tasks only."""
@@ -259,7 +282,7 @@ def _program(plan: Plan, rank: int) -> Program:
             _programs.move_to_end(key)
             return found
     program = Program(plan, rank)
-    program.lends = frozenset()
+    program.lends = program.backed = frozenset()
     with _lock:
         _programs[key] = program
         if len(_programs) > _PROGRAMS:

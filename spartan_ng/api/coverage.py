@@ -7,6 +7,7 @@ function over arrays that only the workers have, and counts the bytes that pass 
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ def _kind(namespace: str, theirs: Any, ours: Any, name: str) -> str:
     found = getattr(ours, name)
     if isinstance(found, types.ModuleType):
         return "NumPy's" if found.__name__.startswith("numpy") else "metadata"
-    if found is getattr(theirs, name) or not (callable(found) or isinstance(found, property)):
+    if found is getattr(theirs, name) or not (callable(found) or inspect.isdatadescriptor(found)):
         return "NumPy's"
     if name in _DRIVER.get(namespace, "").split():
         return "driver"

@@ -312,8 +312,22 @@ class ClusterBackend:
         self._link.tell_recovered(text)
 
     def bring_home(self) -> None:
-        """Have the value of every array in this process, and none on the workers."""
-        self._held.bring_home()
+        """Have the value of every array in this process, and none on the workers; what was lost is computed
+        again before."""
+        for left in reversed(range(config.retries + 1)):
+            try:
+                self._held.settle()
+                lost = self._held.lost()
+                if lost and self.recover is not None and self._held.settled.members:
+                    self.recover(lost)
+                self._held.bring_home()
+            except WorkerUnreachable:  # it lives, and nobody else has its tiles
+                raise
+            except WorkerLost:
+                if not left:
+                    raise
+            else:
+                return
 
     # --- jobs
 

@@ -137,7 +137,8 @@ class EmbeddedBackend:
         try:
             for i, ref in enumerate(inputs):
                 bound.append((job, -1 - i))
-                store.put(bound[i], SourceTile(ref.source) if ref.value is None else ref.value)
+                tile = SourceTile(ref.source) if ref.value is None else ref.value
+                store.put(bound[i], tile, lent=True)  # the program has it in its hands
             every = executor.run(job, plan, bound, outputs, cancelled, report)
             values = [store.get(k) for k in outputs]
         finally:

@@ -332,6 +332,12 @@ class Holdings:
                     ref.also = ()
                     self._let_go(ref, held)
 
+    def lost(self) -> list[ArrayRef]:
+        """The arrays that live, and of which nobody has some tiles any more."""
+        with self._lock:
+            ours = [ref for ref, held in self._ours() if held.lost is not None and not held.is_spare]
+            return [ref for ref in ours if ref.value is None and ref.source is None]
+
     def _ours(self) -> list[tuple[ArrayRef, Held]]:
         """The arrays that live, and have not gone to another backend."""
         found = [(held.ref(), held) for held in list(self._arrays.values())]

@@ -63,9 +63,21 @@ LENT_FLOPS = 1 << 26
 """Operations of a worker's share from which on its tasks are lent to those who have none: asking takes
 a few messages. (`benchmarks skew`)"""
 
+BACKED_S = 0.004
+"""A worker's share of a stage that is expected to take so long may be run by another one as well, where its
+worker is slow: it runs on a thread of its own, which takes about 0.05 ms."""
+
 DIRECT_FLOPS = 1 << 22
 """Operations of a step up to which NumPy does it at once, on one thread: half a millisecond, beyond
 which threads bring more than they cost. (`benchmarks cold`)"""
+
+INTERPRETED_FLOPS_S = 500_000_000
+"""Operations a second that a thread of the interpreter does, which goes over its blocks once for each.
+(`benchmarks functions`)"""
+
+COMPILE_S = 2.0
+"""Seconds that the first kernels of a program take to compile, with the start of the compiler's process.
+(`benchmarks cold`)"""
 
 SMALL_FLOPS = 1 << 20
 """Operations of a task below which it is done on one thread. (`benchmarks cold`)"""

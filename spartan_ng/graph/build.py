@@ -16,7 +16,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.ops.elementwise import ELEMENTWISE, resolved_dtypes
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import SCANS
@@ -367,12 +367,8 @@ def elementwise_dtypes(
     """
     row = ELEMENTWISE[fn]
     if row.is_ufunc:
-        resolve: Any = row.function.resolve_dtypes  # type: ignore[attr-defined]
         asked = {} if signature is None else {"signature": signature}
-        resolved: tuple[np.dtype[Any], ...] = resolve(
-            (*operands, *(None,) * row.nout), casting=casting, **asked
-        )
-        return resolved
+        return resolved_dtypes(row.function, operands, (None,) * row.nout, casting=casting, **asked)  # type: ignore[arg-type]
     if fn == "where":
         return (np.dtype(bool), *[np.result_type(*map(_weak, operands[1:]))] * 3)
     (operand,) = operands

@@ -33,6 +33,8 @@ FEW_THREADS = 2
 """So many threads read memory hardly faster than one does."""
 _WIDE = 64
 """A product of matrices of so many rows and columns keeps BLAS and its threads at work on arithmetic."""
+_LONG, _LONG_FLOPS = 16, 1 << 28
+"""A product is long that adds so many times its sides, in so many operations. (`benchmarks larger`)"""
 _STREAMED = frozenset({"add", "maximum", "minimum", "argmax", "argmin", "logical_or", "logical_and"})
 """Folds that NumPy runs at the memory's speed where they fold everything."""
 
@@ -83,12 +85,19 @@ def _is_stream(node: Node, threads: int) -> bool:
     matrices = (node, *node.inputs)
     floats = node.fn == "contract" and node.dtype.char in "fdFD"
     if floats and all(n.ndim == 2 and min(n.shape) >= _WIDE for n in matrices):
-        return True
+        return not _is_long_sum(node)
     if node.nbytes > TINY_BYTES:
         return False
     return node.fn == "contract" or (
         threads <= FEW_THREADS and node.size == 1 and node.op is Op.FOLD and node.fn in _STREAMED
     )
+
+
+def _is_long_sum(product: Node) -> bool:
+    """Whether a product adds up far more than its result has: BLAS's threads wait for each other at every
+    panel, and ours, each with its part of the sums, once."""
+    operations = of_node(product)
+    return operations > _LONG_FLOPS and operations // (2 * product.size) > _LONG * max(product.shape)
 
 
 def _has_step(node: Node) -> bool:

@@ -10,9 +10,13 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Collection
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from spartan_ng.arrays import sparse
 from spartan_ng.errors import JobCancelled, UserFunctionError
 from spartan_ng.events import record
 from spartan_ng.kernels.sampling import Sampler
@@ -97,8 +101,10 @@ def call_user(
     """Call a user's function for `operator`; raises `UserFunctionError` where it raises.
 
     `taken` makes of its result what the operator needs: a generator or `__array__` is the user's code, too.
-    A process that it has forked ends where it returns, unless it called from the main thread.
+    Arrays that it is given are for reading: they are others', too. A process that it has forked ends where
+    it returns, unless it called from the main thread.
     """
+    args = tuple(map(_for_reading, args))
     thread, process = threading.get_ident(), os.getpid()
     before = _calls.get(thread)  # a function may evaluate arrays itself
     call = _calls[thread] = _Call(getattr(_acting, "job", ""), fn)
@@ -117,6 +123,21 @@ def call_user(
         if os.getpid() != process and thread != _MAIN:
             os._exit(0)  # the function has forked: a copy of this thread, alone, is of use to nobody
         _leave(thread, before, call)
+
+
+def _for_reading(value: Any) -> Any:
+    """An argument whose arrays cannot be written to: one of them, or several, dense or sparse."""
+    if isinstance(value, np.ndarray):
+        if value.flags.writeable:
+            value = value.view()
+            value.flags.writeable = False
+    elif type(value) in (list, tuple):
+        return type(value)(map(_for_reading, value))
+    elif sparse.is_csr(value):
+        value = copy(value)
+        for name in ("data", "indices", "indptr"):
+            setattr(value, name, _for_reading(getattr(value, name)))
+    return value
 
 
 def _described(fn: UserFunction, operator: str, error: BaseException) -> UserFunctionError:

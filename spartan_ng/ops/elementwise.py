@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -181,3 +181,21 @@ _ROWS = [
 
 ELEMENTWISE: dict[str, Elementwise] = {row.name: row for row in _ROWS}
 """Every elementwise row by its name."""
+
+
+def resolved_dtypes(
+    function: np.ufunc, operands: Iterable[Any], outs: Iterable[Any], **asked: Any
+) -> tuple[np.dtype[Any], ...]:
+    """What `function.resolve_dtypes` says of dtypes (or Python's types) of operands and of outputs, or None.
+
+    For Python's numbers under "equiv" it ends the process in NumPy 2.4: the function itself says what it
+    refuses, of arrays of one element.
+    """
+    operands = tuple(operands)
+    if asked.get("casting") == "equiv" and any(isinstance(o, type) for o in operands):
+        with np.errstate(all="ignore"):
+            function(*(o(1) if isinstance(o, type) else np.ones(1, o) for o in operands), **asked)
+        asked = {**asked, "casting": "same_kind"}
+    resolve: Any = function.resolve_dtypes
+    found: tuple[np.dtype[Any], ...] = resolve((*operands, *outs), **asked)
+    return found

@@ -30,6 +30,8 @@ class StageStats:
     bytes_moved: int = 0
     bytes_made: int = 0
     stolen: int = 0
+    busy_s: float = 0.0
+    """On one worker: for how long it worked, and did not wait for others; 0 where that was not measured."""
 
 
 Made = Sequence[StageStats]

@@ -1,4 +1,4 @@
-"""Room on the disk, folders that are swapped, locks, and reads at a place."""
+"""Room on the disk, folders that are swapped, locks, reads and writes at a place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _renameat2 = library.function("renameat2", [INT, TEXT, INT, TEXT, INT])
 _HERE, _EXCHANGE = -100, 2
 """renameat2: paths are relative to where the process is; swap the two."""
 _PAGE = bytes(1 << 20)
-_one_reads, _one_writes = threading.Lock(), threading.RLock()
+_one_seeks, _one_writes = threading.Lock(), threading.RLock()
 
 
 def set_aside(descriptor: int, nbytes: int) -> None:
@@ -71,11 +71,23 @@ def locked(path: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+def write_at(descriptor: int, data: memoryview, offset: int) -> None:
+    """Write all of `data` at an offset; any thread may, at any time."""
+    while data:
+        if hasattr(os, "pwrite"):
+            count = os.pwrite(descriptor, data, offset)
+        else:
+            with _one_seeks:
+                os.lseek(descriptor, offset, os.SEEK_SET)
+                count = os.write(descriptor, data)
+        data, offset = data[count:], offset + count
+
+
 def read_at(descriptor: int, into: memoryview, offset: int) -> int:
     """Read what lies at an offset, and say how many bytes came; any thread may, at any time."""
     if hasattr(os, "preadv"):
         return os.preadv(descriptor, [into], offset)
-    with _one_reads:
+    with _one_seeks:
         os.lseek(descriptor, offset, os.SEEK_SET)
         read = os.read(descriptor, len(into))
     into[: len(read)] = read

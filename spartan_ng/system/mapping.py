@@ -7,7 +7,9 @@ serves where the C library's functions are not to be had.
 from __future__ import annotations
 
 import mmap
+import os
 import weakref
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,8 @@ _mmap = library.function("mmap", [ADDRESS, SIZE, INT, INT, INT, LONG], ADDRESS)
 _munmap = library.function("munmap", [ADDRESS, SIZE])
 _madvise = library.function("madvise", [ADDRESS, SIZE, INT])
 _FAILED = ADDRESS(-1).value
+_DESCRIBED = 1 << 24
+"""Bytes from which on a file keeps its descriptor: writing by it is faster than through the map."""
 _NORESERVE = 0x4000
 """mmap: no swap is set aside, so that there may be more addresses than memory."""
 
@@ -27,12 +31,18 @@ _NORESERVE = 0x4000
 class Mapping:
     """The first `size` bytes of the open file `descriptor`; it lives as long as an array on it."""
 
-    __slots__ = ("__weakref__", "_address", "_map", "_writable", "of_file")
+    __slots__ = ("__weakref__", "_address", "_map", "_writable", "descriptor", "of_file")
 
     def __init__(self, descriptor: int, size: int, writable: bool = True, of_file: bool = False) -> None:
         self._writable = writable
         self.of_file = of_file
         """Whether it is a file on a disk, and not in memory."""
+        self.descriptor = -1
+        """Of a large file on a disk that may be written to, where the process has one left for it."""
+        if of_file and writable and size >= _DESCRIBED:
+            with suppress(OSError):
+                self.descriptor = os.dup(descriptor)
+                weakref.finalize(self, os.close, self.descriptor).atexit = False
         self._map: Any = None
         if _mmap is None or _munmap is None:
             usual = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
@@ -50,16 +60,20 @@ class Mapping:
         """The first `nbytes` bytes, as an array whose views all hold on to it."""
         return np.asarray(_Part(self, self._address, nbytes, self._writable, self.of_file))
 
+    def place_of(self, address: int) -> int:
+        """Where in the file an address of the map is."""
+        return address - self._address
+
 
 class _Part:
     """What an array looks at, in NumPy's words."""
 
-    __slots__ = ("__array_interface__", "_mapping", "of_file")
+    __slots__ = ("__array_interface__", "mapping", "of_file")
 
     def __init__(
         self, mapping: Mapping | Reservation, address: int, nbytes: int, writable: bool, of_file: bool = False
     ) -> None:
-        self._mapping = mapping
+        self.mapping = mapping
         self.of_file = of_file
         self.__array_interface__ = {
             "version": 3,

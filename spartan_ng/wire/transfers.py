@@ -44,14 +44,26 @@ class Fetch(Message, frozen=True):
     """The reader can map the owner's memory."""
     picked: Blob = NOTHING
     """The whole region instead, where indices or several ranges pick elements along an axis."""
+    peeks: bool = False
+    """The tile has to be there, and this is none of the reads that it is kept for."""
 
 
 class Borrow(Message, frozen=True):
-    """A worker with nothing to do asks for a task of the job `key[0]`; the answer is a `Tile` of what
-    `Offers.lend` gives."""
+    """A worker with nothing to do asks for a task of the job `key[0]`, and says what its own share of the
+    stage `key[1]` took; the answer is a `Tile` of what `Offers.lend` gives."""
 
     number: int
     key: Key
+    usual_s: float = 0.0
+
+
+class FetchOperand(Message, frozen=True):
+    """Read what a share that is run here too has read, and nobody else has any more: `key` is its job and its
+    number, `place` that of the operand among those of its task. The answer is a `Tile`."""
+
+    number: int
+    key: Key
+    place: int
 
 
 class GiveBack(Message, frozen=True):
@@ -131,5 +143,5 @@ class TransferFailed(Message, frozen=True):
 RESUMING = Reader(Resume)
 GREETED = Reader(Welcome, Refused, Resumed)
 FROM_READER = Reader(Fetch, Put, PutShared, Unlease)
-TO_OWNER = Reader(Fetch, Put, PutShared, Unlease, Borrow, GiveBack)
+TO_OWNER = Reader(Fetch, Put, PutShared, Unlease, Borrow, FetchOperand, GiveBack)
 FROM_OWNER = Reader(Tile, SharedTile, Stored, TransferFailed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
@@ -70,7 +71,10 @@ def _handled(call: Callable[[], Any]) -> BaseException | None:
 @pytest.mark.some(150)
 @pytest.mark.parametrize("planned", [False, True])
 @pytest.mark.parametrize("name", sorted(CALLS))
-def test_an_error_stands_alone(name: str, planned: bool) -> None:
+def test_an_error_stands_alone(
+    name: str, planned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # "x" is a file, to some
     with warnings.catch_warnings(), config.override(small_bytes=0 if planned else config.small_bytes):
         warnings.simplefilter("ignore")
         for args, keywords in _mistakes():

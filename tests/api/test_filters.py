@@ -21,6 +21,7 @@ def line(dtype: str, n: int, odd: bool) -> numpy.ndarray:
     return x
 
 
+@pytest.mark.some(8)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("odd", ["", "a", "v", "av"])
 @pytest.mark.parametrize("name", ["convolve", "correlate"])

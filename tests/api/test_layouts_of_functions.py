@@ -11,6 +11,8 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
+from tests.test_programs import running_on
 
 X = numpy.random.default_rng(0).permutation(60).reshape(3, 4, 5) / 7 + 1
 TURNED: dict[str, Callable[[Any], Any]] = {
@@ -34,13 +36,19 @@ TURNED: dict[str, Callable[[Any], Any]] = {
     "made, none of the last": lambda x: (x * 2).T[:, :, :0],
     "stretched integers": lambda x: stretched(x[:1, :, :1].astype(int), 2),
     "last ones of integers stretched": lambda x: stretched(x[:, :1, :1].astype("u1"), 2),
+    "none of the last, taken": lambda x: x[:, [0, -1], :0],
+    "none of the first, taken": lambda x: x[:0, :, [0, -1]],
+    "none of the turned, taken": lambda x: x.T[:, :0, [0, -1]],
+    "made and stretched": lambda x: stretched((x * 2)[:1, :, :1], 2),
+    "integers of unknown number, stretched": lambda x: stretched((x.ravel() > 7).nonzero()[0][:4], (2, 3, 4)),
 }
 
 
-def stretched(x: Any, n: int) -> Any:
-    """Axes of one element that are seen `n` times."""
+def stretched(x: Any, to: int | tuple[int, ...]) -> Any:
+    """Axes of one element that are seen `to` times, or a shape that is seen."""
     namespace = numpy if type(x) is numpy.ndarray else np
-    return namespace.broadcast_to(x, tuple(n if length == 1 else length for length in x.shape))
+    shape = to if isinstance(to, tuple) else tuple(to if length == 1 else length for length in x.shape)
+    return namespace.broadcast_to(x, shape)
 
 
 FOLDS = (
@@ -103,6 +111,14 @@ def joined(f: Any, x: Any) -> Any:
     return (x, x) if f.__name__ == "append" else ([x, x],)
 
 
+def three(x: Any) -> Any:
+    return x[..., :1] * numpy.arange(1.0, 4.0)
+
+
+def whole(x: Any) -> Any:
+    return x.astype(int)
+
+
 def of_bytes(x: Any) -> Any:
     return (x > 3).astype("u1")
 
@@ -136,7 +152,16 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "angle": lambda np, x: np.angle(x * 1j),
     "parts": lambda np, x: [np.imag(x), np.imag(x * 1j), np.real(x * 1j)],
     "i0": lambda np, x: np.i0(x),
-    "isclose": lambda np, x: np.isclose(x, 2),
+    "isclose": lambda np, x: [
+        *(np.isclose(y, 2) for y in (x, whole(x), x > 2)),
+        *(np.isclose(x, y) for y in (x, whole(x), x > 2, x * 1j, x[:, :1])),
+        np.isclose(x, x),
+        np.isclose(whole(x), whole(x)),
+    ],
+    "rounded complex": lambda np, x: [np.round(x * 1j), np.round(x * 1j, 1), np.round(x * 1j, -1)],
+    "folds of whole numbers": lambda np, x: [
+        f(whole(x), axis=i, keepdims=k) for f in (np.sum, np.any) for i in (0, 1, (0, 2)) for k in (0, 1)
+    ],
     "like": lambda np, x: [np.ones_like(x), np.full_like(x, 3, dtype="i4"), np.zeros_like(x, order="A")],
     "like, of a shape": lambda np, x: [np.zeros_like(x, shape=(3, 3, 3)), np.zeros_like(x, shape=(3, 3))],
     "two of one": lambda np, x: [*np.modf(x), *np.frexp(x), *np.divmod(x, 2)],
@@ -175,6 +200,17 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "einsum": lambda np, x: [np.einsum("ijk->kij", x) * 1, np.einsum("ijk,ijk->ik", x, x)],
     "folding einsum": lambda np, x: np.einsum("ijk->ki", x),
     "masks": lambda np, x: [x[np.arange(x.shape[0]) % 2 == 0], x[:, np.arange(x.shape[1]) >= 0]],
+    "maps of masked ones": lambda np, x: [
+        f(x[mask])
+        for mask in (np.arange(x.shape[0]) % 2 == 0, (x > 0).all(axis=(1, 2)))
+        for f in (lambda y: y * 2, lambda y: np.divide(y, np.float32(0.5)) + y, np.sin, lambda y: y > 1)
+    ],
+    "cross": lambda np, x: [
+        np.cross(three(x), three(x) + 1),
+        np.linalg.cross(three(x), three(x)),
+        np.cross(three(x), three(x) + 1, axisc=0),
+        np.cross(three(x)[..., :2], three(x)[..., 1:]),
+    ],
     "a mask of results": lambda np, x: x[(x > 0).all(axis=(1, 2))],
     "index arrays": lambda np, x: [
         x[[0, 0]],
@@ -232,10 +268,24 @@ def arrays(result: Any) -> list[Any]:
     return [a for a in (result if isinstance(result, list | tuple) else [result]) if numpy.ndim(a) and a.size]
 
 
+pytestmark = pytest.mark.filterwarnings("ignore")
+CASES = list(itertools.product(TURNED, ALL))
+
+
 @pytest.mark.some(150)
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("turned", "name"), list(itertools.product(TURNED, ALL)))
+@pytest.mark.parametrize(("turned", "name"), CASES)
 def test_results_lie_as_numpys(mode, turned, name):
+    compare(turned, name)
+
+
+@pytest.mark.some(60)
+@pytest.mark.parametrize(("turned", "name"), CASES)
+def test_results_of_workers_lie_as_numpys(turned, name):
+    with running_on(SimulatedBackend(3)), np.config.override(small_bytes=0):
+        compare(turned, name)
+
+
+def compare(turned: str, name: str) -> None:
     wanted = None
     with suppress(
         ValueError, IndexError, ZeroDivisionError, numpy.linalg.LinAlgError

@@ -162,7 +162,7 @@ OF_INDICES = {
 }
 
 
-@pytest.mark.some(10)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", list(OF_INDICES))
 @pytest.mark.parametrize("size", [128, 300])
 def test_indices(mode, name, size):

@@ -73,7 +73,7 @@ def together(*works: Callable[[], Any]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::spartan_ng.errors.PerformanceWarning")
-@pytest.mark.some(40)
+@pytest.mark.some(24)
 @pytest.mark.parametrize("n", [12, 30_000])
 @pytest.mark.parametrize("array", ARRAYS)
 @pytest.mark.parametrize("write", WRITES)

@@ -16,6 +16,8 @@ from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
+from spartan_ng.wire.access import Access, private_folder
+from spartan_ng.wire.keys import Keys, keygen
 from spartan_ng.worker.server import WorkerServer
 from tests.waiting import Gate, until
 
@@ -125,3 +127,42 @@ def backend(shared: LocalCluster) -> Iterator[ClusterBackend]:
 def session(backend: ClusterBackend) -> Session:
     """A session on the shared cluster."""
     return Session(backend)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a cluster's keys."""
+    directory = tmp_path_factory.mktemp("keys") / "ours"
+    keygen(directory)
+    return directory
+
+
+@pytest.fixture
+def master() -> Iterator[MasterServer]:
+    """A master at a socket of this user's own."""
+    with running(MasterServer(f"ipc://{private_folder()}/master")) as server:
+        yield server
+
+
+@pytest.fixture
+def insecure() -> Iterator[MasterServer]:
+    """A master that lets in everybody."""
+    with running(MasterServer("tcp://127.0.0.1:*", Access(insecure=True))) as server:
+        yield server
+
+
+@pytest.fixture
+def keyed(keys: Path) -> Iterator[MasterServer]:
+    """A master and two workers that demand keys."""
+    server = MasterServer("tcp://127.0.0.1:*", Access(Keys.load(keys, "server")))
+    access = Access(Keys.load(keys, "worker"))
+    with running(server, *[WorkerServer(server.address, access=access) for _ in range(2)]):
+        yield server
+
+
+def refusal(kind: type[Exception], address: str, timeout_s: float = 86_400.0, **options: Any) -> str:
+    """The message of the error that connecting raises."""
+    with pytest.raises(kind) as caught:
+        ClusterBackend.connect(address, timeout_s=timeout_s, **options)
+    assert isinstance(caught.value, ConnectionError)
+    return str(caught.value)

@@ -37,6 +37,24 @@ def test_arrays_outlive_their_cluster():
     assert repr(cluster) == "<Cluster: closed>"
 
 
+@pytest.mark.parametrize("ends", [lambda cluster: cluster.close(), lambda cluster: cluster.scale(1)])
+def test_what_a_killed_worker_took_is_there_when_arrays_come_home(ends):
+    large = numpy.random.default_rng(1).random((3000, 70))
+    cluster = np.cluster(3, threads=1)
+    try:
+        with config.override(small_bytes=0, tiling="row"):
+            y = (np.array(large) * 2).persist()
+            z = np.sort(y, axis=0).persist()
+            worker = cluster._processes.workers[-1]
+            worker.kill()
+            worker.wait()
+            ends(cluster)
+    finally:
+        cluster.close()
+    numpy.testing.assert_array_equal(y, large * 2)
+    numpy.testing.assert_array_equal(z, numpy.sort(large * 2, axis=0))
+
+
 def test_a_cluster_grows_and_shrinks_under_its_arrays():
     cluster = np.cluster(1, threads=1)
     try:

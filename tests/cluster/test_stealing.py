@@ -17,12 +17,10 @@ from spartan_ng.session import Session
 from tests.cluster.conftest import once
 from tests.cluster.programs import evaluate, total, user
 from tests.cluster.test_failures import kill
-from tests.waiting import Gate, until
+from tests.waiting import Gate
 
 N = 1 << 21
 VALUE = np.arange(N, dtype=np.float64)
-ENOUGH = 7
-"""Blocks of others after which some have come back: a worker returns a task before it asks for the next."""
 
 
 def on_workers(session: Session) -> Node:
@@ -42,15 +40,12 @@ def small(x: Any) -> bool:
     return bool(x.size and x.flat[0] < N / 3)
 
 
-def held_until_others(owner: int, gate: Gate) -> Callable[[Any], Any]:
-    """A function that keeps the owner of small values until others have come for many of them."""
+def held(owner: int, gate: Gate) -> Callable[[Any], Any]:
+    """A function that keeps the owner of small values."""
 
     def function(x: Any) -> Any:
-        if small(x):
-            if os.getpid() == owner:
-                until(lambda: len(gate.arrived) >= ENOUGH)
-            else:
-                gate.arrive()
+        if small(x) and os.getpid() == owner:
+            gate.enter()
         return np.sqrt(x)
 
     return function
@@ -62,14 +57,14 @@ def stolen(session: Session) -> int:
     return sum(s.stolen for s in session.last_run[1].stages)
 
 
-def test_idle_workers_share_the_work_of_one_that_is_held(session: Session, tmp_path: Any) -> None:
+def test_idle_workers_share_the_work_of_one_that_is_held(session: Session, gate: Gate) -> None:
     with config.override(tiling="row", small_bytes=0):
         node = on_workers(session)
         owner = owner_of_the_first(session, node)
-        shared = evaluate(session, total(user(held_until_others(owner, Gate(tmp_path / "1")), node)))
+        shared = evaluate(session, total(user(held(owner, gate), node)))
         assert stolen(session) > 0
         assert shared == pytest.approx(np.sqrt(VALUE).sum())
-        kept = evaluate(session, user(held_until_others(owner, Gate(tmp_path / "2")), node))
+        kept = evaluate(session, user(held(owner, gate), node))
         assert stolen(session) > 0
         np.testing.assert_array_equal(kept, np.sqrt(VALUE))
         assert evaluate(session, total(user(np.sqrt, node))) == shared  # to the bit

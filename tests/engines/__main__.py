@@ -1,7 +1,8 @@
-"""Campaigns on real engines: programs while workers are killed, and random programs.
+"""Campaigns on real engines: programs while workers are killed, random programs, and all apps.
 
 python -m tests.engines kills --engine dask --count 100 --seed 1
 python -m tests.engines programs --engine ray --count 300
+python -m tests.engines apps --engine dask
 """
 
 from __future__ import annotations
@@ -9,18 +10,21 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
+import numpy
 import psutil
 from hypothesis import HealthCheck, given, seed, settings
 
 import spartan_ng as np
+from benchmarks.app_workloads import WORKLOADS
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.config import ENGINES
+from spartan_ng.config import ENGINES, config
 from tests.long_programs import Runs, killing
 from tests.programs import programs
 from tests.test_programs import check
@@ -33,9 +37,11 @@ def running(engine: str) -> Iterator[Callable[[], list[int]]]:
     """A new engine of four workers that programs run on; gives what lists its workers' processes."""
     logging.disable(logging.CRITICAL)
     if engine == "dask":
+        import dask
         import distributed
 
         with (
+            dask.config.set({"distributed.comm.timeouts.connect": "3s"}),  # 30 where a worker was
             distributed.LocalCluster(
                 n_workers=WORKERS, threads_per_worker=1, dashboard_address=":0"
             ) as cluster,
@@ -44,9 +50,13 @@ def running(engine: str) -> Iterator[Callable[[], list[int]]]:
             np.connect(client)
 
             def there() -> list[int]:
-                cluster.scale(WORKERS)  # gives up workers that do not come back within 15 s
-                client.wait_for_workers(WORKERS)
-                return list(client.run(os.getpid, on_error="ignore").values())
+                while True:
+                    # A worker whose name the scheduler has not forgotten is refused; its cluster gives it up
+                    # after 15 s, and replaces it when it is told again how many there are to be.
+                    cluster.scale(WORKERS)
+                    with suppress(TimeoutError):
+                        client.wait_for_workers(WORKERS, timeout=20)
+                        return list(client.run(os.getpid, on_error="ignore").values())
 
             yield there
             session.current().backend.retire()
@@ -57,9 +67,16 @@ def running(engine: str) -> Iterator[Callable[[], list[int]]]:
         ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
         np.connect("ray")
         me = psutil.Process()
-        yield lambda: [p.pid for p in me.children(recursive=True) if p.name().startswith("ray::")]
+        yield lambda: [p.pid for p in me.children(recursive=True) if _runs_tasks(p)]
         session.use(EmbeddedBackend())
         ray.shutdown()
+
+
+def _runs_tasks(process: psutil.Process) -> bool:
+    """Whether it is a worker of Ray's: without its agents a node is given up."""
+    with suppress(psutil.NoSuchProcess):
+        return process.name().startswith("ray::") and not process.name().endswith("Agent")
+    return False
 
 
 # --- commands ---------------------------------------------------------------------------------------
@@ -101,6 +118,29 @@ def random_programs(engine: str, count: int, number: int) -> None:
     with running(engine):
         each()
     click.echo(f"{engine}: {ran} programs, all right")
+
+
+@main.command()
+@click.option("--engine", type=click.Choice(ENGINES), required=True)
+@click.option("--scale", default=0.5, help="Of the data: 1 is about 8 MB.")
+def apps(engine: str, scale: float) -> None:
+    """Every app finds what it finds in this process."""
+    wanted = {name: list(map(numpy.asarray, workload(scale))) for name, workload in WORKLOADS.items()}
+    wrong = []
+    with running(engine), config.override(small_bytes=0):
+        for name, workload in WORKLOADS.items():
+            begun = time.perf_counter()
+            found = list(map(numpy.asarray, workload(scale)))
+            right = all(map(_alike, found, wanted[name])) and len(found) == len(wanted[name])
+            click.echo(f"{name}: {'right' if right else 'WRONG'} in {time.perf_counter() - begun:.1f} s")
+            wrong += [name] * (not right)
+    click.echo(f"{engine}: {len(WORKLOADS)} apps, {len(wrong)} wrong {' '.join(wrong)}")
+    sys.exit(bool(wrong))
+
+
+def _alike(found: Any, wanted: Any) -> bool:
+    """Up to the rounding of sums, which algorithms carry on."""
+    return found.shape == wanted.shape and numpy.allclose(found, wanted, rtol=1e-6, atol=1e-9)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,9 @@ class InlineEngine:
         except Exception as error:  # noqa: BLE001 - the engine's client gets it
             return Object(error=error)
 
+    def begin(self) -> None:
+        pass
+
     def get(self, handles: Sequence[Object]) -> list[Any]:
         return [handle.value() for handle in handles]
 

@@ -37,6 +37,20 @@ def test_a_program_gives_numpys_answer(on_dask, name):
     check_one(name)
 
 
+def test_tasks_run_where_their_tiles_lie(on_dask):
+    """None is taken for a root of the graph: those go to whichever worker is next."""
+    x = np.array(numpy.ones((3000, 400))).persist()
+    held = [np.sqrt(x).persist() for _ in range(5)]
+
+    def roots(dask_scheduler):
+        tasks = [ts for ts in dask_scheduler.tasks.values() if ts.prefix.name == "sqrt"]
+        return len(tasks), [ts.key for ts in tasks if dask_scheduler.is_rootish(ts)]
+
+    count, found = on_dask.run_on_scheduler(roots)
+    assert count > 2 * 3, f"as many as dask calls a large group, of {len(held)} programs"
+    assert not found
+
+
 def test_a_worker_that_is_killed_costs_no_answer(on_dask, tmp_path):
     """It has uploaded tiles, results and a task that runs."""
     x = np.array(numpy.arange(6000.0).reshape(60, 100))

@@ -101,6 +101,25 @@ def test_as_many_bytes_move_as_between_our_own_workers(name):
     assert moved[0] == moved[1]
 
 
+def test_what_is_little_takes_few_tasks():
+    """A step of k-means: a pass a rank, what is little of each, and a task for each stage behind them."""
+    engine = InlineEngine(4)
+    with running_on(EngineBackend(engine)), config.override(small_bytes=0):
+        x, c = np.array(numpy.tile(X, (100, 1))).persist(), X[:8]
+        stages = []
+        for _ in range(3):
+            begun = len(engine.names)
+            labels = np.argmin((x * x).sum(1)[:, None] - 2 * x @ c.T + (c * c).sum(1), axis=1)
+            hot = (labels[:, None] == numpy.arange(8)) * 1.0
+            c = numpy.asarray((hot.T @ x) / np.maximum(hot.sum(0), 1)[:, None])
+            names = engine.names[begun:]
+            stages.append({name: names.count(name) for name in names})
+    assert "upload" not in stages[-1], "the centers travel with the tasks"
+    assert "read" not in stages[-1]
+    assert "gather" not in stages[-1]
+    assert sum(stages[-1].values()) <= 4 * 2 + 3, stages[-1]
+
+
 def test_a_program_that_comes_again_is_neither_planned_nor_sent_again():
     engine = InlineEngine(3)
     with running_on(EngineBackend(engine)), config.override(small_bytes=0):

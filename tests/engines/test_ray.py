@@ -10,11 +10,12 @@ import pytest
 import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.config import config
-from spartan_ng.errors import UserFunctionError
+from spartan_ng.errors import ConnectionFailed, UserFunctionError
 from tests.engines.test_plans import PROGRAMS, check_one
 from tests.waiting import killing_one
 
 ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # of its own, by its own
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +69,39 @@ def test_errors_of_functions_come_with_the_users_line(on_ray, function, said):
     with pytest.raises(UserFunctionError, match=said):
         np.map(function, x, dtype=float).compute()
     assert float((x * 2).sum()) == 480.0
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize("shape", [(1,), (50,), (60, 7), (9, 4, 3), (2, 900)])
+@pytest.mark.parametrize("dtype", ["f8", "i4", "?"])
+def test_data_sets_come_and_go(on_ray, shape, dtype):
+    x = (numpy.arange(numpy.prod(shape)).reshape(shape) % 7).astype(dtype)
+    there = ray.data.from_numpy([x[:1], x[1:4], x[4:]]) if len(x) > 4 else ray.data.from_numpy(x)
+    ours = np.from_ray(there)
+    assert ours.dtype == x.dtype
+    numpy.testing.assert_array_equal(ours, x)
+    back = (ours + ours).to_ray("twice")  # type: ignore[attr-defined]
+    assert back.count() == len(x)
+    numpy.testing.assert_array_equal(numpy.stack([row["twice"] for row in back.take_all()]), x + x)
+    numpy.testing.assert_array_equal(np.from_ray(back.map_batches(lambda b: b), "twice"), x + x)
+
+
+def test_a_column_of_a_table_is_an_array(on_ray):
+    table = ray.data.range(1000).map_batches(lambda b: {"id": b["id"], "half": b["id"] / 2})
+    numpy.testing.assert_array_equal(np.from_ray(table, "half"), numpy.arange(1000) / 2)
+    last = table.map_batches(lambda b: {k: v[b["id"] > 990] for k, v in b.items()})
+    numpy.testing.assert_array_equal(np.from_ray(last, "id"), range(991, 1000))
+
+
+def test_columns_of_texts_and_arrays_without_rows_are_refused(on_ray):
+    with pytest.raises(TypeError, match="'item' has no rows of one shape and of numbers"):
+        np.from_ray(ray.data.from_items(["a", "b"]), "item")
+    with pytest.raises(ValueError, match="row"):
+        np.to_ray(np.array(3.0) + 1)
+
+
+def test_data_sets_need_a_ray():
+    with pytest.raises(ConnectionFailed, match=r"np\.connect\(\"ray\"\)"):
+        np.from_ray(None)
+    with pytest.raises(ConnectionFailed, match=r"np\.connect\(\"ray\"\)"):
+        np.to_ray(np.ones(3))

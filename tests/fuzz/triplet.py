@@ -17,9 +17,10 @@ _MOST_AXES = 32
 _AT = re.compile(r"\.at\((\w+),")
 _PRODUCTS = re.compile(r"[*/]=|multiply|divide|square|power|reciprocal")
 _SHOWN = ("str(", "array_repr", "array_str", "array2string", ".view(", "tobytes", "signbit", "copysign")
-_OF_NAN = ("signbit", "copysign", "unique_inverse")
+_OF_NAN = ("signbit", "copysign", "unique_inverse", ".view('")
 """What shows the sign of NaN, which is nobody's (infinities subtracted give either), and which of
 several NaN comes first, which NumPy's sort that is not stable decides."""
+_NEGATED = re.compile(r"negative\((\w+), out=\1\)")
 _MOMENTS = re.compile(r"(var|std)\(")
 _SUMMED = re.compile(r"@|dot|matmul|inner|einsum|linalg|convolve|correlate")
 """Products whose order decides what becomes of infinities (docs/differences.md, "Infinities in products")."""
@@ -61,6 +62,8 @@ class Triplet:
             return False
         if any(word in line.text for word in _OF_NAN) and any(map(_has_nan, operands.values())):
             return False
+        if self._reads_what_it_has_written(line, operands):
+            return False
         if name is not None:
             result = self.plain[name]
             if not is_array(result) or numpy.size(result) > self._most_elements:
@@ -94,6 +97,12 @@ class Triplet:
         found = _AT.search(line.text)
         target = self.plain.get(found[1]) if found else None
         return isinstance(target, numpy.ndarray) and not target.flags.writeable
+
+    def _reads_what_it_has_written(self, line: Line, before: dict[str, Any]) -> bool:
+        """Whether NumPy (2.4) negates a strided array in place, and some of its elements twice."""
+        found = _NEGATED.search(line.text)
+        name = found[1] if found else ""
+        return name in before and not is_sound(self.plain[name], numpy.negative(before[name]))
 
     def _overflows_in_half(self, line: Line, operands: Iterable[Any]) -> bool:
         """Whether NumPy (2.4) adds halves in half precision to more than that holds (docs/differences.md)."""

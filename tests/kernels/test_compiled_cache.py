@@ -14,7 +14,7 @@ from spartan_ng import session
 from spartan_ng.config import config
 from spartan_ng.errors import OptionError
 from spartan_ng.graph import build
-from spartan_ng.kernels.compiled import select
+from spartan_ng.kernels.compiled import cache, select
 from spartan_ng.kernels.compiled.cache import (
     CACHE_VARIABLE,
     _thin_out,
@@ -22,6 +22,7 @@ from spartan_ng.kernels.compiled.cache import (
     find,
     keep,
     kernel_name,
+    thin_out,
 )
 from spartan_ng.kernels.compiled.compile import Compiler, compiler, wait_for_compiles
 from spartan_ng.kernels.compiled.select import Tier
@@ -189,6 +190,45 @@ assert compiler.wait(86_400.0) and kernel.function is not None, kernel.failure
 print(compiler._process._process is None)
 """
     assert [run(program, tmp_path) for _ in range(2)] == ["False", "True"]
+
+
+def test_a_long_first_run_waits_for_its_kernels(tmp_path):
+    """For those on disk, and for others where they pay; a short one is interpreted."""
+    program = """
+import numpy, spartan_ng as np
+from spartan_ng.kernels.compiled import select
+from spartan_ng.kernels.compiled.compile import compiler
+
+np.config.small_bytes = 0
+select.INTERPRETED_FLOPS_S = SPEED
+chosen = []
+choose = select.Tier.choose
+
+def noted(*args):
+    found = choose(*args)
+    chosen.append(found is not None)
+    return found
+
+select.Tier.choose = noted
+x = np.array(numpy.arange(100_000.0))
+assert float((x * 2 + 1).max()) == 199_999.0
+print(chosen[0], compiler._process._process is not None)
+"""
+    found = [run(program.replace("SPEED", s), tmp_path) for s in ("1e12", "1.0", "1e5", "1e12")]
+    assert found == ["False False", "True True", "True False", "False False"]
+
+
+def test_all_kernels_are_looked_at_once_in_a_while(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "MOST_BYTES", 150)
+    folder = tmp_path / "version"
+    folder.mkdir()
+    for k in range(4):
+        keep(folder, f"spartan_ng_kernel_{k}", bytes(68))
+        thin_out(folder)
+        assert len(list(folder.iterdir())) == k + 1  # the first look, at one of them, was the only one
+    os.utime(tmp_path / "thinned", (0, 0))
+    thin_out(folder)
+    assert len(list(folder.iterdir())) == 1
 
 
 def plan_of(node):

@@ -119,6 +119,14 @@ def test_a_lone_product_of_wide_matrices_is_left_to_blas():
     assert run_direct([thin], 1 << 10, threads=2) is None
 
 
+def test_a_product_that_adds_far_more_than_it_makes_is_shared_out():
+    """BLAS's threads wait for each other at every panel of it."""
+    for rows, is_direct in ((2_000, True), (20_000, False)):
+        a = build.data(ArrayRef((rows, 100), numpy.dtype(float), value=numpy.ones((rows, 100))))
+        moments = build.matmul(build.transpose(a, (1, 0)), a, a.dtype)
+        assert (run_direct([moments], 1 << 10, threads=2) is not None) == is_direct
+
+
 @pytest.mark.parametrize(("shape", "ndim"), [((300_000,), 1), ((300, 1000), 2), ((3000, 100), 1)])
 @pytest.mark.parametrize("small_bytes", [1 << 20, 0])
 def test_rows_kept_by_a_mask_are_numpys(shape, ndim, small_bytes):

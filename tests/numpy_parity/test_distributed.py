@@ -59,7 +59,7 @@ def test_most_functions_are_distributed():
     assert "missing" not in KINDS.values()
 
 
-@pytest.mark.some(60)
+@pytest.mark.some(40)
 @pytest.mark.filterwarnings("error::spartan_ng.FallbackWarning")
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_are_distributed_too(workers, name):

@@ -34,6 +34,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_passes_keep_the_bits(name: str, workers: int) -> None:

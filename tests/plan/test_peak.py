@@ -103,6 +103,30 @@ def test_programs_under_any_budget_keep_to_what_is_projected(
         numpy.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9, equal_nan=True)
 
 
+@examples(200)
+@given(
+    program=programs(most=6, kinds=sorted({*KINDS} - {"mask"})),
+    share=st.floats(0.05, 1.0),
+    workers=st.sampled_from([0, 0, 1, 3]),
+)
+def test_arrays_in_memory_may_be_larger_than_the_budget(program: Program, share: float, workers: int) -> None:
+    """The program has them in its hands, whatever the budget says; workers put them on disk."""
+    budget = max(int(share * sum(a.nbytes for a in program.inputs)), 1)
+    small = [patch.object(m, "SHARED_BYTES", _COUNTED) for m in (pool, store)]
+    profile = Profile(memory_bytes=budget, limited=True)
+    backend: Any = SimulatedBackend(workers, profile) if workers else EmbeddedBackend(2, budget)
+    with running_on(backend), small[0], small[1], numpy.errstate(all="ignore"):
+        results = program.run(np, np.array)
+        try:
+            np.explain(*results)
+        except MemoryBudgetError:
+            reject()  # a product of which no part fits: told before anything runs
+        found = np.compute(*results)
+        expected = program.run(numpy, numpy.array)
+    for a, b in zip(expected, found, strict=True):
+        numpy.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
 def test_what_lies_outside_counts_what_is_read_at_a_time(tmp_path: Path) -> None:
     numpy.save(tmp_path / "x.npy", VALUE)
     assert np.explain(np.load(tmp_path / "x.npy").sum(axis=0)).projected_bytes < 1000

@@ -3,11 +3,14 @@ of it is in memory at a time."""
 
 from __future__ import annotations
 
+import itertools
 import os
+import pickle
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,8 @@ import numpy
 import pyarrow.parquet
 import pytest
 import zarr
+from hypothesis import given
+from hypothesis import strategies as st
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
@@ -28,7 +33,8 @@ from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.plan import bands
-from spartan_ng.sinks import zarr_store
+from spartan_ng.sinks import NpyFile, ParquetFolder, parquet, raw, zarr_store
+from tests.sampling import examples
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
 from tests.waiting import until
@@ -74,6 +80,11 @@ def _read_parquet(path: Path) -> Any:
     return numpy.stack([c.to_numpy() for c in table.columns], 1)
 
 
+def _read_folder(path: Path) -> Any:
+    parts = [pyarrow.parquet.read_table(p) for p in sorted(path.iterdir())]
+    return numpy.concatenate([numpy.stack([c.to_numpy() for c in p.columns], 1) for p in parts])
+
+
 FORMATS = {".npy": _read_npy, ".zarr": _read_zarr, ".h5": _read_hdf5, ".parquet": _read_parquet}
 PROGRAMS = {
     "elements": lambda xp, x: x * 2 + 1,
@@ -101,13 +112,55 @@ def test_what_is_written_is_read_back(suffix: str, name: str, tmp_path: Path, wo
 
 
 def test_a_source_goes_to_a_file_box_by_box(tmp_path: Path, workers: int) -> None:
-    for suffix in (".npy", ".zarr"):
+    for suffix in (".npy", ".zarr", ".h5"):
         source = Recorder(VALUE)
         with mock.patch.object(saving, "once", wraps=forcing.once) as once:
             np.save(tmp_path / f"x{suffix}", over(source) * 2)
         assert once.call_count == 1  # no part of it came to the driver
         assert (source.times == 1).all()
         assert source.largest_bytes <= 50_000
+
+
+@examples(100)
+@given(
+    shape=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    dtype=st.sampled_from(["u1", "f4", "f8", "c16", "?", ">i4", "M8[s]"]),
+    least=st.sampled_from([0, 8, 100, 1 << 14]),
+    large=st.sampled_from([0, 200, 1 << 23]),
+    draw=st.randoms(use_true_random=False),
+)
+def test_blocks_of_any_place_and_layout_lie_where_they_belong(
+    shape: list[int], dtype: str, least: int, large: int, draw: random.Random
+) -> None:
+    """Written in any order, again, in another order of axes, or as a part of something larger."""
+    value = (numpy.arange(numpy.prod(shape)) * 7 % 251).astype(dtype).reshape(shape)
+    cuts = [sorted({0, n, *(draw.randint(0, n) for _ in range(2))}) for n in shape]
+    boxes = list(itertools.product(*(itertools.pairwise(c) for c in cuts)))
+    draw.shuffle(boxes)
+    limits = mock.patch.multiple(raw, _LEAST_RUN=least, _LARGE=large)
+    with tempfile.TemporaryDirectory() as folder, limits:
+        sink = NpyFile(f"{folder}/x.npy", value.shape, value.dtype)
+        for box in [*boxes, *boxes[:2]]:
+            block = value[tuple(slice(*b) for b in box)]
+            order = draw.sample(range(block.ndim), block.ndim)
+            turned = numpy.ascontiguousarray(block.transpose(order)).transpose(numpy.argsort(order))
+            sink.write(draw.choice([block, block.copy(), turned]), box)
+        pickle.loads(pickle.dumps(sink)).finish()
+        found = numpy.load(f"{folder}/x.npy")
+    assert found.dtype == value.dtype
+    numpy.testing.assert_array_equal(found, value)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "f2", "f4", "c8", "c16", "g", ">f8", "S3"])
+def test_dtypes_of_hdf5_files(dtype: str, tmp_path: Path) -> None:
+    """Those that workers write, and those that the library does."""
+    value = (numpy.arange(60) % 7).astype(dtype).reshape(20, 3)
+    np.to_hdf5(np.array(value), tmp_path / "x.h5", "in/side")
+    np.to_hdf5(np.array(value), tmp_path / "y.h5", "in/side", chunks=(7, 3), compression="gzip")
+    for name in ("x.h5", "y.h5"):
+        with h5py.File(tmp_path / name) as file:
+            assert file["in/side"].dtype == value.dtype
+            numpy.testing.assert_array_equal(file["in/side"][...], value)
 
 
 def test_chunks_across_workers_parts_are_whole(tmp_path: Path) -> None:
@@ -181,6 +234,53 @@ def test_a_kill_leaves_the_old_file(suffix: str, tmp_path: Path) -> None:
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     numpy.testing.assert_array_equal(FORMATS[suffix](path), VALUE)
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_folder_of_parquet_files_is_written_by_workers(name: str, tmp_path: Path, workers: int) -> None:
+    """Wide arrays, too, whose rows are cut where arrays lie so, and blocks that are written again."""
+    expected = PROGRAMS[name](numpy, VALUE)
+    folder = tmp_path / "x"
+    for outside in (False, True):
+        x = over(Recorder(VALUE, (100, 40))) if outside else np.array(VALUE)
+        with mock.patch.object(parquet, "FILE_BYTES", 40_000):
+            np.to_parquet(PROGRAMS[name](np, x), f"{folder}/")
+        numpy.testing.assert_allclose(_read_folder(folder), expected, rtol=1e-9)
+        numpy.testing.assert_allclose(numpy.asarray(np.from_parquet(folder)), expected, rtol=1e-9)
+        assert len(os.listdir(folder)) > 2
+        assert os.listdir(tmp_path) == ["x"]
+
+
+@examples(100)
+@given(rows=st.integers(1, 30), width=st.integers(1, 5), draw=st.randoms(use_true_random=False))
+def test_files_of_any_blocks_make_each_row_once(rows: int, width: int, draw: random.Random) -> None:
+    """Cut at some rows and columns, and again at others, of which some are missing."""
+    value = numpy.arange(rows * width, dtype=float).reshape(rows, width)
+
+    def boxes() -> list[Any]:
+        cuts = [sorted({0, n, *(draw.randint(0, n) for _ in range(2))}) for n in value.shape]
+        return list(itertools.product(*(itertools.pairwise(c) for c in cuts)))
+
+    with tempfile.TemporaryDirectory() as folder:
+        names = [str(k) for k in range(width)]
+        sink = ParquetFolder(f"{folder}/x", value.shape, value.dtype, names, {})
+        other = boxes()
+        written = [*draw.sample(other, len(other) // 2), *boxes()]
+        draw.shuffle(written)
+        for box in written:
+            sink.write(value[tuple(slice(*b) for b in box)], box)
+        sink.finish()
+        numpy.testing.assert_array_equal(_read_folder(Path(folder) / "x"), value)
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(FileExistsError, match="else than Parquet files: letter"):
+        np.to_parquet(VALUE, f"{tmp_path}/")
+    assert os.listdir(tmp_path) == ["letter.txt"]
+    np.to_parquet(VALUE[:0], f"{tmp_path}/empty/")
+    assert np.from_parquet(tmp_path / "empty").shape == (0, 40)
 
 
 def test_columns_have_names(tmp_path: Path) -> None:

@@ -365,6 +365,7 @@ READS = {
 }
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("length", [6_000_000, 10])
 @pytest.mark.parametrize("name", READS)
 def test_elements_of_a_file_that_another_has_written_over_are_not_read(tmp_path, name, length) -> None:

@@ -16,7 +16,7 @@ import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.config import config
-from spartan_ng.worker.scheduling import lending, program, stealing
+from spartan_ng.worker.scheduling import backups, lending, program, stealing
 from spartan_ng.worker.scheduling.stealing import BYTES_S, MESSAGE_S, WORTH, Ledger, Offer, Offers
 from tests.sampling import examples
 from tests.test_programs import running_on
@@ -162,9 +162,12 @@ def test_an_offer_that_is_over_takes_nothing_back() -> None:
     assert offers.lend("c/1") == ()
     offer.ledger.finish(offer.ledger.take(0.0) or 0, 1.0)
     offers.publish("c/1", offer)
-    number, stage, task, needed = offers.lend("c/1") or ()
+    number, stage, task, needed = offers.lend("c/1", -1, 0.0) or ()
     assert (stage, task, needed) == (0, 2, "needed for 2")
     offers.come_back("c/1", number + 1, task, "of another offer")
+    free = Offer(0, 3, 0, lambda task: None, lambda task, result: None, is_free=True)
+    offers.publish("c/1", free)
+    assert offers.lend("c/1") == (0,)
     offers.publish("c/1", None)
     offers.come_back("c/1", number, task, "late")
     offers.end("c/1")
@@ -232,6 +235,14 @@ class Held:
         if x.size and x.flat[0] < N / 3 and not getattr(self._here, "borrows", False):
             self.came_back.wait()
         return np.sqrt(x)
+
+
+@pytest.fixture(autouse=True)
+def parts_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Passes lend parts: none is compiled, and no whole share run again (`test_backups` has them)."""
+    monkeypatch.setattr(backups, "LEAST_S", float("inf"))
+    with config.override(kernels="interpret"):
+        yield
 
 
 @pytest.fixture
@@ -323,10 +334,7 @@ def test_a_worker_that_stands_still_in_a_sum_is_not_waited_for(monkeypatch: pyte
     monkeypatch.setattr(lending, "_work", slow_once)
     value = np.arange(4 * N, dtype=np.float64)
     try:
-        with (
-            running_on(SimulatedBackend(3)),
-            config.override(tiling="row", small_bytes=0, kernels="interpret"),
-        ):
+        with running_on(SimulatedBackend(3)), config.override(tiling="row", small_bytes=0):
             found = np.asarray(sp.sqrt((sp.asarray(value) * 1).persist()).sum())
             assert _stolen() > 0
         assert first.locked()

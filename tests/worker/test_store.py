@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import random
 import resource
 import stat
 import subprocess
@@ -20,6 +21,7 @@ from scipy.sparse import random as random_csr
 
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError, OutOfResources
+from spartan_ng.system import mapping, segments
 from spartan_ng.worker.memory import pool as pool_module
 from spartan_ng.worker.memory import scratch
 from spartan_ng.worker.memory.pool import SHARED_BYTES, BufferPool, size_class
@@ -272,10 +274,27 @@ def test_a_full_disk_is_an_error_that_says_where():
         Store(BufferPool(4 << 20)).allocate((8 * MB,), F8)
 
 
-def test_what_others_made_and_cannot_fit_names_the_bytes():
-    store = Store(BufferPool(4 << 20))
+def test_what_others_made_and_cannot_fit_goes_to_disk():
+    """Also what comes in a segment; what is lent stays where it is, and objects have no bytes to write."""
+    before = descriptors()
+    pool = BufferPool(4 << 20)
+    store, lent = Store(pool), np.full(8 * MB, 3.0)
+    store.put(("c", 1), np.arange(8.0 * MB))
+    store.put(("c", 2), lent, lent=True)
+    segment = segments.create(8 * MB * 8)
+    os.pwrite(segment, np.full(8 * MB, 2.0).data, 0)
+    store.put(("c", 3), store.adopt(segment, 8 * MB * 8, (8 * MB,), F8))
+    assert is_mapped(store.get(("c", 1)))
+    assert is_mapped(store.get(("c", 3)))
+    assert store.get(("c", 2)) is lent
+    np.testing.assert_array_equal(store.get(("c", 1)), np.arange(8.0 * MB))
+    np.testing.assert_array_equal(store.get(("c", 3)), np.full(8 * MB, 2.0))
+    assert pool.used_bytes == 0
     with pytest.raises(MemoryBudgetError, match=r"8,388,608 bytes.*4,194,304 bytes"):
-        store.put(("c", 1), np.ones(8 * MB))
+        store.put(("c", 4), np.full(MB * 8, None))
+    store.drop_owner("c")
+    pool.close_free()
+    assert descriptors() == before
 
 
 def test_a_dropped_spilled_tile_leaves_no_file():
@@ -423,3 +442,33 @@ def test_what_an_owner_has_made_since_it_said_what_it_holds_is_retained():
     for key in (("c", 3), ("c", 10), ("c/2", 5), ("c/5", 5)):
         store.put(key, np.ones(3))
     assert asked == [("c", 10), ("c/5", 5)]
+
+
+@pytest.mark.parametrize("described", [1, 1 << 40])
+def test_what_is_put_into_an_array_on_disk_is_there(described, monkeypatch):
+    """Through its file or its map: whatever part, layout and dtype, also where it is looked at already."""
+    monkeypatch.setattr(mapping, "_DESCRIBED", described)
+    draw = random.Random(described)
+    for dtype in ("f8", "i2", "?", "M8[s]", "c16"):
+        expected = np.zeros((40, 30), dtype)
+        found = scratch.on_disk(expected.shape, expected.dtype)
+        view = found[3:]
+        for _ in range(60):
+            (a, b), (c, d) = (sorted(draw.sample(range(n + 1), 2)) for n in expected.shape)
+            part = (slice(a, b), slice(None)) if draw.random() < 0.5 else (slice(a, b), slice(c, d))
+            if draw.random() < 0.2:
+                part = (part[0], slice(None, None, -1))
+            data = np.array(draw.choices(range(7), k=expected[part].size)).astype(dtype)
+            data = (
+                data.reshape(expected[part].shape[::-1]).T
+                if draw.random() < 0.5
+                else data.reshape(expected[part].shape)
+            )
+            scratch.put(found[part], data)
+            expected[part] = data
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(view, expected[3:])
+        assert scratch.is_mapped(view)
+    plain = np.zeros(5)
+    scratch.put(plain[1:3], np.ones(2))
+    assert plain.tolist() == [0, 1, 1, 0, 0]

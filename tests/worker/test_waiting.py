@@ -29,13 +29,13 @@ class JustLate(Future[Any]):
 
 
 def _executor_waits(future: Future[Any]) -> Any:
-    run: Any = SimpleNamespace(program=SimpleNamespace(lends=frozenset()))
+    run: Any = SimpleNamespace(program=SimpleNamespace(lends=frozenset(), is_shared=False))
     return Executor._wait(SimpleNamespace(), run, future, 0)  # type: ignore[arg-type]
 
 
 def _borrower_waits(future: Future[Any]) -> Any:
     nothing: Any = SimpleNamespace()
-    return _answer(nothing, nothing, future)
+    return _answer(nothing, nothing, future, lambda: False)
 
 
 @pytest.mark.parametrize("wait", [_executor_waits, _borrower_waits])

@@ -122,12 +122,9 @@ class BufferPool:
     def adopt(
         self, descriptor: int, size: int, nbytes: int, reclaim: Callable[[int], bool]
     ) -> np.ndarray[Any, Any]:
-        """The bytes of a segment that another process made and hands over; closes it if there is no room."""
-        try:
-            self.reserve(nbytes, reclaim)
-        except BaseException:
-            os.close(descriptor)
-            raise
+        """The bytes of a segment that another process made and hands over; MemoryBudgetError, and the
+        descriptor stays the caller's, if there is no room."""
+        self.reserve(nbytes, reclaim)
         return self._array(Segment(descriptor, size), nbytes)
 
     def reserve(self, nbytes: int, reclaim: Callable[[int], bool]) -> None:

@@ -25,9 +25,10 @@ from spartan_ng.events import record
 from spartan_ng.memory import budget_bytes
 from spartan_ng.sources import SourceTile
 from spartan_ng.system.files import read_at
+from spartan_ng.system.mapping import Mapping
 from spartan_ng.worker.memory.pool import SHARED_BYTES, BufferPool
 from spartan_ng.worker.memory.recycle import Recycler
-from spartan_ng.worker.memory.scratch import is_mapped, nameless, no_room, on_disk
+from spartan_ng.worker.memory.scratch import is_mapped, nameless, no_room, on_disk, put
 
 Key = tuple[str, int]
 Region = tuple[Any, ...]
@@ -75,10 +76,17 @@ class Store:
     def adopt(
         self, descriptor: int, size: int, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> np.ndarray[Any, Any]:
-        """A tile in a segment that another process hands over; MemoryBudgetError where it cannot fit."""
+        """A tile in a segment that another process hands over; on disk where there is no room for it."""
         assert self.pool is not None, "only workers of a cluster adopt segments"
         nbytes = prod(shape) * dtype.itemsize
-        return self.pool.adopt(descriptor, size, nbytes, self._spill).view(dtype).reshape(shape)
+        try:
+            found = self.pool.adopt(descriptor, size, nbytes, self._spill)
+        except MemoryBudgetError:
+            try:
+                found = self._set_down(Mapping(descriptor, size).array(nbytes))
+            finally:
+                os.close(descriptor)
+        return found.view(dtype).reshape(shape)
 
     @contextmanager
     def room(self, nbytes: int) -> Iterator[None]:
@@ -93,13 +101,21 @@ class Store:
         finally:
             self.pool.unreserve(nbytes)
 
-    def put(self, key: Key, tile: Any, reads: int | None = None) -> None:
+    def put(self, key: Key, tile: Any, reads: int | None = None, lent: bool = False) -> None:
         """Complete a tile; reads that were parked for it go on.
 
         With `reads`, the tile is dropped after that many remote reads have been released and the local
-        side has called `release`, too; else it stays until it is dropped.
+        side has called `release`, too; else it stays until it is dropped. What is `lent` takes its memory
+        whether it is refused here or not: where the budget has no room for it, it is not counted. Other
+        tiles go to disk then.
         """
-        reserved = 0 if self.pool is None else self._reserve(tile)
+        try:
+            reserved = 0 if self.pool is None else self._reserve(tile)
+        except MemoryBudgetError:
+            is_plain = isinstance(tile, np.ndarray) and not tile.dtype.hasobject
+            if not (lent or is_plain):
+                raise
+            reserved, tile = 0, tile if lent else self._set_down(tile)
         held = _Held(tile, None if reads is None else reads + 1, reserved)
         with self._lock:
             if key in self._tiles:
@@ -210,6 +226,13 @@ class Store:
             return 0
         self.pool.reserve(foreign, self._spill)
         return foreign
+
+    def _set_down(self, tile: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """A tile on disk that somebody else has made, and the budget has no room for."""
+        found = on_disk(tile.shape, tile.dtype)
+        put(found, tile)
+        self.spilled_bytes += found.nbytes
+        return found
 
     def _forget(self, held: _Held | None) -> None:
         if held is None:

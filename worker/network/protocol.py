@@ -12,8 +12,9 @@ from spartan_ng.worker.scheduling.stealing import Offers
 class Transfer(Protocol):
     """Where regions of other ranks' tiles come from."""
 
-    def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
-        """The region of the tile of `key` that `rank` holds, as soon as it is complete."""
+    def fetch(self, key: Key, rank: int, region: Region, peeks: bool = False) -> Future[Any]:
+        """The region of the tile of `key` that `rank` holds, as soon as it is complete; who only `peeks` is
+        not one of those whom the tile is kept for, and gets WorkerLost where it is not there."""
         ...
 
     @property
@@ -21,8 +22,12 @@ class Transfer(Protocol):
         """What this worker has to lend."""
         ...
 
-    def borrow(self, job: str, rank: int) -> Future[Any]:
+    def borrow(self, job: str, rank: int, stage: int, usual_s: float) -> Future[Any]:
         """What `Offers.lend` of `rank` says."""
+        ...
+
+    def operand(self, job: str, rank: int, offer: int, place: int) -> Future[Any]:
+        """What `Offers.operand` of `rank` says."""
         ...
 
     def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
@@ -33,7 +38,7 @@ class Transfer(Protocol):
 class NoPeers:
     """The transfer of a single worker."""
 
-    def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
+    def fetch(self, key: Key, rank: int, region: Region, peeks: bool = False) -> Future[Any]:
         """Nobody else is there."""
         raise AssertionError(f"a single worker was asked to fetch {key} from rank {rank}")
 
@@ -42,9 +47,13 @@ class NoPeers:
         """Nobody asks."""
         raise AssertionError("a single worker has nobody to lend to")
 
-    def borrow(self, job: str, rank: int) -> Future[Any]:
+    def borrow(self, job: str, rank: int, stage: int, usual_s: float) -> Future[Any]:
         """Nobody has anything."""
         raise AssertionError(f"a single worker was to borrow from rank {rank}")
+
+    def operand(self, job: str, rank: int, offer: int, place: int) -> Future[Any]:
+        """Nobody else is there."""
+        raise AssertionError(f"a single worker was to stand in for rank {rank}")
 
     def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
         """Nobody has lent anything."""

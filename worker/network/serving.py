@@ -33,6 +33,7 @@ from spartan_ng.wire.transfers import (
     TO_OWNER,
     Borrow,
     Fetch,
+    FetchOperand,
     GiveBack,
     Put,
     PutShared,
@@ -79,7 +80,7 @@ class TileServer:
         self.sent_bytes = 0
         """Of tiles, since the start."""
         self._readers: dict[str, _Reader] = {}
-        self._leases: dict[tuple[str, int], tuple[Key, np.ndarray[Any, Any]]] = {}
+        self._leases: dict[tuple[str, int], tuple[Fetch, np.ndarray[Any, Any]]] = {}
         self._numbers = count(1)
         self._slow = ThreadPoolExecutor(2, thread_name_prefix="tile-server")
         loop.every(_LOOK_S, self._confirm)
@@ -182,6 +183,8 @@ class TileServer:
                 self._slow.submit(self._guard, peer, message.number, partial(self._adopt, message))
             case Borrow():
                 self._slow.submit(self._guard, peer, message.number, lambda: self._lend(peer, message))
+            case FetchOperand():
+                self._slow.submit(self._guard, peer, message.number, lambda: self._operand(peer, message))
             case GiveBack():
                 self._slow.submit(self._guard, peer, message.number, partial(self._take_back, message))
             case Unlease():
@@ -189,12 +192,15 @@ class TileServer:
                     self._unlease(peer, lease)
 
     def _fetch(self, peer: str, message: Fetch) -> None:
+        if message.peeks and not self._store.holds(message.key):
+            self._fail(peer, message.number, _dropped(message.key))
+            return
         self._store.when_ready(message.key, lambda: self._loop.call(partial(self._serve, peer, message)))
 
     def _serve(self, peer: str, message: Fetch) -> None:
         """The tile is complete: lease it, or send it."""
         if peer not in self._readers:
-            self._store.release(message.key)
+            self._has_read(message)
             return
         if message.picked or self._store.is_spilled(message.key):
             self._slow.submit(self._guard, peer, message.number, lambda: self._frames(peer, message))
@@ -205,7 +211,7 @@ class TileServer:
             self._fail(peer, message.number, _dropped(message.key))
             return
         except Exception as error:  # noqa: BLE001 - a region that the tile does not have
-            self._store.release(message.key)
+            self._has_read(message)
             self._fail(peer, message.number, error)
             return
         if not self._lease(peer, message, part):
@@ -222,7 +228,7 @@ class TileServer:
         if found is None:
             return False
         number = next(self._numbers)
-        self._leases[peer, number] = (message.key, part)
+        self._leases[peer, number] = (message, part)
         self.sent_bytes += part.nbytes
         answer = SharedTile(message.number, number, describe_shared(*found, part))
         self._send(peer, encode(answer))
@@ -231,11 +237,16 @@ class TileServer:
     def _unlease(self, peer: str, lease: int) -> None:
         held = self._leases.pop((peer, lease), None)
         if held is not None:
-            self._store.release(held[0])
+            self._has_read(held[0])
+
+    def _has_read(self, message: Fetch) -> None:
+        """One of the reads is done that a tile is kept for."""
+        if not message.peeks:
+            self._store.release(message.key)
 
     def _answer(self, peer: str, message: Fetch, part: Any) -> None:
         self._send_tile(peer, encode(Tile(message.number, pack(part))))
-        self._store.release(message.key)
+        self._has_read(message)
 
     def _frames(self, peer: str, message: Fetch) -> None:
         """As `_answer`, on a helper thread."""
@@ -244,14 +255,19 @@ class TileServer:
 
         def answer() -> None:
             self._send_tile(peer, frames)
-            self._store.release(message.key)
+            self._has_read(message)
 
         self._loop.call(answer)
 
     def _lend(self, peer: str, message: Borrow) -> None:
         """Answer a worker that has nothing to do."""
-        frames = encode(Tile(message.number, pack(self._offers.lend(message.key[0]))))
+        frames = encode(Tile(message.number, pack(self._offers.lend(*message.key, message.usual_s))))
         self._loop.call(partial(self._deliver, peer, frames))
+
+    def _operand(self, peer: str, message: FetchOperand) -> None:
+        """Answer a worker that stands in for this one."""
+        frames = encode(Tile(message.number, pack(self._offers.operand(*message.key, message.place))))
+        self._loop.call(partial(self._send_tile, peer, frames))
 
     def _take_back(self, message: GiveBack) -> Callable[[], Any]:
         result = unpack(message.result)

@@ -38,6 +38,7 @@ from spartan_ng.wire.transfers import (
     GREETED,
     Borrow,
     Fetch,
+    FetchOperand,
     GiveBack,
     Put,
     PutShared,
@@ -92,7 +93,7 @@ class _Request:
     """A message that waits for its answer."""
 
     peer: str
-    message: Fetch | Put | PutShared | Borrow | GiveBack
+    message: Fetch | Put | PutShared | Borrow | FetchOperand | GiveBack
     future: Future[Any]
     keep: Any = None
     """What must live until the answer is there."""
@@ -136,13 +137,14 @@ class Peers:
         since: int | None = None,
         into: np.ndarray[Any, Any] | None = None,
         is_there: Callable[[], bool] | None = None,
+        peeks: bool = False,
     ) -> Future[Any]:
         """The region of a tile that the worker `peer` holds, as soon as it is complete there; WorkerLost
         where it has joined in another epoch than `since`, or the tile `is_there` no more when the loop's
-        thread asks. It is `into` itself where it was written there."""
+        thread asks. It is `into` itself where it was written there. Who `peeks` is in `Transfer.fetch`."""
         picks = any(isinstance(along, np.ndarray) for along in region)
         box, picked = ((), pack(region)) if picks else (region, NOTHING)
-        message = Fetch(next(self._numbers), key, box, True, picked)
+        message = Fetch(next(self._numbers), key, box, True, picked, peeks)
         return self._ask(_Request(peer, message, Future(), since=since, into=into, is_there=is_there))
 
     def put(self, peer: str, key: Key, tile: Any, since: int | None = None) -> Future[Any]:
@@ -155,9 +157,13 @@ class Peers:
             return self._ask(_Request(peer, PutShared(number, key, array), Future(), segment, since))
         return self._ask(_Request(peer, Put(number, key, pack(tile)), Future(), tile, since))
 
-    def borrow(self, peer: str, job: str) -> Future[Any]:
-        """Ask the worker `peer` for a task of a job."""
-        return self._ask(_Request(peer, Borrow(next(self._numbers), (job, 0)), Future()))
+    def borrow(self, peer: str, job: str, stage: int, usual_s: float) -> Future[Any]:
+        """Ask the worker `peer` for a task of a job, with what the own share of a stage took."""
+        return self._ask(_Request(peer, Borrow(next(self._numbers), (job, stage), usual_s), Future()))
+
+    def operand(self, peer: str, job: str, offer: int, place: int) -> Future[Any]:
+        """What the worker `peer` has read for a share of its own."""
+        return self._ask(_Request(peer, FetchOperand(next(self._numbers), (job, offer), place), Future()))
 
     def give_back(self, peer: str, job: str, offer: int, task: int, result: Any) -> Future[Any]:
         """Give a borrowed task's result to the worker `peer`."""
@@ -394,18 +400,22 @@ class RankedPeers:
         self._names = tuple(names)
         self.offers = offers
 
-    def borrow(self, job: str, rank: int) -> Future[Any]:
+    def borrow(self, job: str, rank: int, stage: int, usual_s: float) -> Future[Any]:
         """What the worker on `rank` has to lend, see `Offers.lend`."""
-        return self._peers.borrow(self._names[rank], job)
+        return self._peers.borrow(self._names[rank], job, stage, usual_s)
+
+    def operand(self, job: str, rank: int, offer: int, place: int) -> Future[Any]:
+        """What the worker on `rank` has read for its share of a stage, see `Offers.operand`."""
+        return self._peers.operand(self._names[rank], job, offer, place)
 
     def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
         """Give a borrowed task's result to the worker on `rank`; done when it has arrived."""
         return self._peers.give_back(self._names[rank], job, offer, task, result)
 
-    def fetch(self, key: Key, rank: int, region: Region) -> Future[Any]:
+    def fetch(self, key: Key, rank: int, region: Region, peeks: bool = False) -> Future[Any]:
         """The region of the tile on `rank`, as soon as it is complete there: an array (read-only), a CSR
-        array or updates; WorkerLost if that worker dies."""
-        return self._peers.fetch(self._names[rank], key, region)
+        array or updates; WorkerLost if that worker dies. Who `peeks` is in `Transfer.fetch`."""
+        return self._peers.fetch(self._names[rank], key, region, peeks=peeks)
 
 
 def _place(

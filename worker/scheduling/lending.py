@@ -25,7 +25,8 @@ from spartan_ng.kernels.reducers import reducer_of
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.scheduling.shares import Task
-from spartan_ng.worker.scheduling.stealing import Offer
+from spartan_ng.worker.scheduling.standing_in import made_for
+from spartan_ng.worker.scheduling.stealing import WHOLE, Offer
 
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
@@ -51,7 +52,7 @@ class Lending:
         def accept(task: int, result: Any) -> None:
             results[task] = self.accept(task, result)
 
-        return Offer(stage, len(results), self.nbytes, self.pack, accept)
+        return Offer(stage, len(results), self.nbytes, self.pack, accept, self.apart is not None)
 
 
 def lending(
@@ -91,21 +92,36 @@ def lending(
     return Lending(nbytes, pack, accept, apart if is_folded or run.program.users[run.index] else None)
 
 
-def borrow(ex: Executor, run: Run, rank: int) -> bool | None:
-    """Ask `rank` for a task and do it: whether there was one; None where it has done its part of the job."""
+class _NoTime(Exception):
+    """Who has asked for a task has one of its own again."""
+
+
+def borrow(ex: Executor, run: Run, rank: int, is_busy: Callable[[], bool]) -> bool | None:
+    """Ask `rank` for a task and do it: whether there was one; None where it has done its part of the job.
+
+    Nobody is waited for, nor a whole share of a stage run, once `is_busy` says that there is something to do.
+    """
     try:
-        found = _answer(ex, run, ex.transfer.borrow(run.job, rank))
-        if not found:
-            return None if found is None else False
+        found = _answer(ex, run, ex.transfer.borrow(run.job, rank, *run.usual(rank)), is_busy)
+        if found is None:
+            return None
+        if len(found) < 2:
+            run.at[rank] = found[0] if found else -1
+            return False
         number, stage, task, needed = found
-        result = _done(ex, run, run.plan.stages[stage], *needed)
-        _answer(ex, run, ex.transfer.give_back(run.job, rank, number, task, result))
+        if task == WHOLE:
+            result = made_for(ex, run, number, stage, rank, is_busy)
+        else:
+            result = _done(ex, run, run.plan.stages[stage], *needed)
+        _answer(ex, run, ex.transfer.give_back(run.job, rank, number, task, result), is_busy)
+    except _NoTime:
+        return False
     except (WorkerLost, ConnectionFailed):
         return None  # who needs that worker's tiles hears of it, too
     return True
 
 
-def _answer(ex: Executor, run: Run, future: Future[Any]) -> Any:
+def _answer(ex: Executor, run: Run, future: Future[Any], is_busy: Callable[[], bool]) -> Any:
     while True:
         try:
             return future.result(timeout=0.1)
@@ -113,6 +129,8 @@ def _answer(ex: Executor, run: Run, future: Future[Any]) -> Any:
             if future.done():  # it may have come since
                 return future.result()
             ex.check(run)
+            if is_busy():
+                raise _NoTime from None
 
 
 def _done(ex: Executor, run: Run, stage: Any, around: Box, blocks: Blocks, operands: tuple[Any, ...]) -> Any:

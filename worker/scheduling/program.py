@@ -10,7 +10,8 @@ from dataclasses import replace
 from math import prod
 
 from spartan_ng.arrays import Box, box_size
-from spartan_ng.costs.tuned import LENT_FLOPS
+from spartan_ng.costs import Profile
+from spartan_ng.costs.tuned import BACKED_S, LENT_FLOPS
 from spartan_ng.kernels.blocks import block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
@@ -29,6 +30,7 @@ from spartan_ng.plan.stages import (
     ScanTotals,
     Stage,
 )
+from spartan_ng.sinks.sink import Sink
 from spartan_ng.worker.scheduling.blas import load_scipys
 from spartan_ng.worker.scheduling.shares import Task, task_of
 
@@ -53,12 +55,27 @@ class Program:
         """Whether who runs it should rather wait for it; None until that is asked."""
         self.lends = frozenset(i for i, stage in enumerate(plan.stages) if _is_lent(plan, stage))
         """Stages whose tasks other workers may take over."""
+        self.backed: frozenset[int] = frozenset()
+        """Stages whose share other workers may run, too, where this one is slow."""
         self.remote_reads = self._count_remote_reads()
         self.dynamic = frozenset(s for stage in plan.stages for s in stage.sought_slots())
         self.dying = self._last_uses()
         for stage, task, slots in zip(plan.stages, self.tasks, self.dying, strict=True):
             if isinstance(stage, ScanTile) and task.box is not None:
                 task.dying = self._dying_operand(stage, task.box, slots)
+        self.backed = frozenset(i for i, stage in enumerate(plan.stages) if self._is_backed(i, stage))
+        self.is_shared = bool(self.lends or self.backed)
+        """Whether others may do what is this rank's to do."""
+
+    def _is_backed(self, index: int, stage: Stage) -> bool:
+        """Whether a share takes long, or nobody knows how long (users' functions and what lies outside), and
+        leaves what it reads as it is."""
+        task, plan = self.tasks[index], self.plan
+        if plan.workers == 1 or task.box is None or task.dying is not None or _writes_outside(stage):
+            return False
+        if self.users[index] or any(plan.slots[s].chunks is not None for s in stage.read_slots()):
+            return True
+        return stage.seconds(plan.slots, 0, Profile(workers=plan.workers)) >= BACKED_S
 
     def _count_remote_reads(self) -> Counter[int]:
         """How often other ranks will read this rank's tile of each slot."""
@@ -106,9 +123,16 @@ def _operations(plan: Plan, stage: Fused, elements: int) -> int:
     return elements * (1 + -(-stage.operations(plan.slots) // max(prod(stage.domain), 1)))
 
 
+def _writes_outside(stage: Stage) -> bool:
+    """Whether it writes where others look once the job is done: nobody may be at it still, who was slower."""
+    return any(isinstance(fn.function, Sink) for fn in users_of(stage))
+
+
 def _is_lent(plan: Plan, stage: Stage) -> bool:
     """Whether a stage is large enough that workers who wait ask for its tasks, and its tasks can travel."""
     if plan.workers == 1 or not isinstance(stage, Fused) or len(stage.writes) > 1 or stage.heavy:
+        return False
+    if _writes_outside(stage):
         return False
     if (
         stage.band is not None
@@ -134,7 +158,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         task.blas = any(row.kind in ("contract", "matrices") for row in stage.every_row)
         if any(row.kind == "matrices" and MATRIX_FUNCTIONS[row.params[0]].scipys for row in stage.rows):
             load_scipys()
-        task.tier = Tier(stage, task.box)
+        task.tier = Tier(stage, task.box, 0 if stage.driver >= 0 else task.flops)
         task.cut = cut(stage, task.box, task.sizes, together=False)
         for part in task.parts:
             _prepare(plan, replace(stage, finish=None, parts=1), part)

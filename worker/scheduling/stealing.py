@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 TASK_STEPS: dict[tuple[str, str], str] = {
     ("waiting", "taken"): "running",
@@ -164,6 +165,7 @@ class Offer:
     nbytes : bytes of operands and result that one of them moves when it is lent
     pack : `pack(task)` gives what a borrower needs
     accept : `accept(task, result)` puts a borrower's result where the owner's would be
+    is_free : whether the owner goes on as soon as all have results, whatever its own threads are at
     """
 
     def __init__(
@@ -173,8 +175,10 @@ class Offer:
         nbytes: int,
         pack: Callable[[int], Any],
         accept: Callable[[int, Any], None],
+        is_free: bool = False,
     ) -> None:
         self.stage = stage
+        self.is_free = is_free
         self.nbytes = nbytes
         self.ledger = Ledger(ntasks)
         self._pack = pack
@@ -226,18 +230,51 @@ class Offer:
             self._changed.notify_all()
 
 
+class Share(Protocol):
+    """A worker's share of a stage, which another one may run as well: see `backups`."""
+
+    def lend(self, usual_s: float) -> bool:
+        """Whether a worker should that needed `usual_s` for its own."""
+        ...
+
+    def come_back(self, made: Mapping[int, Any] | None) -> None:
+        """Another worker has made its tiles; None where it cannot."""
+        ...
+
+    def give_up(self) -> None:
+        """Who was to run it has other things to do."""
+        ...
+
+    def operand(self, place: int) -> Any:
+        """What its task has read as one of its operands; None where it is not there."""
+        ...
+
+
+@dataclass(slots=True)
+class _Job:
+    """What a job has to lend: parts of a pass, and the share of a stage that runs."""
+
+    parts: tuple[int, Offer] | None = None
+    share: tuple[int, int, Share] | None = None
+    """Its number, the stage, and it."""
+
+
+WHOLE = -1
+"""The number of the task that is a whole share."""
+
+
 class Offers:
     """What a worker has to lend, by job. Thread-safe."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, tuple[int, Offer] | None] = {}
+        self._jobs: dict[str, _Job] = {}
         self._numbers = count(1)
         self._lock = threading.Lock()
 
     def begin(self, job: str) -> None:
         """A job with tasks to lend starts here."""
         with self._lock:
-            self._jobs[job] = None
+            self._jobs[job] = _Job()
 
     def end(self, job: str) -> None:
         """Nothing is left to do here for a job."""
@@ -248,24 +285,52 @@ class Offers:
         """What a job lends from now on."""
         with self._lock:
             if job in self._jobs:
-                self._jobs[job] = None if offer is None else (next(self._numbers), offer)
+                self._jobs[job].parts = None if offer is None else (next(self._numbers), offer)
 
-    def lend(self, job: str) -> tuple[Any, ...] | None:
-        """`(offer's number, stage, task, what is needed)`; empty where nothing is to be had now, None where
-        the job has ended."""
+    def share(self, job: str, stage: int, share: Share | None) -> None:
+        """The share of a stage that runs from now on."""
+        with self._lock:
+            if job in self._jobs:
+                self._jobs[job].share = None if share is None else (next(self._numbers), stage, share)
+
+    def lend(self, job: str, stage: int = -1, usual_s: float = 0.0) -> tuple[Any, ...] | None:
+        """`(number, stage, task, what is needed)` for a worker whose share of `stage` took `usual_s`; the
+        stage that runs here, where nothing is to be had now; None where the job has ended."""
         with self._lock:
             if job not in self._jobs:
                 return None
-            found = self._jobs[job]
-        if found is None:
+            parts, share = self._jobs[job].parts, self._jobs[job].share
+        if parts is not None:
+            number, offer = parts
+            lent = offer.lend()
+            if lent is not None:
+                return number, offer.stage, *lent
+            if offer.is_free:
+                return (offer.stage,)
+        if share is None:
             return ()
-        number, offer = found
-        lent = offer.lend()
-        return () if lent is None else (number, offer.stage, *lent)
+        number, runs, backup = share
+        return (number, runs, WHOLE, None) if runs == stage and backup.lend(usual_s) else (runs,)
 
-    def come_back(self, job: str, number: int, task: int, result: Any) -> None:
-        """A result for an offer; one that is over is ignored."""
+    def operand(self, job: str, number: int, place: int) -> Any:
+        """What a share that was lent has read as one of its operands; None where that is over."""
         with self._lock:
             found = self._jobs.get(job)
-        if found is not None and found[0] == number:
-            found[1].come_back(task, result)
+        share = None if found is None else found.share
+        return share[2].operand(place) if share is not None and share[0] == number else None
+
+    def come_back(self, job: str, number: int, task: int, result: Any) -> None:
+        """A result for an offer; one that is over is ignored. Of a whole share it is its tiles, None where it
+        cannot be run elsewhere, or False where it was not."""
+        with self._lock:
+            found = self._jobs.get(job)
+        if found is None:
+            return
+        if found.parts is not None and found.parts[0] == number:
+            found.parts[1].come_back(task, result)
+        elif found.share is not None and found.share[0] == number:
+            share = found.share[2]
+            if result is False:
+                share.give_up()
+            else:
+                share.come_back(result)

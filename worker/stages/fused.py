@@ -97,6 +97,8 @@ def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
         state = tuple(_made(ex, run, stage, part, operands))
         total = state if total is None else reducer.combine(total, state)
         del operands, state
+        if run.backup is not None:
+            run.backup.forget()
     _store(ex, run, stage, task, list(total), None)
 
 
@@ -148,7 +150,7 @@ def _made(
     small = task.flops < SMALL_FLOPS
     if bands is not None and tier.is_hot:
         bands.show_end(box)
-    choice = tier.choose(operands, ex.errstate)
+    choice = tier.choose(operands, ex.errstate, ex.threads)
     if choice is None:
         body = tier.interpreted(body, operands, ex.errstate)
         task = task if body is task.body else replace(task, body=body)

@@ -80,7 +80,7 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
     before = _before(ex, run, task, stage.axis)
     own = None if task.dying is None else _own(ex, run, stage.reads[task.dying].slot, operands[task.dying])
     places = Places(ex, run, stage.writes, task.box, own)
-    known = None if stage.totals is None else run.chunks.pop(stage.totals)
+    known = None if stage.totals is None else run.chunks.pop(stage.totals, None)
     states = _scan(ex, run, task, operands, places, before, known)
     for k, write in enumerate(stage.writes):
         if write.reducer is None:

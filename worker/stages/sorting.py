@@ -19,6 +19,7 @@ from spartan_ng.arrays import box_shape
 from spartan_ng.kernels.line_sorts import argsorted_line, is_vectorized, sorted_line
 from spartan_ng.plan.stages import MergeParts, SortParts
 from spartan_ng.sources import Unread
+from spartan_ng.worker.memory.scratch import is_mapped, put
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.picking import pick
 from spartan_ng.worker.stages.sorted_parts import Coming, Parts
@@ -70,21 +71,35 @@ def _sort_runs(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
     if stage.indices is not None:
         places = ex.store.allocate(shape, run.plan.slots[stage.indices].dtype)
 
-    def one(lo: int) -> None:
-        hi = min(lo + stage.length, len(values))
-        part = values[lo:hi]
-        fill(part, lo, hi)
-        if places is None:
-            part.sort()
-            return
-        order = np.argsort(part, kind="stable")
-        part[...] = part[order]
-        np.add(order, first + lo, out=places[lo:hi])
+    def sorter() -> Callable[[int], None]:
+        run_of_ours = _room(values, stage.length)
 
-    ex.parallel(run, range(0, len(values), stage.length), lambda: one, False)
+        def one(lo: int) -> None:
+            hi = min(lo + stage.length, len(values))
+            part = values[lo:hi] if run_of_ours is None else run_of_ours[: hi - lo]
+            fill(part, lo, hi)
+            if places is not None:
+                order = np.argsort(part, kind="stable")
+                part[...] = part[order]
+                order += first + lo
+                put(places[lo:hi], order)
+            else:
+                part.sort()
+            if run_of_ours is not None:
+                put(values[lo:hi], part)
+
+        return one
+
+    ex.parallel(run, range(0, len(values), stage.length), sorter, False)
     ex.put(run, stage.values, values)
     if stage.indices is not None:
         ex.put(run, stage.indices, places)
+
+
+def _room(out: Any, length: int) -> Any | None:
+    """Memory for so many elements that go to `out`, where that lies on disk: they are at work there before
+    they are written."""
+    return np.empty(min(length, len(out)), out.dtype) if length and is_mapped(out) else None
 
 
 def _filling(ex: Executor, run: Run, task: Task) -> Callable[[Any, int, int], None]:
@@ -122,21 +137,34 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
         (_, first), (_, last) = ends
         return [parts.between(slot, first, last) for slot in slots]
 
-    def merge(ends: Ends, coming: list[Coming]) -> None:
-        (start, _), (stop, _) = ends
-        part = out[start - lo : stop - lo]
-        values, *places = [parts.take(c) for c in coming]
-        if not places:
-            np.concatenate(values, out=part)
-            part.sort(kind="stable" if len(values) <= _MERGED or not is_vectorized(part.dtype) else None)
-            return
-        order = np.argsort(np.concatenate(values), kind="stable")
-        np.take(np.concatenate(places[0]), order, out=part)
+    def merger() -> Callable[[Ends, list[Coming]], None]:
+        piece_of_ours = _room(out, stage.length)
+
+        def merge(ends: Ends, coming: list[Coming]) -> None:
+            (start, _), (stop, _) = ends
+            place = out[start - lo : stop - lo]
+            part = place if piece_of_ours is None else piece_of_ours[: len(place)]
+            values, *places = [parts.take(c) for c in coming]
+            if not places:
+                np.concatenate(values, out=part)
+                part.sort(kind="stable" if len(values) <= _MERGED or not is_vectorized(part.dtype) else None)
+            else:
+                order = np.argsort(np.concatenate(values), kind="stable")
+                np.take(np.concatenate(places[0]), order, out=part)
+            if part is not place:
+                put(place, part)
+
+        return merge
+
+    def asked_and_merged() -> Callable[[Ends], None]:
+        merge = merger()
+        return lambda ends: merge(ends, ask(ends))
 
     pieces = list(pairwise(cuts))
     if ex.world == 1:
-        ex.parallel(run, pieces, lambda: lambda ends: merge(ends, ask(ends)), not stage.length)
+        ex.parallel(run, pieces, asked_and_merged, not stage.length)
     else:  # what peers have of a piece is under way while the one before is merged
+        merge = merger()
         coming = ask(pieces[0])
         for ends, following in zip(pieces, [*pieces[1:], None], strict=True):
             there, coming = coming, ask(following) if following else []

@@ -16,6 +16,7 @@ from spartan_ng.api.core.conversion import as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import Handle, array_of, wrap, wrap_array, wrap_node
 from spartan_ng.api.core.late import Late
+from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
@@ -48,7 +49,8 @@ def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
     return one if one == other and one.isnative else np.result_type(one, other)
 
 
-_QUICK_FLOPS = 1 << 20
+QUICK_FLOPS = 1 << 20
+"""Products of two that NumPy does at once, whatever else is to be said of them."""
 
 
 def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | None:
@@ -61,7 +63,7 @@ def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | Non
     if not (0 < len(rows) <= 2 and 0 < len(columns) <= 2) or rows[-1] != columns[0]:
         return None
     flops = x.size * columns[-1] if len(columns) == 2 else x.size
-    if flops > _QUICK_FLOPS or 8 * flops >= config.small_bytes:
+    if flops > QUICK_FLOPS or 8 * flops >= config.small_bytes:
         return None
     if out is None:
         return wrap(function(x, y))
@@ -408,7 +410,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
             f"shapes {x.shape} and {y.shape}"
         )
     if x.shape[-1] == y.shape[-1] == 2:
-        return array_of(x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0])
+        return lie(array_of(x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]), None)
     u: list[Any]
     v: list[Any]
     u, v = ([w[..., i : i + 1] if i < w.shape[-1] else None for i in range(3)] for w in (x, y))
@@ -419,7 +421,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         return u[i] * v[j] if u[j] is None or v[i] is None else u[i] * v[j] - u[j] * v[i]
 
     parts = manipulation.broadcast_arrays(minor(1, 2), minor(2, 0), minor(0, 1))
-    return manipulation.moveaxis(joining.concatenate(parts, -1), -1, axisc)
+    return manipulation.moveaxis(lie(joining.concatenate(parts, -1), None), -1, axisc)
 
 
 __all__ = [

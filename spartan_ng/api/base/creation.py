@@ -11,7 +11,7 @@ import numpy as np
 
 from spartan_ng.api.core.cell import Cell, Masked
 from spartan_ng.api.core.conversion import MOST_AXES, as_handle, in_order, is_array_like, numbers_here
-from spartan_ng.api.core.dispatch import by_numpy, numpy_function, stays
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import (
     Handle,
     converted_node,
@@ -22,7 +22,7 @@ from spartan_ng.api.core.handle import (
     wrap_masked,
     wrap_node,
 )
-from spartan_ng.api.core.kinds import NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes
+from spartan_ng.api.core.kinds import NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes, stays
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.copying import private_copy

@@ -17,7 +17,7 @@ from spartan_ng.api.core import keys
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.chains import basic_steps, is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
-from spartan_ng.api.core.dispatch import fresh, stays
+from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.handle import (
     Handle,
     converted_node,
@@ -28,7 +28,7 @@ from spartan_ng.api.core.handle import (
     wrap_masked,
     wrap_node,
 )
-from spartan_ng.api.core.kinds import is_subclass
+from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lying_as_taken
 from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.views import Field, Reshape, Slice, Transpose

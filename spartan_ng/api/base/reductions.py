@@ -10,9 +10,10 @@ import numpy as np
 
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import as_handle, numbers_here, numpys
-from spartan_ng.api.core.dispatch import by_numpy, gathered, is_foreign, numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.forcing import counter, known_count, remember_count, run, value_of
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.kinds import is_foreign
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_output, mask_of, stored
 from spartan_ng.config import config

@@ -21,6 +21,7 @@ import numpy as np
 
 from spartan_ng.api.core.forcing import count_true, release, run
 from spartan_ng.api.core.holders import hold, hold_as
+from spartan_ng.api.core.quick import CellFields
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.config import config
@@ -59,7 +60,7 @@ class Masked:
         return build.reshape(self.mask, self.mask.shape + (1,) * (self.a.ndim - self.mask.ndim))
 
 
-class Cell:
+class Cell(CellFields):
     """The shared, mutable base of one or more arrays.
 
     Parameters
@@ -84,20 +85,11 @@ class Cell:
     made for that layout, so the next value gets it, too.
     """
 
-    # Defaults of the class, not slots: most cells hold a value and nothing else, and are made by the million.
-    value: Any = None
-    masked: Masked | None = None
-    frozen: bool = False
-    borrowed: bool = False
-    blank: bool = False
-    picks: int = 0
-    order: tuple[int, ...] | None = None
-    shared: bool = False
-    lender: Any = None
-    source: Any = None
-    owner: weakref.ref[Any] | None = None
-    settled: bool = False
-    _node: Node | None = None
+    __slots__ = ()
+
+    masked: Masked | None
+    owner: weakref.ref[Any] | None
+    _node: Node | None
 
     def __init__(
         self,

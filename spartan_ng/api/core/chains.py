@@ -121,6 +121,18 @@ def seen_through(base: Any, views: Views) -> Any:
     return base
 
 
+def before_turns(views: Views) -> int | None:
+    """Where the last views begin that only turn and stretch, if what is before them is to be computed alone.
+
+    Their results lie as NumPy's then, and what is stretched is stored and moved once.
+    """
+    n = len(views)
+    while n and views[n - 1].__class__ in (Transpose, Broadcast):
+        n -= 1
+    stretched = any(v.__class__ is Broadcast for v in views[n:])
+    return n if stretched or not n else None
+
+
 def full_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
     """A shape argument as a tuple, its one -1 worked out; raises NumPy's error with both shapes."""
     single = hasattr(shape, "__index__") and not hasattr(shape, "__len__")

@@ -19,10 +19,11 @@ import numpy as np
 from spartan_ng.api.core.conversion import is_array_like, values
 from spartan_ng.api.core.few import few_values
 from spartan_ng.api.core.handle import Handle, wrap
-from spartan_ng.api.core.kinds import PLAIN, SubclassError, is_subclass
+from spartan_ng.api.core.kinds import PLAIN, SubclassError, any_stays, is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import RULES, by_rule
 from spartan_ng.api.core.numbers import NUMERIC, OURS
+from spartan_ng.api.core.quick import few
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
@@ -176,6 +177,10 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
             return checked(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
             return checked(*args, **keywords)
+        if few is not None and not keywords:
+            found = few(numpys, args)
+            if found is not None:
+                return found
         given = (*args, *keywords.values()) if keywords else args
         known = few_values(given, _PLAIN_OR_NUMERIC)
         if known is None:
@@ -201,12 +206,16 @@ _ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
 """Keywords that say what is to be done, and nothing of where the result goes."""
 
 
-def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], few: int) -> Callable[..., Any]:
+def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], most: int) -> Callable[..., Any]:
     """`called`, but NumPy's function at once where a call has few operands, and no lists among them."""
 
     @functools.wraps(called)
     def call(*args: Any, **keywords: Any) -> Any:
-        if len(args) <= few and (not keywords or _ASKING.issuperset(keywords)):
+        if few is not None and not keywords and len(args) <= most:
+            found = few(numpys, args)
+            if found is not None:
+                return found
+        if len(args) <= most and (not keywords or _ASKING.issuperset(keywords)):
             given = (*args, *keywords.values()) if keywords else args
             known = few_values(given, _PLAIN_OR_NUMERIC)
             if known is not None:
@@ -221,7 +230,7 @@ def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], few: int) -
                     return OURS[type(found)](found)
                 if type(found) is np.ndarray and sys.getrefcount(found) == 2:
                     return fresh(found)
-                return _operand_or_fresh(found, given, known)
+                return operand_or_fresh(found, given, known)
         return called(*args, **keywords)
 
     return call
@@ -289,44 +298,18 @@ def _answer(
         return OURS[kind](found)
     if kind is np.ndarray and sys.getrefcount(found) == 2:
         return fresh(found)
-    return _operand_or_fresh(found, given, known)
+    return operand_or_fresh(found, given, known)
 
 
-def _operand_or_fresh(result: Any, given: tuple[Any, ...], known: list[Any]) -> Any:
+def operand_or_fresh(result: Any, given: tuple[Any, ...], known: list[Any]) -> Any:
     """NumPy's results; an operand that is among them stays the one array that it is."""
     if isinstance(result, list | tuple):
-        parts = [_operand_or_fresh(r, given, known) for r in result]
+        parts = [operand_or_fresh(r, given, known) for r in result]
         return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
     for argument, value in zip(given, known, strict=True):
         if value is result:
             return argument
     return fresh(result)
-
-
-def any_stays(values: Iterable[Any]) -> bool:
-    """Whether one of NumPy's values, also in lists of them, has elements that never leave the driver: NumPy
-    works on them at once, however many bytes there are."""
-    return any(
-        any_stays(v)
-        if isinstance(v, list | tuple)
-        else isinstance(v, np.ndarray | np.generic) and v.nbytes > 0 and stays(v.dtype)
-        for v in values
-    )
-
-
-def stays(dtype: Any) -> bool:
-    """Whether elements never leave the driver: objects, those of dtypes that are not NumPy's own, and what
-    takes no memory."""
-    return dtype.hasobject or not dtype.itemsize or is_foreign(dtype)
-
-
-def is_foreign(dtype: Any) -> bool:
-    """Whether a dtype is somebody else's than NumPy's first ones: of strings, or a program's own."""
-    return not 0 <= dtype.num < _OWN_DTYPES
-
-
-_OWN_DTYPES = 24
-"""NumPy numbers its own dtypes first."""
 
 
 def fresh(result: Any) -> Any:

@@ -14,7 +14,7 @@ from spartan_ng.api.core.late import Late
 from spartan_ng.config import config
 
 _array = np.ndarray
-_SURELY = 1 << 17
+SURELY = 1 << 17
 """Bytes that every result may have, however operands broadcast."""
 
 
@@ -32,7 +32,7 @@ def few_pair(a: Any, b: Any) -> tuple[Any, Any] | None:
         y = b._peek() if b._views else b._cell.value
         if type(y) is not _array:
             return None
-        if nbytes * y.size > _SURELY and x.shape != y.shape:
+        if nbytes * y.size > SURELY and x.shape != y.shape:
             return None
         nbytes += y.nbytes
     elif type(b) not in NUMBERS:
@@ -58,6 +58,6 @@ def few_values(operands: tuple[Any, ...], others: frozenset[type] = NUMBERS) -> 
         known.append(a)
     if nbytes > config.small_bytes:
         return None
-    if 8 * size > _SURELY and len({a.shape for a in known if type(a) is _array}) > 1:
+    if 8 * size > SURELY and len({a.shape for a in known if type(a) is _array}) > 1:
         return None
     return known

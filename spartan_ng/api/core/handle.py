@@ -16,6 +16,7 @@ from spartan_ng.api.core.chains import (
     Key,
     Views,
     appended,
+    before_turns,
     is_stretched,
     layout_of,
     seen_through,
@@ -29,7 +30,8 @@ from spartan_ng.api.core.holders import hold_as, step_of
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import as_number
-from spartan_ng.api.core.views import Broadcast, Reshape, Transpose, View
+from spartan_ng.api.core.quick import HandleFields
+from spartan_ng.api.core.views import Reshape, View
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import private_copy
@@ -37,7 +39,7 @@ from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process, writes_in_place
+from spartan_ng.graph.evaluation import writes_in_place
 from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
@@ -48,13 +50,13 @@ CHAIN = 16
 _new = object.__new__
 
 
-class Handle:
+class Handle(HandleFields):
     """A lazy array: `_cell` seen through `_views`.
 
     `_state` is the value or node of the cell that `_shown` was last derived from.
     """
 
-    __slots__ = ("__weakref__", "_cell", "_shown", "_state", "_views")
+    __slots__ = ()
 
     _cell: Cell
     _views: Views
@@ -106,11 +108,8 @@ class Handle:
         value = self._peek()
         if value is not None:
             return value
-        if self._views and in_process() and all(v.__class__ in (Transpose, Broadcast) for v in self._views):
-            make(self._cell, ())._force()  # then this is a view of what is computed, and lies as NumPy's does
-            value = self._peek()
-            if value is not None:
-                return value
+        if self._views and (before := before_turns(self._views)) is not None:
+            return seen_through(make(self._cell, self._views[:before])._force(), self._views[before:])
         node = self._node()
         ref = node.data
         if ref is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from contextlib import suppress
 from dataclasses import dataclass
 from types import EllipsisType, NoneType
 from typing import TYPE_CHECKING, Any
@@ -63,7 +65,7 @@ def _canonical_part(k: Any) -> Any:
     if isinstance(k, bool | np.bool_):
         return as_handle(np.asarray(k))
     if isinstance(k, Handle | np.ndarray | list | tuple) or is_array_like(k) or is_sparse(k):
-        h = as_handle(k)
+        h = as_handle(np.asarray(k) if isinstance(k, np.ndarray) else k)  # masked ones by their elements
         if h.format == "csr" and h.dtype != bool:  # a mask may stay sparse
             h = h.todense()
         if isinstance(k, list | tuple) and not h.size:
@@ -77,12 +79,21 @@ def _canonical_part(k: Any) -> Any:
             known = h._peek()
             return h if known is None else int(known)
         return h
-    if hasattr(k, "__index__"):
-        return int(k.__index__())
+    with suppress(Exception):  # whatever is wrong with it, it is no index
+        return operator.index(k)
+    if _is_sequence(k):
+        return _canonical_part([*k])
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean "
         f"arrays are valid indices, not {type(k).__name__}"
     )
+
+
+def _is_sequence(k: Any) -> bool:
+    """Whether NumPy takes an object for a list of its elements, as it does ranges."""
+    with suppress(Exception):
+        return not isinstance(k, str | bytes) and np.ndim(k) > 0
+    return False
 
 
 def has_array(key: Any) -> bool:

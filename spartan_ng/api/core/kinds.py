@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -38,3 +39,29 @@ class SubclassError(TypeError):
 def is_subclass(a: Any) -> bool:
     """Whether a NumPy array's class has rules of its own; mapped files have none."""
     return a.__class__ is not np.ndarray and isinstance(a, np.ndarray) and not isinstance(a, np.memmap)
+
+
+def any_stays(values: Iterable[Any]) -> bool:
+    """Whether one of NumPy's values, also in lists of them, has elements that never leave the driver: NumPy
+    works on them at once, however many bytes there are."""
+    return any(
+        any_stays(v)
+        if isinstance(v, list | tuple)
+        else isinstance(v, np.ndarray | np.generic) and v.nbytes > 0 and stays(v.dtype)
+        for v in values
+    )
+
+
+def stays(dtype: Any) -> bool:
+    """Whether elements never leave the driver: objects, those of dtypes that are not NumPy's own, and what
+    takes no memory."""
+    return dtype.hasobject or not dtype.itemsize or is_foreign(dtype)
+
+
+def is_foreign(dtype: Any) -> bool:
+    """Whether a dtype is somebody else's than NumPy's first ones: of strings, or a program's own."""
+    return not 0 <= dtype.num < _OWN_DTYPES
+
+
+_OWN_DTYPES = 24
+"""NumPy numbers its own dtypes first."""

@@ -62,6 +62,8 @@ def lying_as_any(result: ndarray, a: Any, *_: Any) -> ndarray:
 
 def lying_as_taken(result: ndarray, a: Any, kept: list[int], first: int) -> ndarray:
     """Elements taken through arrays: their axes, at `first`, lie before those kept of `a` (-1: new)."""
+    if result._masked() is None and 0 in result.shape:  # of nothing, NumPy makes no order of axes
+        return lie(result, None)
     strides = a._layout().strides if _may_be_turned(a) else ()
     inner = [strides[axis] if strides and axis >= 0 else 0 for axis in kept]
     by = [-abs(s) for s in inner] if strides else [0] * len(kept)
@@ -129,11 +131,20 @@ def _is_one_index(obj: Any) -> bool:
 
 
 def _as_rounded(result: ndarray, a: Any, decimals: Any = 0, *_: Any) -> None:
-    """To integers as by a universal function, else in an array made for it; whole ones are copied."""
-    if getattr(a, "dtype", np.dtype(float)).kind in "biu" and decimals >= 0:
+    """To integers as by a universal function, else in an array made for it; others are copied."""
+    kind = getattr(a, "dtype", np.dtype(float)).kind
+    if kind == "c" or (kind in "biu" and decimals >= 0):
         lying_as_copy(result, a)
         return
     (lying_as_any if decimals else _as_operands)(result, a)
+
+
+def _as_close(result: ndarray, a: Any, b: Any, *tolerances: Any) -> None:
+    """Element by element; of what is no floating number, the second operand is made one first."""
+    if isinstance(b, Handle) and b.dtype.kind not in "fc" and any(map(_may_be_turned, (a, b))):
+        lie(result, asked_of_tiny([as_handle(a), b], np.isclose))
+    else:
+        lying_as(result, a, b, *tolerances)
 
 
 def _as_median(result: ndarray, a: Any, axis: Any = None, *_: Any) -> None:
@@ -178,7 +189,8 @@ def _as_columns(result: ndarray, *_: Any) -> None:
 
 
 RULES: dict[Any, Callable[..., Any]] = {
-    **dict.fromkeys((np.where, np.clip, np.isclose), _as_operands),
+    **dict.fromkeys((np.where, np.clip), _as_operands),
+    np.isclose: _as_close,
     **dict.fromkeys((np.round, np.around), _as_rounded),
     **dict.fromkeys((np.tril, np.triu), _as_triangle),
     **dict.fromkeys((np.sort, np.partition, np.nan_to_num, np.astype, np.gradient, np.unwrap), _as_first),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.late import Late
+from spartan_ng.api.core.quick import QuickFloat, connect_numbers
 
 NUMPYS = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.number | np.bool_)) - {
     np.timedelta64
@@ -141,9 +142,13 @@ def _derived(kind: type) -> type:
         operators[reflected] = _reflected(compute, getattr(kind, reflected), kind)
     operators |= {f"__{name}__": _of_one(getattr(kind, f"__{name}__")) for name in _UNARY}
     operators |= {name: _keeping(getattr(kind, name)) for name in (*_POWERS, *_NAMES.split())}
-    return type(
-        kind.__name__, (kind,), {"__slots__": (), "__module__": __name__, **_METHODS, **own, **operators}
-    )
+    named = {"__slots__": (), "__module__": __name__}
+    derived = type(kind.__name__, (kind,), {**named, **_METHODS, **own, **operators})
+    if kind is not np.float64:
+        return derived
+    quick = type(kind.__name__, (QuickFloat, derived), named)
+    connect_numbers(quick, derived)
+    return quick
 
 
 OURS: dict[type, type] = {kind: np.bool_ if kind is np.bool_ else _derived(kind) for kind in NUMPYS}

@@ -11,13 +11,14 @@ import numpy as np
 
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import PYTHON_SCALARS, as_handle, check_wraps, forced, is_array_like
-from spartan_ng.api.core.dispatch import any_stays
 from spartan_ng.api.core.handle import Handle, converted_node, copied, wrap_array, wrap_node
+from spartan_ng.api.core.kinds import any_stays
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError, alone
 from spartan_ng.graph import build
+from spartan_ng.ops.elementwise import resolved_dtypes
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -28,8 +29,7 @@ WEAK = frozenset(PYTHON_SCALARS)
 
 def kind_of(o: Any) -> Any:
     """A Python scalar's class, or anything else's dtype."""
-    plain = isinstance(o, PYTHON_SCALARS) and not isinstance(o, Handle)
-    return type(o) if plain else o.dtype
+    return type(o) if type(o) in PYTHON_SCALARS else o.dtype
 
 
 def common_dtype(*operands: Any) -> np.dtype[Any]:
@@ -50,8 +50,10 @@ def operand(a: Any) -> Any:
     """An operand as a handle, or a Python scalar as itself."""
     if isinstance(a, Handle):
         return a
-    if isinstance(a, PYTHON_SCALARS) and not isinstance(a, np.generic):
-        return np.bool_(a) if isinstance(a, bool) else a
+    if type(a) in PYTHON_SCALARS:  # of derived classes, NumPy makes arrays, which are not weak
+        return a
+    if isinstance(a, bool):
+        return np.bool_(a)
     if is_array_like(a):
         check_wraps(a)
     return as_handle(a)
@@ -179,7 +181,7 @@ def dtypes_first(
     except ValueError:
         with alone():
             kinds = (kind_of(operand(o)) for o in operands)
-            function.resolve_dtypes((*kinds, *(None if o is None else o.dtype for o in outs)), **asked)
+            resolved_dtypes(function, kinds, (None if o is None else o.dtype for o in outs), **asked)
         raise
 
 

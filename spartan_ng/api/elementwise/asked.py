@@ -17,9 +17,9 @@ from spartan_ng.api.core.conversion import (
     is_override,
     wraps,
 )
-from spartan_ng.api.core.dispatch import by_numpy, is_foreign, stays
+from spartan_ng.api.core.dispatch import by_numpy
 from spartan_ng.api.core.handle import Handle, copied
-from spartan_ng.api.core.kinds import as_dtype, is_subclass
+from spartan_ng.api.core.kinds import as_dtype, is_foreign, is_subclass, stays
 from spartan_ng.api.core.operands import (
     WEAK,
     wrapped_by,

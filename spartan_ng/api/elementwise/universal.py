@@ -25,10 +25,10 @@ from spartan_ng.api.core.conversion import (
     values,
     wraps,
 )
-from spartan_ng.api.core.dispatch import by_numpy, gathered, stays
+from spartan_ng.api.core.dispatch import by_numpy, gathered
 from spartan_ng.api.core.few import few_pair, few_values
 from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_masked, wrap_node
-from spartan_ng.api.core.kinds import NUMBERS, SubclassError
+from spartan_ng.api.core.kinds import NUMBERS, SubclassError, stays
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.numbers import as_number
@@ -48,6 +48,7 @@ from spartan_ng.api.core.operands import (
     without_output,
     wrapped_by,
 )
+from spartan_ng.api.core.quick import few
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise.asked import (
     HALVES,
@@ -65,7 +66,7 @@ from spartan_ng.api.elementwise.folding import Folding
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
-from spartan_ng.errors import alone
+from spartan_ng.errors import alone, is_refusal
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
@@ -150,6 +151,10 @@ class ufunc(Folding):
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Apply to operands, with NumPy's keywords; of numbers alone, to what NumPy gives."""
+        if few is not None and not keywords and len(args) == self.nin and self.nout == 1:
+            found = few(self.np, args)
+            if found is not None:
+                return found
         if self.simple and not keywords and len(args) == 1 and type(a := args[0]) is Late.ndarray:
             x = a._peek() if a._views else a._cell.value
             if type(x) is np.ndarray and x.nbytes <= config.small_bytes:
@@ -165,8 +170,9 @@ class ufunc(Folding):
                         return wrap(found) if self.nout == 1 else tuple(map(wrap, found))
                     if _PLACES.issuperset(keywords) and self._write(known, **keywords):
                         return keywords["out"]
-                except ValueError:  # ours name the shapes; read-only memory is copied
-                    pass
+                except ValueError as error:  # ours name the shapes; read-only memory is copied
+                    if not is_refusal(error):
+                        raise
         try:
             if keywords or len(args) != self.nin:
                 return self._full(args, **keywords)
@@ -272,7 +278,11 @@ class ufunc(Folding):
         if masked is not None:
             inputs = [unfiltered(o) for o in operands]
             node = self.node(inputs, asked, casting)
-            return wrap_masked(Masked(build.broadcast(node, masked.a.shape), masked.mask), True)
+            result = wrap_masked(Masked(build.broadcast(node, masked.a.shape), masked.mask), True)
+            orders = {o._cell.order for o in operands if isinstance(o, Handle) and o._masked() is not None}
+            if len(orders) == 1:
+                (result._cell.order,) = orders
+            return result
         return lying_as(wrap_node(self.node(operands, asked, casting, kinds)), *operands)
 
     def _safe(self, args: tuple[Any, ...], where: Any) -> tuple[Any, ...]:

@@ -15,7 +15,9 @@ from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
 from spartan_ng.graph.evaluation import shares_files
-from spartan_ng.sinks import ZarrStore
+from spartan_ng.sinks import Hdf5File, ParquetFolder, ZarrStore
+from spartan_ng.sinks.hdf5 import lies_as_in_memory
+from spartan_ng.sinks.parquet import table
 from spartan_ng.sinks.places import check_folder, mode_of, new_file
 from spartan_ng.sources.files import is_url
 from spartan_ng.sources.source import checked_dtype
@@ -94,9 +96,10 @@ def _zarr_from_here(a: ndarray, url: Any, chunks: Any, options: dict[str, Any]) 
 
 
 def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
-    """Write an array to a dataset of a new HDF5 file, part by part: the library has one writer.
+    """Write an array to a dataset of a new HDF5 file, block by block, from the workers that make the blocks.
 
-    The file is there whole, or what it was before.
+    The file is there whole, or what it was before. With `options` the elements come here, part by part: for
+    what is cut into chunks or packed the library has one writer.
 
     Parameters
     ----------
@@ -106,6 +109,9 @@ def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
     real = place(path)
     array = _dense(a, "to_hdf5")
     h5py = needed("h5py", "hdf5")
+    if not options and array.ndim and array.size and shares_files() and lies_as_in_memory(array.dtype):
+        drain(array, Hdf5File(real, name, array.shape, array.dtype))
+        return
 
     def write(temporary: str) -> None:
         with h5py.File(temporary, "w") as file:
@@ -122,9 +128,10 @@ def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
 
 
 def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **options: Any) -> None:
-    """Write an array to a Parquet file, a row group of about 64 MB after the other.
+    """Write an array to a Parquet file from here, a row group of about 64 MB after the other; or, where
+    `path` ends with a slash, to a folder of files from the workers, each with the rows of one block.
 
-    The file is there whole, or what it was before.
+    File and folder are there whole, or what they were before.
 
     Parameters
     ----------
@@ -135,8 +142,10 @@ def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **option
     Raises
     ------
     ShapeError : the array has other than one or two axes, or `columns` is not a name for each column
+    FileExistsError : the folder has something else than Parquet files
     """
-    real = place(path)
+    is_folder = os.fspath(path).endswith(("/", os.sep))
+    real = _parquet_folder(path) if is_folder else place(path)
     array = _dense(a, "to_parquet")
     if array.ndim not in (1, 2):
         raise ShapeError(f"to_parquet: an array of shape {array.shape} has no columns")
@@ -144,18 +153,45 @@ def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **option
     names = [str(k) for k in range(width)] if columns is None else list(columns)
     if len(names) != width:
         raise ShapeError(f"to_parquet: {len(names)} names do not fit the shape {array.shape}")
-    arrow, parquet = needed("pyarrow", "tables"), needed("pyarrow.parquet", "tables")
-    kind = arrow.from_numpy_dtype(array.dtype)
-    schema = arrow.schema([(n, kind) for n in names])
+    parquet = needed("pyarrow.parquet", "tables")
+    schema = table(np.empty((0, width), array.dtype), names).schema
+    if is_folder:
+        _parquet_from_workers(array, ParquetFolder(real, array.shape, array.dtype, names, options))
+        return
 
     def write(temporary: str) -> None:
         with parquet.ParquetWriter(temporary, schema, **options) as writer:
             for part in _parts(array) if array.size else ():
-                rows = part.reshape(len(part), width)
-                every = [arrow.array(np.ascontiguousarray(rows[:, k])) for k in range(width)]
-                writer.write_table(arrow.table(every, schema=schema), row_group_size=max(len(part), 1))
+                writer.write_table(table(part, names), row_group_size=max(len(part), 1))
 
     _replaced(real, write)
+
+
+def _parquet_folder(path: Any) -> str:
+    """Where a folder is that may be replaced by one of Parquet files."""
+    check_folder(path)
+    real: str = os.path.realpath(path)
+    for name in sorted(os.listdir(real)) if os.path.isdir(real) else ():
+        if not name.endswith(".parquet"):
+            raise FileExistsError(f"to_parquet: {path} has something else than Parquet files: {name}")
+    return real
+
+
+def _parquet_from_workers(a: ndarray, sink: ParquetFolder) -> None:
+    """In the pass that makes the array, or, where workers do not see the folder, part by part from here."""
+    if a.size and shares_files():
+        drain(a, sink)
+        return
+    try:
+        first = 0
+        for part in _parts(a) if a.size else [np.empty(a.shape, a.dtype)]:
+            box = ((first, first + len(part)), *((0, n) for n in a.shape[1:]))
+            sink.write(part, box)
+            first += len(part)
+        sink.finish()
+    except BaseException:
+        sink.give_up()
+        raise
 
 
 def _replaced(real: str, write: Callable[[str], None]) -> None:

@@ -7,7 +7,6 @@ import operator
 import sys
 from collections import deque
 from collections.abc import Callable
-from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,17 +20,18 @@ from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored
+from spartan_ng.api.core.quick import plainly
 from spartan_ng.api.core.temporaries import LEAST_BYTES
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
-from spartan_ng.errors import ShapeError, alone
+from spartan_ng.errors import ShapeError, alone, is_refusal
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
-_OPERANDS = (Handle, int, float, complex, np.generic, list, tuple, str, bytes, date, timedelta)
+_PLAIN = frozenset({int, float, complex, list, tuple, str, bytes})
 
 _array = np.ndarray
 _new = object.__new__
@@ -41,7 +41,7 @@ _REPEATED = (list, tuple, str, bytes, bytearray, memoryview, array.array, deque)
 
 def is_operand(other: Any) -> bool:
     """Whether an operator takes this operand, or leaves it to the operand's own operator."""
-    if isinstance(other, _OPERANDS):
+    if isinstance(other, Handle) or type(other) in _PLAIN:
         return True
     if isinstance(other, np.ndarray):
         return not is_subclass(other)
@@ -109,8 +109,9 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
         if nbytes < LEAST_BYTES and nbytes < config.small_bytes:
             try:
                 found = numpys(y, x) if reflected else numpys(x, y)
-            except ValueError:  # ours name the shapes
-                pass
+            except ValueError as error:  # ours name the shapes
+                if not is_refusal(error):
+                    raise
             else:
                 if type(found) is not _array:
                     return wrap(found)
@@ -143,7 +144,7 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
             return NotImplemented  # SciPy's matrices, unlike its arrays, have the product of matrices here
         return function._two(other, self) if reflected else function._two(self, other)
 
-    return method
+    return plainly(numpys)(method)
 
 
 def _sign(function: ufuncs.ufunc) -> Callable[[Any], ndarray]:
@@ -160,7 +161,7 @@ def _sign(function: ufuncs.ufunc) -> Callable[[Any], ndarray]:
             return wrap(numpys(x))
         return function(self)
 
-    return method
+    return plainly(numpys)(method)
 
 
 def _assigning(function: ufuncs.ufunc) -> Any:
@@ -175,11 +176,12 @@ def _assigning(function: ufuncs.ufunc) -> Any:
                 try:
                     numpys(target, known, out=target)
                     return self
-                except ValueError:  # read-only memory is copied; our errors name the shapes
-                    pass
+                except ValueError as error:  # read-only memory is copied; our errors name the shapes
+                    if not is_refusal(error):
+                        raise
         return _in_place(function, self, other)
 
-    return method
+    return plainly(numpys)(method)
 
 
 _equal, _not_equal = _operator(ufuncs.equal), _operator(ufuncs.not_equal)
@@ -226,6 +228,7 @@ class Arithmetic(Handle):
 
     __rpow__ = _operator(ufuncs.power, reflected=True)
 
+    @plainly(np.matmul)
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, Handle):
             product = products.quick(np.matmul, self, other)
@@ -265,6 +268,7 @@ class Arithmetic(Handle):
     __gt__ = _operator(ufuncs.greater)
     __ge__ = _operator(ufuncs.greater_equal)
 
+    @plainly(np.equal)
     def __eq__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.equal, self, other)
@@ -274,6 +278,7 @@ class Arithmetic(Handle):
             with alone():
                 return _unlike(operator.eq, self, other)
 
+    @plainly(np.not_equal)
     def __ne__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.not_equal, self, other)

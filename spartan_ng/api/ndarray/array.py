@@ -1,83 +1,33 @@
-"""`ndarray`: NumPy's array class over lazy handles. How it is made and evaluated, and its elements."""
+"""`ndarray`: NumPy's array class over lazy handles, how it is made and evaluated."""
 
 from __future__ import annotations
 
-import operator
-import weakref
-from collections.abc import Iterator
 from types import GenericAlias
 from typing import Any, Self
 
 import numpy as np
 
-from spartan_ng.api.base import constants, indexing, joining, reductions
-from spartan_ng.api.core.chains import bounded
-from spartan_ng.api.core.conversion import as_handle, forced, numpys
+from spartan_ng.api.algebra.products import QUICK_FLOPS
+from spartan_ng.api.base import constants, joining
+from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.deriving import Deriving
-from spartan_ng.api.core.dispatch import fresh
-from spartan_ng.api.core.few import few_values
+from spartan_ng.api.core.dispatch import operand_or_fresh
+from spartan_ng.api.core.few import SURELY
 from spartan_ng.api.core.handle import CHAIN, Handle, over_buffer, settle, wrap
-from spartan_ng.api.core.kinds import NUMBERS, PYTHONS
+from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.core.late import register
 from spartan_ng.api.core.layouts import lie
-from spartan_ng.api.core.numbers import NUMERIC
-from spartan_ng.api.ndarray.copies import Copies
+from spartan_ng.api.core.numbers import OURS
+from spartan_ng.api.core.quick import Quick, connect
+from spartan_ng.api.core.temporaries import LEAST_BYTES
+from spartan_ng.api.core.views import REVERSED
+from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.api.ndarray.elements import NUMPYS_INTEGERS, Elements
 from spartan_ng.config import config
 
-_NUMPYS_INTEGERS = frozenset(t for t in NUMERIC if issubclass(t, np.integer))
-_QUICK = frozenset({int, tuple, slice}) | _NUMPYS_INTEGERS
-"""Classes of keys that NumPy takes as they are."""
-_QUICK_TO_WRITE = _QUICK | NUMERIC | {type(Ellipsis), np.ndarray}
-_SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
-_INTEGERS = _NUMPYS_INTEGERS | {int}
-_OBJECTS = np.dtype(object).num
-_array = np.ndarray
-_new = object.__new__
 
-
-def _known(value: Any) -> Any:
-    """NumPy's value of an array on the driver, a number's as a number; else None."""
-    known = value._peek() if isinstance(value, Handle) else None
-    return known[()] if known is not None and value._cell.frozen else known
-
-
-def _plain(key: Any) -> Any:
-    """A key with NumPy's own value in place of an array on the driver that is all of it."""
-    known = _known(key)
-    return key if known is None else known
-
-
-def _stays_small(value: Any, index: Any) -> bool:
-    """Whether a small array's elements that an array of truths or integers selects are few bytes, too."""
-    nbytes, small = value.nbytes, config.small_bytes
-    if nbytes > small or not value.ndim:
-        return False
-    return index.dtype.kind == "b" or index.size * nbytes < small * len(value)  # type: ignore[no-any-return]
-
-
-def _with_arrays(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """A key of small arrays with axes, numbers and slices as NumPy takes it; None for all others."""
-    few = few_values(key, _SIMPLE)
-    if few is None or not all(k.ndim for k in few if k.__class__ is np.ndarray):
-        return None
-    return tuple(few)
-
-
-def _integer(part: Any) -> Any:
-    """An integer of NumPy's or ours in a key as Python's; any other part as it is."""
-    return int(part) if type(part) in _NUMPYS_INTEGERS else part
-
-
-_SHORT = 64
-"""Indices in a list for which NumPy is asked first."""
-
-
-def _is_short(key: Any) -> bool:
-    """Whether a part of a key is a list of a few integers, of which NumPy makes a copy."""
-    return key.__class__ is list and 0 < len(key) <= _SHORT and _INTEGERS.issuperset(map(type, key))
-
-
-class ndarray(Copies, metaclass=Deriving, own=True):
+class ndarray(Quick, Elements, metaclass=Deriving, own=True):
     """An N-dimensional array whose elements are computed when they are asked for.
 
     `ndarray(shape, dtype=float)` makes one of zeros; `array`, `zeros`, `arange` and their like are
@@ -125,209 +75,6 @@ class ndarray(Copies, metaclass=Deriving, own=True):
         """Evaluate now and keep the result where it is, on the workers or the driver."""
         persist(self)
         return self
-
-    # --- elements ----------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        value = self._peek()
-        if value is not None and value.ndim:
-            return len(value)
-        shape = self.shape
-        if not shape and self._cell.frozen and self.dtype.names:
-            return len(self.dtype.names)
-        if not shape:
-            raise TypeError("len() of unsized object")
-        return shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        shape = self.shape
-        if not shape and self._cell.frozen and self.dtype.names:
-            return (self[name] for name in self.dtype.names)
-        if not shape:
-            raise TypeError("iteration over a 0-d array")
-        if len(shape) == 1 and self.dtype.kind != "V":
-            return iter(self._force())
-        return self._parts(shape[0])
-
-    def _parts(self, n: int) -> Iterator[Any]:
-        """What the first axis has, one after the other."""
-        cell, views, shown = self._cell, self._views, self._peek()
-        value = cell.value
-        quick = value is not None and shown.ndim > 1 and len(views) < CHAIN
-        if quick:
-            self._own()
-        for i in range(n):
-            if not quick or cell.value is not value:  # it is not on the driver, or no longer what it was
-                yield self[i]
-            else:
-                view = _new(ndarray)
-                view._cell = cell
-                view._views = (*views, i)
-                view._state = value
-                view._shown = shown[i]
-                yield view
-
-    def __contains__(self, item: Any) -> bool:
-        return bool(reductions.any(self == item))
-
-    def item(self, *args: Any) -> Any:
-        """An element as a Python scalar."""
-        if not args:
-            if self.size != 1:
-                raise ValueError("can only convert an array of size 1 to a Python scalar")
-            return self._force().item()
-        value = self._peek()
-        if value is not None:
-            return value.item(*map(forced, args))
-        if len(args) == 1 and self.ndim != 1:
-            flat = args[0]
-            if not isinstance(flat, tuple):
-                flat = np.unravel_index(bounded(operator.index(flat), self.size, 0), self.shape)
-            args = tuple(int(i) for i in flat)
-        found = self[args]
-        return found.item() if isinstance(found, ndarray | np.generic) else found
-
-    def __getitem__(self, key: Any) -> Any:
-        """Elements and rows of what is on the driver without a detour; everything else by `indexing`.
-
-        Loops over elements are in here most of their time: the questions that they need come first.
-        """
-        cell = self._cell
-        shown = value = cell.value
-        if (views := self._views) and value is not None:
-            shown = self._shown if self._state is value else None
-        kind, plain = type(key), True
-        if kind is tuple:
-            if len(key) == 2:
-                first, last = key
-                plain = type(first) in _SIMPLE and type(last) in _SIMPLE
-            else:
-                plain = _SIMPLE.issuperset(map(type, key))
-            if not plain and (type(key[0]) is ndarray or type(key[-1]) is ndarray):
-                return self._by_other_keys(key, kind, shown)
-        elif kind is not int and kind is not slice:
-            if kind in _NUMPYS_INTEGERS:
-                key = _integer(key)
-            if type(key) is not int:
-                return self._by_other_keys(key, kind, shown)
-            kind = int
-        try:
-            element = shown[key]
-        except (IndexError, TypeError, ValueError):  # there is none, or no value
-            return indexing.getitem(self, key)
-        found = type(element)
-        if found is not _array:
-            if found not in NUMERIC:
-                return indexing.getitem(self, key)
-            return element
-        if not plain:  # it may hold arrays
-            return self._by_mixed_keys(key, element)
-        if shown.dtype.num == _OBJECTS:  # an element may be an array
-            return indexing.getitem(self, key)
-        if views:
-            if len(views) >= CHAIN:
-                return self._seen(key, element)
-            views = views + (key,)  # noqa: RUF005 (half the time of unpacking)
-        else:
-            views = (key,)
-            if cell.owner is None:
-                if cell.frozen:
-                    return indexing.getitem(self, key)
-                cell.owner = weakref.ref(self)
-        view = _new(ndarray)
-        view._cell = cell
-        view._views = views
-        view._state = value
-        view._shown = element
-        return view
-
-    def _by_mixed_keys(self, key: tuple[Any, ...], element: Any) -> Any:
-        """What a tuple with arrays, lists or our numbers in it selects; `element` as NumPy found it."""
-        numbers = tuple(map(_integer, key))
-        if any(map(operator.is_not, numbers, key)):
-            key = numbers
-            if _SIMPLE.issuperset(map(type, key)):
-                return self[key]
-        short = element.ndim and all(type(k) in _SIMPLE or _is_short(k) for k in key)
-        if short and config.small_bytes and not self._cell.frozen:
-            return wrap(element)
-        return indexing.getitem(self, key)
-
-    def _by_other_keys(self, key: Any, kind: type, shown: Any) -> Any:
-        """What keys select that are no integers, slices or tuples, or of what is not on the driver."""
-        if kind is ndarray and shown is not None:
-            index = key._peek()
-            if index is not None and index.ndim and _stays_small(shown, index):
-                try:
-                    return wrap(shown[index])
-                except IndexError:  # ours name the shapes
-                    pass
-        elif kind is tuple and shown is not None:
-            index = _with_arrays(key)
-            if index is not None:
-                try:
-                    return fresh(shown[index])
-                except IndexError:
-                    pass
-        elif shown is not None and config.small_bytes and _is_short(key):
-            try:
-                return wrap(shown[key])
-            except IndexError:
-                pass
-        return indexing.getitem(self, key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        """Writes into what is on the driver without a detour; everything else by `indexing`."""
-        cell = self._cell
-        target = cell.value if cell.settled and cell._node is None else self._open()
-        if target is not None and self._views:
-            target = self._shown if self._state is cell.value else None
-        if target is not None:
-            kind, of = type(key), type(value)
-            if of in NUMBERS:
-                known = value
-            elif of is ndarray:
-                known = value._peek() if value._views else value._cell.value
-                if target.dtype.num == _OBJECTS:  # it may become an element
-                    known = None
-            else:
-                known = _known(value)
-            if known is not None:
-                plain, takes = key, True
-                if kind not in _QUICK:
-                    plain = _plain(key)
-                    takes = plain.__class__ in _QUICK_TO_WRITE or _is_short(plain)
-                elif kind is tuple and key and (type(key[0]) is ndarray or type(key[-1]) is ndarray):
-                    plain = _with_arrays(key)
-                    takes = plain is not None
-                if takes:
-                    try:
-                        target[plain] = known
-                        return
-                    except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
-                        pass
-        indexing.setitem(self, key, value)
-
-    def __delitem__(self, key: Any) -> None:
-        if self._cell.frozen and self.dtype.kind != "V":
-            raise TypeError(f"'numpy.{self.dtype.type.__name__}' object does not support item deletion")
-        raise ValueError("cannot delete array elements")
-
-    def fill(self, value: Any) -> None:
-        """Set every element to a scalar."""
-        target = self._open()
-        if target is not None and type(value) in PYTHONS and target.flags.writeable:
-            target.fill(value)
-            return
-        if self.dtype.hasobject and not self.dtype.names:
-            one = np.empty((), object)
-            one[()], value = value, one
-        elif not self.dtype.names:
-            one = np.zeros(1, self.dtype)
-            one.fill(numpys(value))  # with NumPy's errors, which are a number's own
-            value = one[0]
-        if not self._cell.frozen:  # of a number, NumPy fills a copy
-            self[...] = value
 
     # --- pickles ------------------------------------------------------------------------------------
 
@@ -382,5 +129,22 @@ def _listed(parts: list[ndarray]) -> ndarray:
 
 
 register(ndarray, _listed)
+connect(
+    array=ndarray,
+    methods=Elements,
+    cell=Cell,
+    wrap=wrap,
+    numbers=NUMBERS,
+    integers=NUMPYS_INTEGERS,
+    ours=OURS,
+    ufuncs=ufuncs.OURS,
+    finish=operand_or_fresh,
+    reversed=REVERSED,
+    config=config,
+    surely=SURELY,
+    least=LEAST_BYTES,
+    flops=QUICK_FLOPS,
+    chain=CHAIN,
+)
 
 __all__ = ["compute", "ndarray", "persist"]

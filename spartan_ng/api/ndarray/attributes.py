@@ -17,7 +17,7 @@ from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.views import REVERSED, Part
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.ndarray.protocols import Protocols
-from spartan_ng.api.places import taking
+from spartan_ng.api.places.flat import MOST_AXES_OF_FLAT, Flat
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 
@@ -110,20 +110,20 @@ class Attributes(Protocols):
     dtype = property(Handle.dtype.fget, _recast, doc=Handle.dtype.__doc__)  # type: ignore[attr-defined]
 
     @property
-    def flat(self) -> taking.Flat:
+    def flat(self) -> Flat:
         """The elements in C order, to iterate over, read and write."""
-        if self.ndim > taking.MOST_AXES_OF_FLAT:
+        if self.ndim > MOST_AXES_OF_FLAT:
             raise RuntimeError(
-                f"this function only supports up to {taking.MOST_AXES_OF_FLAT} dimensions "
+                f"this function only supports up to {MOST_AXES_OF_FLAT} dimensions "
                 f"but the array has {self.ndim}."
             )
-        return taking.Flat(self)
+        return Flat(self)
 
     @flat.setter
     def flat(self, value: Any) -> None:
         values = creation.asarray(np.asarray(value) if is_subclass(value) else value)
         if values.size:
-            taking.Flat(self)[:] = values
+            Flat(self)[:] = values
 
     @property
     def flags(self: Any) -> Flags:

@@ -124,19 +124,20 @@ class Copies(Attributes):
             raise ValueError("cannot set WRITEBACKIFCOPY flag to True")
         if write is None:
             return
-        locked = bool(self._views) and self._views[-1] == Broadcast(self.shape)
+        last = self._views[-1:] == (Broadcast(self.shape),)
+        locked = last and make(self._cell, self._views[:-1]).shape == self.shape  # it stretches nothing
         if not write and not locked:
             self._views = (*self._views, Broadcast(self.shape))
         elif write:
             cell = self._cell
             if cell.shared and not cell.value.flags.writeable:
                 raise ValueError("cannot set WRITEABLE flag to True of this array")
-            below = self._views[:-1] if locked else self._views
+            below = self._views[:-1] if last else self._views
             if is_read_only(below):
                 raise ValueError(
                     "cannot set WRITEABLE flag to True of this array: what it shows is read-only"
                 )
-            self._views = below
+            self._views = (*below, Broadcast(self.shape, writeable=True)) if last and not locked else below
         self._state = None
 
     def byteswap(self: Any, inplace: bool = False) -> ndarray:

@@ -17,6 +17,7 @@ from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.methods import Methods
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import csr_array
+from spartan_ng.errors import is_refusal
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -109,8 +110,9 @@ class Protocols(Methods):
                 try:
                     found = function(*few)
                     return tuple(map(wrap, found)) if type(found) is tuple else wrap(found)
-                except ValueError:  # ours name the shapes
-                    pass
+                except ValueError as error:  # ours name the shapes
+                    if not is_refusal(error):
+                        raise
         function = getattr(function, "np", function)
         if not (isinstance(function, np.ufunc) or (callable(function) and hasattr(function, "nout"))):
             raise TypeError(

@@ -12,9 +12,9 @@ from spartan_ng.api.base import constants, creation, cumulative, joining, manipu
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple, values
-from spartan_ng.api.core.dispatch import gathered, numpy_function, stays
+from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.handle import Handle, assigned, make, wrap, wrap_node
-from spartan_ng.api.core.kinds import is_subclass
+from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import converted, small_values
 from spartan_ng.api.core.views import Slice
@@ -299,8 +299,8 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: A
 @numpy_function(np.apply_over_axes)
 def apply_over_axes(func: Any, a: Any, axes: Any) -> ndarray:
     """A function of an array and an axis, over one axis after the other, each kept with length 1."""
+    ndim = a.ndim  # of lists and of Python's numbers there is none
     found = as_handle(a)
-    ndim = found.ndim
     for axis in np.atleast_1d(axes).tolist():
         where = axis + ndim if axis < 0 else axis
         result = as_handle(func(found, where))

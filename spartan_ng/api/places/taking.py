@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import constants, creation, indexing, manipulation
-from spartan_ng.api.core.chains import bounded
-from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
+from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.few import few_values
-from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, copied, wrap_node
 from spartan_ng.api.core.kinds import PLAIN_OR_NUMERIC
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import WEAK, check_output, converted, mask_of, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
+from spartan_ng.api.places.flat import MOST_AXES_OF_FLAT, Flat, elements_of
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -29,141 +29,8 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-def _elements(value: Any, dtype: np.dtype[Any]) -> ndarray:
-    """What is put into an array: arrays are cast by force, numbers and lists of them must fit."""
-    if isinstance(value, Handle):
-        if value.ndim or not value._cell.frozen:
-            return value  # type: ignore[return-value]
-        value = value._force()
-    elif isinstance(value, np.ndarray) or is_array_like(value):
-        return as_handle(value)
-    return wrap(np.asarray(value, dtype))
-
-
 _MOST_OPERANDS = 64
 """NumPy iterates over so many arrays together."""
-MOST_AXES_OF_FLAT = 32
-"""NumPy's flat iterators have so many."""
-
-
-class Flat:
-    """`a.flat`: the elements in C order."""
-
-    def __init__(self, array: Handle) -> None:
-        self.base = array
-        self._index = 0
-
-    @property
-    def index(self) -> int:
-        """How many elements have been taken one after the other."""
-        return self._index
-
-    @property
-    def coords(self) -> tuple[int, ...]:
-        """The place of the next element."""
-        found, n = [], self._index
-        for length in self.base.shape[:0:-1]:
-            n, place = divmod(n, length)
-            found.append(place)
-        return (n, *found[::-1]) if self.base.ndim else ()
-
-    def __iter__(self) -> Flat:
-        return self
-
-    def __next__(self) -> Any:
-        if not self._index:
-            self._rest = self.base._force().flat
-        if self._index == self.base.size:
-            raise StopIteration
-        value = next(self._rest)
-        self._index += 1
-        return wrap(value)
-
-    def __delitem__(self, key: Any) -> None:
-        raise TypeError("Cannot delete iterator elements")
-
-    def __len__(self) -> int:
-        return self.base.size
-
-    def _places(self, key: Any) -> Any:
-        """A key as integers, a slice or an array; NumPy's iterator says what lists, flags and others mean."""
-        if isinstance(key, Handle | np.ndarray) and key.dtype == bool and key.shape != (self.base.size,):
-            raise IndexError(
-                f"boolean index did not match indexed flat iterator along axis 0; size of axis is "
-                f"{self.base.size} but size of corresponding boolean axis is {key.size}"
-            )
-        if isinstance(key, int | np.integer | slice | Handle | np.ndarray) and not isinstance(key, bool):
-            return key
-        if key is Ellipsis:
-            return slice(None)
-        return np.arange(self.base.size).flat[key]
-
-    def __getitem__(self, key: Any) -> Any:
-        self._index = 0
-        found = manipulation.ravel(self.base)[self._places(key)]
-        return copied(found) if isinstance(found, Handle) and found.ndim else found
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._index = 0
-        if key.__class__ is tuple and not key:
-            raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
-        if self.base.dtype.hasobject:  # a sequence may be one element
-            self.base._force()
-            target = self.base._in_place()
-            if target is not None:
-                target.flat[forced(key)] = forced(value)
-                return
-        single = isinstance(key, int | np.integer | np.bool_)
-        is_truth = isinstance(key, bool | np.bool_)
-        if single:  # NumPy's error or warning, or the element that it takes
-            if not is_truth:
-                bounded(int(key), self.base.size, 0)
-            one = np.zeros(1, self.base.dtype)
-            place: Any = key if is_truth else 0
-            if isinstance(value, Handle) and value._peek() is None and _is_held(value, one.dtype):
-                one.flat[place] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
-            else:
-                one.flat[place] = numpys(value)
-                value = one[0]
-        key = self._places(slice(int(key)) if is_truth else key)
-        value = _elements(value, self.base.dtype)
-        if value.size == 0:
-            return
-        value = _cycled(self.base, key, value)
-        if manipulation.reshapes_without_copy(self.base, (self.base.size,)):
-            indexing.reshaped(self.base, (self.base.size,))[key] = value
-        else:
-            flat = copied(self.base).reshape(-1)
-            flat[key] = value
-            self.base._write(flat.reshape(self.base.shape))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """The elements in a line; read-only where NumPy has to copy them, or may not write to them."""
-        line = np.array(manipulation.ravel(self.base), dtype)
-        flags = self.base.flags  # type: ignore[attr-defined]
-        line.flags.writeable = flags.writeable and flags.c_contiguous
-        return line
-
-    def copy(self) -> ndarray:
-        """A flat copy."""
-        return manipulation.ravel(self.base).copy()
-
-
-def _is_held(value: Handle, dtype: np.dtype[Any]) -> bool:
-    """Whether an element of a dtype can be any of a value's: if not, NumPy raises for some."""
-    return dtype.kind not in "iu" or np.can_cast(value.dtype, dtype)
-
-
-def _cycled(base: Handle, key: Any, value: Any) -> Any:
-    """Values, at least one, for a flat region, repeated as often as needed."""
-    if value.ndim == 0:
-        return value
-    if isinstance(key, slice):
-        shape: tuple[int, ...] = (len(range(*key.indices(base.size))),)
-    else:
-        shape = (int(ufuncs.not_equal(key, 0).sum()),) if key.dtype == bool else key.shape
-    flat = value.ravel()
-    return flat.reshape(shape) if flat.size == prod(shape) else rearranging.resized(flat, shape, True)
 
 
 def _check_mode(mode: Any) -> None:
@@ -240,7 +107,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     check_is_target(a)
     _check_mode(mode)
     index = converted(ind, np.int64).ravel()  # true and false are places, too
-    values = _elements(v, a.dtype).ravel()
+    values = elements_of(v, a.dtype).ravel()
     if index.size == 0:
         return
     if a.size == 0:

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_slices
-from spartan_ng.backends.engines.jobs import Job, StageReads, Tile, Tiles, stage_reads
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_size, box_slices
+from spartan_ng.backends.engines.inlined import Inlined, Value
+from spartan_ng.backends.engines.jobs import LITTLE_BYTES, Job, StageReads, Tile, Tiles, stage_reads
 from spartan_ng.backends.engines.protocol import Engine, Handle, TaskKilled
 from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.costs import Profile
@@ -32,11 +33,14 @@ from spartan_ng.ops.functions import named, users_of
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Slot
 from spartan_ng.sources import SourceTile
-from spartan_ng.worker.memory.regions import gathered, identity
-from spartan_ng.worker.tasks import Made, facts, read
+from spartan_ng.worker.memory.regions import Piece, gathered, identity
+from spartan_ng.worker.memory.store import read_region
+from spartan_ng.worker.tasks import Made, Wanted, elements, facts, read
 
 INLINE_BYTES = 64 * 1024
-"""Results of up to this size come to the driver with the end of the job."""
+"""Results of up to this size each come to the driver with the end of the job."""
+_TRAVELS_BYTES = 16 * 1024
+"""Tiles of the program's arrays up to this size go inside the tasks that read them."""
 _PLANS = 256
 """Plans that are kept on the engine for programs that come again."""
 _TASK_NS, _MESSAGE_NS = 500_000, 1_000_000
@@ -56,6 +60,8 @@ class EngineBackend:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.tasks = Inlined(engine)
+        """Where tasks go whose operands are those of arrays here."""
         self._workers = max(1, engine.slots())
         self._arrays: dict[int, Tiles] = {}
         """By the array's serial number."""
@@ -87,11 +93,15 @@ class EngineBackend:
             box = tiling.box_on(ref.shape, rank)
             if ref.value is None:
                 tile = SourceTile(ref.source)
-                tiles[rank] = Tile(self.engine.submit("upload", Made, {0: tile}), 0, alone=True)
+                tiles[rank] = Tile(self.tasks.submit("upload", Made, {0: tile}), 0, alone=True)
             elif box is not None:
                 value = ref.value[box_slices(box)]
                 part = np.ascontiguousarray(value).reshape(value.shape) if ref.format == "dense" else value
-                tiles[rank] = Tile(self.engine.submit("upload", Made, {0: part}), 0, alone=True)
+                little = ref.format == "dense" and part.nbytes <= _TRAVELS_BYTES
+                made = Value(Made({0: part})) if little else self.tasks.submit("upload", Made, {0: part})
+                tiles[rank] = Tile(made, 0, alone=True)
+        if any(not isinstance(tile.handle, Value) for tile in tiles.values()):
+            self.tasks.begin()  # else two tiles may come to one worker, and none to another
         self._keep(ref, tiling, tiles)
 
     def adopt(self, ref: ArrayRef, tiling: Tiling, handles: Sequence[Handle]) -> None:
@@ -130,24 +140,31 @@ class EngineBackend:
 
     def _gathered(self, wanted: Sequence[tuple[ArrayRef, Box]]) -> list[Any]:
         """Boxes of several arrays; all are under way at once."""
-        operands = []
+        operands, handles = [], []
         for ref, box in wanted:
             if ref.serial not in self._arrays or ref.tiling is None:
                 raise WorkerLost(f"an array of shape {ref.shape} has no tiles on this engine")
             operand = identity(0, box, Slot(ref.shape, ref.dtype, ref.tiling, ref.format), 0)
-            operands.append((ref, operand, self._arrays[ref.serial]))
-        arriving = iter(
-            self.engine.get(
-                [
-                    self.engine.submit("gather", read, tiles[p.rank].handle, tiles[p.rank].number, p.region)
-                    for _, operand, tiles in operands
-                    for p in operand.pieces
-                ]
-            )
-        )
+            pieces = [(p, self._arrays[ref.serial][p.rank]) for p in operand.pieces]
+            operands.append((ref, operand, pieces))
+            handles += [
+                tile.handle
+                if _comes_as_it_is(ref, tile, p)
+                else self.tasks.submit("gather", read, tile.handle, tile.number, p.region)
+                for p, tile in pieces
+            ]
+        distinct = list(dict.fromkeys(handles))
+        found = dict(zip(distinct, self.tasks.get(distinct), strict=True))
+        arriving = (found[handle] for handle in handles)
         return [
-            _writable(gathered([(p, next(arriving)) for p in o.pieces], o.shape, np.dtype(ref.dtype)))
-            for ref, o, _ in operands
+            _writable(
+                gathered(
+                    [(p, _region_of(next(arriving), tile, p)) for p, tile in pieces],
+                    operand.shape,
+                    np.dtype(ref.dtype),
+                )
+            )
+            for ref, operand, pieces in operands
         ]
 
     # --- jobs
@@ -159,15 +176,15 @@ class EngineBackend:
         start = time.perf_counter()
         known = self._known(plan)
         where = {n: self._arrays[ref.serial] for n, ref in zip(plan.inputs, inputs, strict=True)}
-        job = Job(self.engine, plan, known.handle, known.stages, where)
+        job = Job(self.tasks, plan, known.handle, known.stages, where)
         try:
             job.submit(progress)
             results = self._results(plan, job)
         except KeyboardInterrupt:
-            self.engine.cancel(job.handles())
+            self.tasks.cancel(job.handles())
             raise
         except TaskKilled as error:
-            self.engine.cancel(job.handles())
+            self.tasks.cancel(job.handles())
             users = users_of(plan.stages)
             if users:
                 raise UserFunctionError(
@@ -186,11 +203,11 @@ class EngineBackend:
         tiles = [job.output(n) for n in plan.outputs]
         for ref, slot, each in zip(refs, slots, tiles, strict=True):
             self._keep(ref, slot.tiling, each)
-        if sum(s.nbytes for s in slots) <= INLINE_BYTES and all(s.format == "dense" for s in slots):
-            for ref, value in zip(refs, self._gathered([(r, box_of(r.shape)) for r in refs]), strict=True):
-                ref.value = value
-        else:
-            self.engine.wait(list({t.handle: None for each in tiles for t in each.values()}))
+        little = [i for i, s in enumerate(slots) if s.nbytes <= INLINE_BYTES and s.format == "dense"]
+        values = self._gathered([(refs[i], box_of(refs[i].shape)) for i in little]) if little else []
+        for i, value in zip(little, values, strict=True):
+            refs[i].value = value
+        self.tasks.wait(list(dict.fromkeys(t.handle for each in tiles for t in each.values())))
         job.learn()
         for ref, slot, each in zip(refs, slots, tiles, strict=True):
             if ref.format == "csr":
@@ -201,8 +218,8 @@ class EngineBackend:
         distinct = [tiles[0]] if slot.tiling.duplicate else list(tiles.values())
         return sum(
             n
-            for n, _ in self.engine.get(
-                [self.engine.submit("count", facts, t.handle, t.number) for t in distinct]
+            for n, _ in self.tasks.get(
+                [self.tasks.submit("count", facts, t.handle, t.number) for t in distinct]
             )
         )
 
@@ -210,7 +227,7 @@ class EngineBackend:
         """The plan on the engine, and what its stages read."""
         found = self._plans.get(plan.key)
         if found is None:
-            found = self._plans[plan.key] = _Known(self.engine.submit("plan", _same, plan), stage_reads(plan))
+            found = self._plans[plan.key] = _Known(self.tasks.submit("plan", _same, plan), stage_reads(plan))
             if len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(plan.key)
@@ -229,9 +246,25 @@ class EngineBackend:
             self.close()
 
 
+def _comes_as_it_is(ref: ArrayRef, tile: Tile, piece: Piece) -> bool:
+    """Whether a tile is fetched as an object: alone in it, and little or wanted whole."""
+    if not tile.alone or ref.format != "dense" or ref.tiling is None:
+        return False
+    size = box_size(ref.tiling.box_on(ref.shape, piece.rank) or ())
+    little = size * np.dtype(ref.dtype).itemsize <= LITTLE_BYTES
+    return little or elements(Wanted(0, piece.rank, piece.region)) == size
+
+
+def _region_of(found: Any, tile: Tile, piece: Piece) -> Any:
+    """What is wanted of what has come."""
+    return read_region(found.tiles[tile.number], piece.region) if isinstance(found, Made) else found
+
+
 def _writable(value: Any) -> Any:
-    """An array that may be written to: an engine's own memory is for reading."""
-    return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value
+    """An array that may be written to: an engine's own memory is for reading, and what is part of a tile here
+    is the tile's."""
+    kept = isinstance(value, np.ndarray) and (value.base is not None or not value.flags.writeable)
+    return value.copy() if kept else value
 
 
 def _same(plan: Plan) -> Plan:

@@ -46,7 +46,7 @@ def given(backend: Backend, ref: ArrayRef) -> dask.array.Array:
     blocks = np.empty(tiling.parts, object)
     for index in product(*map(range, tiling.parts)):
         tile = tiles[0 if tiling.duplicate else tiling.rank(index)]
-        future = engine.future(engine.submit("to_dask", read, tile.handle, tile.number, None))
+        future = engine.future(home.tasks.submit("to_dask", read, tile.handle, tile.number, None))
         shape = box_shape(tiling.box(ref.shape, index))
         blocks[index] = dask.array.from_delayed(dask.delayed(future), shape, ref.dtype)
     return dask.array.block(blocks.tolist()) if ref.shape else blocks[()]

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from spartan_ng.arrays import box_size
 from spartan_ng.backends.engines.protocol import Engine, Handle
 from spartan_ng.backends.protocol import Progress
+from spartan_ng.ops.functions import users_of
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.stages import Join, MergeParts, ScanTile, Stage
+from spartan_ng.plan.stages import Accumulate, Join, MergeParts, ScanTile, ScanTotals, Stage
 from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.tasks import (
     Given,
+    Number,
     Round,
     Wanted,
     asked,
@@ -23,11 +25,15 @@ from spartan_ng.worker.tasks import (
     read,
     read_asked,
     reads,
+    run_all,
     run_task,
 )
 
-_WHOLE_BYTES = 64 * 1024
-"""Tiles of up to this size go to their readers as they are: a task that cuts them would cost more."""
+LITTLE_BYTES = 64 * 1024
+"""Tiles of up to this size go to their readers as they are: a task that cuts them would cost more. Stages
+whose arrays are no larger are one task for all ranks."""
+_LITTLE_OPERATIONS = 1 << 20
+"""About a millisecond of work, as long as a task's way to its worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +41,9 @@ class Tile:
     """Where a tile is: number `number` of what a task has made."""
 
     handle: Handle
-    number: int
+    number: Number
     alone: bool
-    """Whether the task has made nothing else."""
+    """Whether the task has made nothing else that counts."""
 
 
 Tiles = dict[int, Tile]
@@ -52,6 +58,8 @@ class StageReads:
     """For each rank that has a task: what it reads."""
     once: bool
     """Whether all ranks make the same, so that one task does it."""
+    little: bool
+    """Whether all that it reads and writes is little, so that one task does it for all ranks."""
     dying: tuple[int, ...]
     """Slots that nobody reads after it."""
 
@@ -87,6 +95,10 @@ class Job:
         self.where = where
         self.stats = [StageStats() for _ in plan.stages]
         self._parts: dict[tuple[Handle, int, Region], Handle] = {}
+        self._light: dict[Handle, tuple[Number, ...]] = {}
+        """What is little of tasks that have made something large, too."""
+        self._picked: dict[Handle, Handle] = {}
+        """Of those, the little alone."""
         self._made: list[tuple[int, list[Tile]]] = []
         """For stages that teach something, what they have made."""
 
@@ -98,14 +110,25 @@ class Job:
         """Submit all stages; wait only where what comes next depends on data."""
         for index, (stage, known) in enumerate(zip(self._plan.stages, self._known, strict=True)):
             written = tuple(dict.fromkeys(stage.written_slots()))
-            own = known.reads[:1] if known.once else known.reads
-            made = self._settled(index, [self._task(index, rank, wanted) for rank, wanted in own])
-            for slot in written:
-                tiles = {rank: Tile(handle, slot, len(written) == 1) for rank, handle in made.items()}
-                if known.once and tiles:
-                    (tile,) = tiles.values()
-                    tiles = dict.fromkeys(range(self._plan.workers), tile)
-                self.where[slot] = tiles
+            tasks = [
+                self._task(index, rank, wanted) for rank, wanted in known.reads[: 1 if known.once else None]
+            ]
+            if known.little and len(tasks) > 1:
+                every = self._run_all(index, tasks)
+                made = {task.rank: every for task in tasks}
+                for slot in written:
+                    self.where[slot] = {rank: Tile(every, (slot, rank), True) for rank in made}
+            else:
+                made = self._settled(index, tasks)
+                for slot in written:
+                    alone = self._is_little(s for s in written if s != slot)
+                    tiles = {rank: Tile(handle, slot, alone) for rank, handle in made.items()}
+                    if known.once and tiles:
+                        (tile,) = tiles.values()
+                        tiles = dict.fromkeys(range(self._plan.workers), tile)
+                    self.where[slot] = tiles
+                light = tuple(s for s in written if self._is_little([s]))
+                self._light.update(dict.fromkeys(made.values(), light))
             if isinstance(stage, Join) or any(self._plan.slots[s].format == "csr" for s in written):
                 self._made.append((index, [Tile(h, written[0], True) for h in made.values()]))
             for slot in known.dying:
@@ -122,6 +145,8 @@ class Job:
             tile = self.where[one.slot].get(one.rank)
             if tile is None:
                 continue
+            if not tile.alone and self._is_little([one.slot]):
+                tile = self._without_the_large(tile)
             if one.region is None or self._goes_whole(one, tile):
                 given.append(Given(one, tile.number))
                 data.append(tile.handle)
@@ -139,6 +164,25 @@ class Job:
             name, run_task, self._sent, index, task.rank, task.given, rounds, *task.data
         )
 
+    def _run_all(self, index: int, tasks: list[_Task]) -> Handle:
+        name = self._plan.stages[index].name
+        given = tuple((task.rank, task.given) for task in tasks)
+        return self._engine.submit(
+            name, run_all, self._sent, index, given, *(handle for task in tasks for handle in task.data)
+        )
+
+    def _is_little(self, slots: Iterable[int]) -> bool:
+        """Whether these arrays are little together."""
+        every = [self._plan.slots[s] for s in slots]
+        return sum(s.nbytes for s in every) <= LITTLE_BYTES and all(s.format == "dense" for s in every)
+
+    def _without_the_large(self, tile: Tile) -> Tile:
+        """A little tile of a task that has made something large, too, which stays where it is."""
+        if tile.handle not in self._picked:
+            numbers = self._light[tile.handle]
+            self._picked[tile.handle] = self._engine.submit("pick", pick, tile.handle, numbers)
+        return Tile(self._picked[tile.handle], tile.number, True)
+
     def _goes_whole(self, wanted: Wanted, tile: Tile) -> bool:
         """Whether a tile is so small, or so much of it is read, that it goes as it is."""
         slot = self._plan.slots[wanted.slot]
@@ -146,7 +190,7 @@ class Job:
             return False
         box = slot.tiling.box_on(slot.shape, wanted.rank)
         size = box_size(box or ())
-        return size * slot.dtype.itemsize <= _WHOLE_BYTES or elements(wanted) == size
+        return size * slot.dtype.itemsize <= LITTLE_BYTES or elements(wanted) == size
 
     def _part(self, tile: Tile, wanted: Wanted) -> Handle:
         """A region, cut out where its tile lies; once for all who read it."""
@@ -186,7 +230,7 @@ class Job:
             if not tile.alone:
                 key = tile.handle
                 if key not in picked:
-                    handle = self._engine.submit("pick", pick, tile.handle, tile.number)
+                    handle = self._engine.submit("pick", pick, tile.handle, (tile.number,))
                     picked[key] = replace(tile, handle=handle, alone=True)
                 tile = picked[key]
             out[rank] = tile
@@ -207,6 +251,18 @@ def _asks(stage: Stage) -> bool:
     return isinstance(stage, MergeParts | Join) and bool(stage.sought_slots())
 
 
+def _is_little(plan: Plan, stage: Stage) -> bool:
+    """Whether a stage is work for one task: no function of a user's, and nothing that data decide."""
+    if isinstance(stage, Accumulate | Join | MergeParts | ScanTile | ScanTotals) or users_of(stage):
+        return False
+    slots = [plan.slots[s] for s in dict.fromkeys((*stage.read_slots(), *stage.written_slots()))]
+    return (
+        all(s.format == "dense" and s.chunks is None for s in slots)
+        and sum(s.nbytes for s in slots) <= LITTLE_BYTES
+        and stage.operations(plan.slots) <= _LITTLE_OPERATIONS
+    )
+
+
 def stage_reads(plan: Plan) -> list[StageReads]:
     """What each stage reads, and what dies with it."""
     last: dict[int, int] = {}
@@ -223,6 +279,7 @@ def stage_reads(plan: Plan) -> list[StageReads]:
             StageReads(
                 tuple((rank, tuple(found)) for rank, found in each if found is not None),
                 all(plan.slots[s].tiling.duplicate for s in stage.written_slots()),
+                _is_little(plan, stage),
                 tuple(s for s, at in last.items() if at == i and s not in kept),
             )
         )

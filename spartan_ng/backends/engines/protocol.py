@@ -30,6 +30,10 @@ class Engine(Protocol):
         """
         ...
 
+    def begin(self) -> None:
+        """Have all begun that has been submitted: what is begun together is spread over the workers."""
+        ...
+
     def get(self, handles: Sequence[Handle]) -> list[Any]:
         """The objects, as soon as they are there; raises what their tasks raised, or `TaskKilled`."""
         ...

@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +25,11 @@ from spartan_ng.system.ownership import why_not_own
 CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
 """Environment variable with the directory of compiled kernels."""
 MOST_BYTES = 1 << 28
-"""What the kernels of all versions may take together, when a process begins to compile."""
+"""What the kernels of all versions may take together."""
+THINNED_S = 3600.0
+"""How long nobody looks at all of them again: there may be tens of thousands."""
+_STAMP = "thinned"
+"""A file that was touched when somebody has looked last."""
 _PREFIX = "spartan_ng_kernel_"
 _TITLE = 48
 """Letters of a kernel's title in its name."""
@@ -52,7 +57,6 @@ def cache_directory() -> Path:
         text = f"compiled kernels are not kept: {problem}; {CACHE_VARIABLE} names another folder"
         warnings.warn(text, RuntimeWarning, stacklevel=2)
         return _temporary_directory()
-    _thin_out(base, MOST_BYTES)
     return path
 
 
@@ -90,6 +94,11 @@ def find(directory: Path, name: str) -> bytes | None:
     return None
 
 
+def is_kept(directory: Path, name: str) -> bool:
+    """Whether some process has compiled a kernel of that name."""
+    return (directory / name).exists()
+
+
 def keep(directory: Path, name: str, code: bytes) -> None:
     """Put a kernel's machine code in place; a disk that has no room for it changes nothing."""
     _put(directory, name, _sealed(code))
@@ -117,6 +126,16 @@ def _put(directory: Path, name: str, content: bytes) -> None:
 def _sealed(code: bytes) -> bytes:
     """Machine code behind its digest: what is broken must not run."""
     return hashlib.sha256(code).digest() + code
+
+
+def thin_out(directory: Path) -> None:
+    """Once in a while, remove what is beyond `MOST_BYTES` of all versions' kernels; `directory` is one's."""
+    stamp = directory.parent / _STAMP
+    with suppress(OSError):
+        if stamp.exists() and abs(time.time() - stamp.stat().st_mtime) < THINNED_S:
+            return
+        stamp.touch()
+        _thin_out(directory.parent, MOST_BYTES)
 
 
 def _thin_out(base: Path, most_bytes: int) -> None:

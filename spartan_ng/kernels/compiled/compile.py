@@ -11,19 +11,33 @@ import atexit
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from spartan_ng.costs.tuned import COMPILE_S
 from spartan_ng.events import record
 from spartan_ng.kernels.compiled import native
-from spartan_ng.kernels.compiled.cache import cache_directory, find, keep, keep_source, kernel_name
+from spartan_ng.kernels.compiled.cache import (
+    cache_directory,
+    find,
+    is_kept,
+    keep,
+    keep_source,
+    kernel_name,
+    thin_out,
+)
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.process import CompileError, CompilerProcess
 from spartan_ng.system.processes import after_fork
 
 MOST_REASON = 120
 """Characters of a compiler's message that people are shown."""
+LONG_S = 0.2
+"""What takes so many seconds without kernels waits for those that lie on disk."""
+COMPILE_SHARE = 4
+"""It waits for the compiler for no longer than one part in so many of them."""
 IDLE_S = 30.0
 """How long the compiler's process waits for a next kernel; starting another takes about a second."""
 
@@ -85,6 +99,21 @@ class Compiler:
                 self._thread = threading.Thread(target=self._work, name="kernel compiler", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
+
+    def wait_if_worth(self, kernels: Sequence[Kernel], expected_s: float) -> None:
+        """Wait for kernels that were asked for, if what is to be done takes so long without them: for those
+        that lie on disk, and for others no longer than they take to pay."""
+        waiting = [k for k in kernels if not k.settled]
+        if not waiting or expected_s < LONG_S:
+            return
+        try:
+            are_kept = all(is_kept(self._folder(), kernel_name(k.source)) for k in waiting)
+        except (ImportError, OSError, MemoryError):  # no compiler is found, or no room for it
+            return
+        if are_kept:
+            self.wait()
+        elif expected_s > COMPILE_SHARE * COMPILE_S:
+            self.wait(expected_s / COMPILE_SHARE)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until nothing is left to compile, by default as long as its patience lasts; whether that came
@@ -149,6 +178,7 @@ class Compiler:
             code = self._process.compile(name, source)
             keep(directory, name, code)
             keep_source(directory, name, source)
+            thin_out(directory)
         return native.load(name, code)
 
     def source_file(self, kernel: Kernel) -> Path:

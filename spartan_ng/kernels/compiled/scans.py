@@ -16,6 +16,7 @@ import numpy as np
 from spartan_ng.arrays import Box, box_size
 from spartan_ng.arrays.copying import address
 from spartan_ng.config import config
+from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
 from spartan_ng.error_state import is_strict
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.cumulate import Operand, Text, source
@@ -26,6 +27,7 @@ from spartan_ng.kernels.scans import Cut
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import SEGMENTED
 from spartan_ng.plan.rows import WHOLE, Read, Row
+from spartan_ng.system.machine import cores
 
 LEAST = 1 << 16
 """Elements from which a compiled scan is worth having."""
@@ -162,6 +164,8 @@ class CompiledScan:
         self._codes = {i: code(x.dtype) for i, x in enumerate(operands)}
         self._rows, self._first = rows, first
         self.box = box
+        self._expected_s = box_size(box) * sum(r.kind not in VIEWS for r in rows) / INTERPRETED_FLOPS_S
+        """What the interpreter is predicted to take, on one thread."""
         self._outer, self._inner = self._walk(cut.dimensions)
         self._kernels = {total: self._kernel(total) for total in (False, True)}
 
@@ -187,6 +191,8 @@ class CompiledScan:
             compiler.request(kernel)
         if waiting and config.kernels == "compile":
             compiler.wait()
+        elif waiting:
+            compiler.wait_if_worth(waiting, self._expected_s / (config.threads or cores()))
         return all(k.function is not None for k in wanted)
 
     def run(self, piece: Box, carry: State | None, place: Any = None) -> State:

@@ -2,7 +2,8 @@
 worth it.
 
 The rule: a stage that the interpreter has worked on for `HOT_S` seconds in all will be run again, and is
-compiled in the background; the first run that finds all its kernels ready uses them. A run never changes
+compiled in the background; the first run that finds all its kernels ready uses them. A run that is predicted
+to be long waits for its kernels where these pay within it (`Compiler.wait_if_worth`). A run never changes
 its tier under way, so that runs of one plan give the same bits once the tier is settled. Until then, programs
 take the place of rows where they are predicted to end the first run sooner: they give the same bits.
 Neither programs nor compiled loops report floating-point errors: where NumPy's error state asks for more than
@@ -24,10 +25,11 @@ import numpy as np
 from spartan_ng.arrays import Box, box_of, box_size
 from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.config import config
+from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
 from spartan_ng.error_state import is_strict
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
-from spartan_ng.kernels.compiled.compile import Kernel, compiler
+from spartan_ng.kernels.compiled.compile import LONG_S, Kernel, compiler
 from spartan_ng.kernels.compiled.formulas import OF_OUR_OWN
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.proof import flaw
@@ -77,9 +79,12 @@ class Choice:
 class Tier:
     """One task's way from the interpreter to compiled loops."""
 
-    def __init__(self, stage: Fused, tile: Box) -> None:
+    def __init__(self, stage: Fused, tile: Box, flops: int = 0) -> None:
+        """`flops` are the operations of one run; 0 where nobody can tell."""
         self.stage = stage
         self.tile = tile
+        self._expected_s = flops / INTERPRETED_FLOPS_S
+        """What the interpreter is predicted to take for one run, on one thread."""
         self._choices: dict[Signature | SparseSignature, Choice | Sampled | None] = {}
         self._trust = Trust()
         self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
@@ -92,10 +97,13 @@ class Tier:
     @property
     def is_hot(self) -> bool:
         """Whether the stage may be compiled by now."""
-        return (self._seconds >= HOT_S or config.kernels != "auto") and config.compiles
+        known = self._seconds >= HOT_S or self._expected_s >= LONG_S
+        return (known or config.kernels != "auto") and config.compiles
 
-    def choose(self, operands: list[Any], error_state: dict[str, Any]) -> Choice | Sampled | None:
-        """The compiled stage for these operands, or None: interpret this run."""
+    def choose(
+        self, operands: list[Any], error_state: dict[str, Any], threads: int = 1
+    ) -> Choice | Sampled | None:
+        """The compiled stage for these operands, or None: interpret this run, on so many threads."""
         mode = config.kernels
         if not self.is_hot or is_strict(error_state):
             return None
@@ -110,6 +118,8 @@ class Tier:
             compiler.request(kernel)
         if waiting and mode == "compile":
             compiler.wait()
+        elif waiting:
+            compiler.wait_if_worth(waiting, self._expected_s / threads)
         failed = next((k for k in kernels if k.failure), None)
         if failed is not None:
             self._give_up(operands, f"compiling failed: {failed.reason}")

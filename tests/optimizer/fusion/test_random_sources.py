@@ -13,6 +13,7 @@ from spartan_ng import session
 from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
+from spartan_ng.explaining import explain
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from tests import reference
@@ -43,7 +44,7 @@ PASSES: dict[str, Callable[[Node], Node]] = {
 
 
 def operators(*nodes: Node) -> list[list[str]]:
-    return [s["operators"] for s in session.current().explain(nodes).to_dict()["stages"]]
+    return [s["operators"] for s in explain(session.current(), nodes).to_dict()["stages"]]
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -59,7 +59,7 @@ class _Handle:
 
     __slots__ = ("__weakref__", "future", "key")
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: Any) -> None:
         self.key = key
         self.future: Any = None
 
@@ -87,6 +87,12 @@ class _Hole(Enum):
 _HOLE = _Hole.HOLE
 
 
+def _key(name: str) -> tuple[str, int]:
+    """A key of a group of its own: dask takes large groups that read few others for roots of the graph, and
+    spreads them over all workers, wherever what they read lies."""
+    return f"{re.sub(r'[^a-zA-Z_]+', '_', name).strip('_')}-{uuid4().hex}", 0
+
+
 class DaskEngine:
     """A client of dask's; closed with the backend only if it was made here.
 
@@ -99,7 +105,7 @@ class DaskEngine:
     def __init__(self, client: distributed.Client, owned: bool = False) -> None:
         self._client = client
         self._owned = owned
-        self._waiting: dict[str, tuple[weakref.ref[_Handle], tuple[Any, ...]]] = {}
+        self._waiting: dict[Any, tuple[weakref.ref[_Handle], tuple[Any, ...]]] = {}
         self._lock = threading.RLock()
 
     def slots(self) -> int:
@@ -108,13 +114,17 @@ class DaskEngine:
 
     def submit(self, name: str, function: Callable[..., Any], *args: Any) -> _Handle:
         """A task; what it is given is in it, so that dask can run it again."""
-        handle = _Handle(f"{re.sub(r'[^a-zA-Z_]+', '_', name).strip('_')}-{uuid4().hex}")
+        handle = _Handle(_key(name))
         call = _Call(function, tuple(_HOLE if isinstance(a, _Handle) else a for a in args))
         needed = [a for a in args if isinstance(a, _Handle)]
         with self._lock:
             task = (call, *(h.key if h.future is None else h.future for h in needed))
             self._waiting[handle.key] = (weakref.ref(handle), task)
         return handle
+
+    def begin(self) -> None:
+        """Send what waits as a graph of its own: dask orders a graph by what reads its tasks."""
+        self._flush()
 
     def _flush(self) -> None:
         """Send what waits, and ask for what somebody holds."""
@@ -155,7 +165,8 @@ class DaskEngine:
         """Until all are there, or one has failed."""
         self._flush()
         try:
-            for future in distributed.as_completed([h.future for h in handles], loop=self._client.loop):
+            left = [h.future for h in handles if h.future.status != "finished"]
+            for future in distributed.as_completed(left, loop=self._client.loop):
                 if future.status != "finished":
                     future.result()
         except distributed.KilledWorker as error:

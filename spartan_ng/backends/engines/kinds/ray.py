@@ -65,6 +65,9 @@ class RayEngine:
         """A task that Ray runs again where its process ends."""
         return self._call.options(name=name).remote(function, *args)
 
+    def begin(self) -> None:
+        """Nothing waits."""
+
     def get(self, handles: Sequence[ray.ObjectRef]) -> list[Any]:
         """The objects."""
         try:

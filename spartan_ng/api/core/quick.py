@@ -1,0 +1,100 @@
+"""What arrays and cells have, and the plain case of what arrays do: in C if that was compiled, or in Python.
+
+`Quick` stands in front of the methods of `ndarray`, which decide everything. Compiled (`_quick.c`), it has
+NumPy do at once what small arrays of numbers are asked; in Python it is empty, and the methods are asked.
+Answers are the same, as `SPARTAN_NG_PURE=1` lets anybody see, which leaves out what is compiled.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+from zlib import crc32
+
+import numpy as np
+
+from spartan_ng.config import PURE_VARIABLE
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _compiled() -> ModuleType | None:
+    """The compiled module, unless there is none, nobody wants it, or it was compiled of another text."""
+    if os.environ.get(PURE_VARIABLE, "0") != "0":
+        return None
+    try:
+        module = import_module("spartan_ng.api.core._quick")
+    except ImportError:
+        return None
+    try:
+        text = Path(__file__).with_name("_quick.c").read_bytes()
+    except OSError:  # an installed package has no sources
+        return module
+    return module if crc32(text) == module.SOURCE else None
+
+
+_module = None if TYPE_CHECKING else _compiled()
+IS_COMPILED = _module is not None
+"""Whether the plain case is answered in C."""
+
+if TYPE_CHECKING or _module is None:
+
+    class CellFields:
+        """What a cell has; the class's defaults, since most cells hold a value and nothing else."""
+
+        value: Any = None
+        masked: Any = None
+        frozen: bool = False
+        borrowed: bool = False
+        blank: bool = False
+        picks: int = 0
+        order: tuple[int, ...] | None = None
+        shared: bool = False
+        lender: Any = None
+        source: Any = None
+        owner: Any = None
+        settled: bool = False
+        _node: Any = None
+
+    class HandleFields:
+        """What an array has."""
+
+        __slots__ = ("__weakref__", "_cell", "_shown", "_state", "_views")
+
+    class Quick(HandleFields):
+        """The plain case of what arrays do, left to the methods."""
+
+        __slots__ = ()
+
+    class QuickFloat(np.float64):  # NumPy takes the class after the first for what a number is
+        """The plain case of what our numbers of double precision do, left to the methods."""
+
+        __slots__ = ()
+
+    def connect(**_: Any) -> None:
+        """Say which classes, methods and tables the plain case is that of."""
+
+    def connect_numbers(number: type, methods: type) -> None:
+        """Say which class our numbers of double precision have."""
+
+    few: Callable[[Any, tuple[Any, ...]], Any] | None = None
+    """What a function of NumPy's gives for a few small arrays and numbers; it gives None for others."""
+
+else:
+    CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
+    QuickFloat = _module.QuickFloat
+    connect, connect_numbers, few = _module.connect, _module.connect_numbers, _module.few
+
+
+def plainly(numpys: Any) -> Callable[[F], F]:
+    """An operator whose plain case is a function of NumPy's on the operands' values."""
+
+    def mark(method: F) -> F:
+        method.numpys = numpys  # type: ignore[attr-defined]
+        return method
+
+    return mark

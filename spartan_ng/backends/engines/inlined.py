@@ -1,0 +1,61 @@
+"""An engine whose tasks bring little values along.
+
+An object of its own would cost a task, and a transfer to each worker that reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spartan_ng.backends.engines.protocol import Engine, Handle
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """The handle of what goes inside the tasks that read it."""
+
+    value: Any
+
+
+class Inlined:
+    """Implements `Engine` by another one."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.name = engine.name
+
+    def slots(self) -> int:
+        """See `Engine`."""
+        return self._engine.slots()
+
+    def submit(self, name: str, function: Callable[..., Any], *args: Any) -> Handle:
+        """See `Engine`."""
+        return self._engine.submit(name, function, *(a.value if isinstance(a, Value) else a for a in args))
+
+    def begin(self) -> None:
+        """See `Engine`."""
+        self._engine.begin()
+
+    def get(self, handles: Sequence[Handle]) -> list[Any]:
+        """See `Engine`."""
+        away = self._away(handles)
+        made = iter(self._engine.get(away) if away else ())
+        return [h.value if isinstance(h, Value) else next(made) for h in handles]
+
+    def wait(self, handles: Sequence[Handle]) -> None:
+        """See `Engine`."""
+        self._engine.wait(self._away(handles))
+
+    def cancel(self, handles: Sequence[Handle]) -> None:
+        """See `Engine`."""
+        self._engine.cancel(self._away(handles))
+
+    def close(self) -> None:
+        """See `Engine`."""
+        self._engine.close()
+
+    @staticmethod
+    def _away(handles: Sequence[Handle]) -> list[Handle]:
+        return [h for h in handles if not isinstance(h, Value)]

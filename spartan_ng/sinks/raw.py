@@ -1,0 +1,102 @@
+"""Elements in C order behind the head of a file: every block has its place, whoever writes it.
+
+Runs of a block that lie in one piece of the file are written there by the system, which takes a third of the
+time of writing through a map: that fetches each page first. Short runs go through a map.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box, box_slices
+from spartan_ng.sinks.places import mode_of, new_file
+from spartan_ng.sinks.sink import Sink
+from spartan_ng.system.files import set_aside, write_at
+
+_LEAST_RUN = 1 << 14
+"""Bytes from which on a run is written by a call of its own."""
+_LARGE = 1 << 23
+"""A block of more bytes that does not lie as in the file is not copied for that."""
+
+
+class RawFile(Sink):
+    """A new file, whose head is written by whoever makes it (`begin`).
+
+    Parameters
+    ----------
+    path : whose place it takes at the end
+    shape, dtype : of the elements
+    """
+
+    def __init__(self, path: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.path, self.shape, self.dtype = path, shape, dtype
+        descriptor, self.temporary = new_file(path)
+        os.close(descriptor)
+        nbytes = prod(shape) * dtype.itemsize
+        try:
+            os.chmod(self.temporary, mode_of(path))
+            self.offset = self.begin()
+            with open(self.temporary, "r+b") as file:
+                set_aside(file.fileno(), self.offset + nbytes)
+        except BaseException as error:
+            self.give_up()
+            if isinstance(error, OSError) and error.errno is not None:
+                raise OSError(error.errno, f"{path} of {nbytes:,} bytes: {error.strerror}") from error
+            raise
+
+    def begin(self) -> int:
+        """Write the head to `temporary`, and say where the first element goes."""
+        return 0
+
+    def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
+        """Put the elements where they belong in the file."""
+        inner = len(box)  # axes behind this one are whole: its range lies in one piece
+        while inner > 1 and box[inner - 1] == (0, self.shape[inner - 1]):
+            inner -= 1
+        outer = max(inner - 1, 0)
+        run = prod(block.shape[outer:]) * self.dtype.itemsize
+        is_laid_out = block.flags.c_contiguous and block.dtype == self.dtype
+        if run < _LEAST_RUN or not (is_laid_out or block.nbytes <= _LARGE):
+            self._map()[box_slices(box)] = block
+            return
+        laid_out = np.ascontiguousarray(block, self.dtype)
+        strides = [prod(self.shape[d + 1 :]) * self.dtype.itemsize for d in range(len(box))]
+        first = self.offset + sum(lo * s for (lo, _), s in zip(box, strides, strict=True))
+        descriptor = self._opened()
+        for index in product(*map(range, block.shape[:outer])):
+            part = laid_out[index].reshape(-1).view(np.uint8).data
+            write_at(descriptor, part, first + sum(i * s for i, s in zip(index, strides, strict=False)))
+
+    def finish(self) -> None:
+        """Rename it."""
+        os.replace(self.temporary, self.path)
+
+    def give_up(self) -> None:
+        """Remove it."""
+        os.unlink(self.temporary)
+
+    def _opened(self) -> int:
+        """The descriptor of the file in this process, which goes with the sink."""
+        process, found = self.__dict__.get("_descriptor", (None, -1))
+        if process != os.getpid():
+            found = os.open(self.temporary, os.O_RDWR)
+            weakref.finalize(self, os.close, found)
+            self.__dict__["_descriptor"] = os.getpid(), found
+        return int(found)
+
+    def _map(self) -> np.ndarray[Any, Any]:
+        process, found = self.__dict__.get("_mapped", (None, None))
+        if process != os.getpid() or found is None:
+            found = np.memmap(self.temporary, self.dtype, "r+", self.offset, self.shape)
+            self.__dict__["_mapped"] = os.getpid(), found
+        return found  # type: ignore[no-any-return]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what this process has opened."""
+        return {k: v for k, v in self.__dict__.items() if k not in ("_mapped", "_descriptor")}

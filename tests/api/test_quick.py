@@ -1,0 +1,365 @@
+"""What is compiled answers as what is not, and as NumPy; and costs no memory, no signal and no thread."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from zlib import crc32
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api.core import quick
+from spartan_ng.api.core.cell import Cell
+from spartan_ng.config import PURE_VARIABLE
+from tests.api import plain_cases
+from tests.api.test_small_calls import calls_of_ours
+from tests.sampling import part
+
+ROOT = Path(np.__file__).resolve().parent.parent
+compiled = pytest.mark.skipif(not quick.IS_COMPILED, reason="nothing is compiled here")
+
+
+def python(*command, pure="0", **more):
+    """What a program says in a process of its own, with what is compiled or without."""
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env={**os.environ, PURE_VARIABLE: pure, "PYTHONPATH": os.pathsep.join(sys.path), **more},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# --- the same answers --------------------------------------------------------------------------------
+
+
+@compiled
+def test_compiled_answers_are_those_of_python(tmp_path, request):
+    """Values, dtypes, classes, strides, errors and their texts, warnings, and who sees what was written."""
+    seed, n = request.config.option.seed, part(8_000)
+    found = {}
+    for pure in "01":
+        path = tmp_path / pure
+        python("-m", "tests.api.plain_cases", str(path), str(seed), str(n), pure=pure)
+        found[pure] = pickle.loads(path.read_bytes())
+    assert (found["0"][0], found["1"][0]) == (True, False)
+    for case, one, other in zip(plain_cases.drawn(seed, n), found["0"][1], found["1"][1], strict=True):
+        assert one == other, case
+
+
+OWN_WAYS = ("Told()", "** a", "= None")
+"""What else is asked of a foreign operand; powers that fail when they are computed; two mistakes at once."""
+
+
+def test_answers_are_numpys(request):
+    """Where NumPy answers so do we, and where it refuses so do we."""
+    for case in plain_cases.drawn(request.config.option.seed, part(8_000)):
+        statement, dtype, _, owner, _ = case
+        if dtype not in plain_cases.NUMBERS or owner in ("number", "standard"):
+            continue
+        if any(way in statement for way in OWN_WAYS):
+            continue
+        theirs, ours = (plain_cases.answer(of, case, whole=False) for of in (numpy, np))
+        assert ("error" in ours) == ("error" in theirs), case
+        if "error" not in theirs:
+            assert ours == {**theirs, "warned": ours["warned"]}, case
+
+
+def test_fields_are_the_same_in_both():
+    """What a cell has, and what each of it is at first."""
+    program = (
+        "from spartan_ng.api.core import quick; from spartan_ng.api.core.cell import Cell; c = Cell();"
+        "print({n: getattr(c, n) for n in dir(quick.CellFields) if not n.startswith('__')},"
+        "sorted(n for n in dir(quick.HandleFields) if n[1] != '_'))"
+    )
+    said = {python("-c", program, pure=pure) for pure in "01"}
+    assert len(said) == 1
+    assert set(Cell.__annotations__) <= set(dir(quick.CellFields))
+
+
+# --- which of the two --------------------------------------------------------------------------------
+
+
+def test_what_was_compiled_of_another_text_is_refused(monkeypatch):
+    monkeypatch.delenv(PURE_VARIABLE, raising=False)
+    module: Any = SimpleNamespace(SOURCE=0)
+    monkeypatch.setattr(quick, "import_module", lambda name: module)
+    for n, is_taken in (
+        (crc32((ROOT / "spartan_ng/api/core/_quick.c").read_bytes()), True),
+        (0, False),
+    ):
+        module.SOURCE = n
+        assert (quick._compiled() is module) == is_taken
+    module.SOURCE = crc32((ROOT / "spartan_ng/api/core/_quick.c").read_bytes())
+    monkeypatch.setenv(PURE_VARIABLE, "1")
+    assert quick._compiled() is None
+
+
+def test_what_is_not_compiled_is_done_without(monkeypatch):
+    def none(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(quick, "import_module", none)
+    assert quick._compiled() is None
+
+
+# --- the one threshold -------------------------------------------------------------------------------
+
+
+def test_the_option_is_followed_as_it_changes():
+    a = np.arange(4.0)
+    for small, is_here in ((0, False), (1 << 20, True), (8, False), (1 << 70, True)):
+        with np.config.override(small_bytes=small):
+            for found in (a + a, a * 2.0, -a, a < a, a @ np.ones((4, 4)), numpy.float64(2) * a, a**2):
+                assert (found._peek() is not None) == is_here
+    with np.config.override(small_bytes=8):
+        b = np.zeros(1)
+        b += 1.0
+        assert b.tolist() == [1.0]
+
+
+@compiled
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "a + b",
+        "a[2]",
+        "a[1:3]",
+        "m[1, 2]",
+        "m[:, 1]",
+        "a[2] = 1.0",
+        "a[1:3] = b[1:3]",
+        "a += b",
+        "-a",
+        "a < b",
+        "x * a",
+        "m @ a",
+        "a ** 2",
+        "len(a)",
+        "m[1] -= m[0]",
+        "a @ b",
+        "m[i, 0]",
+        "m[i, j] -= 0.5",
+    ],
+)
+def test_no_python_stands_in_between(statement):
+    names = {"a": np.arange(4.0), "b": np.ones(4), "m": np.ones((4, 4)), "x": numpy.float64(2)}
+    names |= {"i": numpy.int64(1), "j": 2}
+    assert calls_of_ours(statement, names) == []
+
+
+# --- classes -----------------------------------------------------------------------------------------
+
+
+def test_a_class_of_ours_has_its_own_operators():
+    class Loud(np.ndarray, own=True):
+        __slots__ = ()
+
+        def __getitem__(self, key):
+            return ("item", super().__getitem__(key))
+
+        def __add__(self, other):
+            return ("sum", super().__add__(other))
+
+        def __radd__(self, other):
+            return "reflected"
+
+        def __len__(self):
+            return 7
+
+    plain = np.arange(3.0)
+    loud = object.__new__(Loud)
+    loud._cell, loud._views, loud._state = plain._cell, (), None
+    for _ in range(100):  # as long as the interpreter takes to learn what it finds
+        assert loud[1] == ("item", 1.0)
+        assert plain[1] == 1.0
+    assert (loud + 1)[0] == "sum"
+    assert plain + loud == "reflected"
+    assert (len(loud), len(plain)) == (7, 3)
+
+
+def test_a_method_that_is_replaced_is_asked(monkeypatch):
+    a = np.arange(3.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(np.ndarray, "__add__", lambda self, other: "mine")
+        patch.setattr(np.ndarray, "__getitem__", lambda self, key: "item")
+        assert [a + 1, a[0]] == ["mine", "item"]
+    assert (a + 1).tolist() == [1, 2, 3]
+    assert a[0] == 0
+
+
+@pytest.mark.parametrize("ask", [lambda a: a + 1, lambda a: 1 + a, lambda a: a[0], len, lambda a: a == a])
+def test_a_shell_without_fields_has_no_answer(ask):
+    with pytest.raises(AttributeError):
+        ask(object.__new__(np.ndarray))
+
+
+# --- memory ------------------------------------------------------------------------------------------
+
+LOOPS = [
+    *[s for s in plain_cases.STATEMENTS if s.startswith("r = a[")],
+    *[f"r = a {o} {v}" for o in plain_cases.OPERATORS for v in ("7", "b", "x", "s", "None", "np.zeros(99)")],
+    *[f"a {o}= {v}" for o in plain_cases.IN_PLACE for v in ("1", "b", "np.zeros(99)")],
+    *[
+        f"a[{k}] = {v}"
+        for k in ("0", "1:", "0, 1", "np.int64(1)", "99", "'x'")
+        for v in ("1", "b[0]", "a", "None")
+    ],
+    *[
+        "-a",
+        "len(a)",
+        "x * a",
+        "a @ b",
+        "numpy.multiply(a, a)",
+        "del a[0]",
+        "a ** 2",
+        "a == None",
+        "a[1:][0] = 1",
+    ],
+]
+
+
+def rounds(statement, names, n):
+    """How many memory blocks so many rounds keep, and how many references to what lives on."""
+    code = compile(
+        f"for _ in range({n}):\n try:\n  {statement}\n except Exception: pass", "statement", "exec"
+    )
+    watched = [None, numpy.add, Cell, np.ndarray, names["x"], ()]
+    if "99" not in statement:  # where it refuses, NumPy keeps some
+        watched.append(numpy.dtype("f8"))
+    gc.collect()
+    before, held = sys.getallocatedblocks(), [sys.getrefcount(w) for w in watched]
+    exec(code, names)
+    names.pop("r", None)
+    gc.collect()
+    return sys.getallocatedblocks() - before, max(
+        sys.getrefcount(w) - h for w, h in zip(watched, held, strict=True)
+    )
+
+
+@compiled
+@pytest.mark.parametrize("shape", [(6,), (3, 4)])
+def test_nothing_is_kept(shape, some):
+    """A block or a reference a round would show as hundreds."""
+    n = 300
+    for statement in some(LOOPS, 6):
+        a = np.arange(float(numpy.prod(shape))).reshape(shape) + 1.0
+        names = {"np": np, "numpy": numpy, "a": a, "b": a + 1, "x": numpy.float64(2.5), "s": np.sum(a)}
+        names |= {"i": np.array([0, 1]), "m": a[..., 0] > 2, "n": np.array(1), "t": np.array([[0], [1]])}
+        names |= {"Index": plain_cases.Index}
+        rounds(statement, names, 5)
+        kept = min(rounds(statement, names, n) for _ in range(3))
+        assert max(kept) < n // 2, (statement, kept)
+
+
+def test_cycles_are_collected():
+    owner = SimpleNamespace()
+    owner.array = np.arange(3.0)
+    owner.array._cell.lender = owner
+    owner.view = owner.array[1:]
+    gone = weakref.ref(owner.view), weakref.ref(owner.array), weakref.ref(owner.array._cell)
+    del owner
+    gc.collect()
+    assert [g() for g in gone] == [None] * 3
+
+
+def test_a_view_keeps_what_it_shows():
+    a = np.arange(6.0)
+    seen, gone = a[2:], weakref.ref(a)
+    del a
+    assert gone() is None
+    assert seen.tolist() == [2, 3, 4, 5]
+
+
+# --- who comes in between ----------------------------------------------------------------------------
+
+
+class Interrupting:
+    """An index that is interrupted."""
+
+    def __index__(self):
+        raise KeyboardInterrupt
+
+
+class Rewriting:
+    """An index that makes the array another one while it is asked for."""
+
+    def __init__(self, a):
+        self.a = a
+
+    def __index__(self):
+        with np.config.override(small_bytes=0):
+            self.a += 1
+        return 1
+
+
+def test_an_interrupt_goes_through():
+    a = np.arange(4.0)
+    for ask in (
+        lambda: a[Interrupting() :],
+        lambda: a.__setitem__(slice(Interrupting(), None), 1),
+        lambda: a.__setitem__((slice(Interrupting(), None),), a),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            ask()
+    assert a.tolist() == [0, 1, 2, 3]
+
+
+def test_an_index_may_change_the_array():
+    a = np.arange(4.0)
+    assert len(a[Rewriting(a) :].tolist()) == 3
+    a[Rewriting(a) :] = 9.0
+    assert a.tolist()[0] >= 2
+
+
+def test_a_signal_comes_between_operations():
+    a, came = np.arange(4.0), []
+    before = signal.signal(signal.SIGUSR1, lambda *_: came.append(1))
+    try:
+        for i in range(100):
+            a[1:] += a[:-1] * 0.5
+            if i == 50:
+                signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert came == [1]
+
+
+def test_threads_write_to_their_rows():
+    m, interval = np.zeros((8, 50)), sys.getswitchinterval()
+
+    def work(i):
+        row = m[i]
+        for j in range(1, 50):
+            row[j] = row[j - 1] + 1
+            m[i, 0] += 1
+            row[1:] *= 1.0
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        sys.setswitchinterval(interval)
+    numbers = numpy.zeros(50)
+    for j in range(1, 50):
+        numbers[j] = numbers[j - 1] + 1
+        numbers[0] += 1
+    assert m.tolist() == [numbers.tolist()] * 8
