@@ -19,7 +19,7 @@ import numpy as np
 
 from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import entered
-from spartan_ng.errors import WorkerLost
+from spartan_ng.errors import JobCancelled, WorkerLost
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import Acting
@@ -204,8 +204,11 @@ class Executor(Blocks):
         pause = _IDLE_S
         while ranks and not stopped.is_set():
             rank = ranks.pop(0)
-            with Acting(job):
-                worked = borrow(self, run, rank, lambda: self._begun != begun)
+            try:
+                with Acting(job):
+                    worked = borrow(self, run, rank, lambda: self._begun != begun)
+            except JobCancelled:
+                return  # stopped meanwhile
             if worked:
                 ranks.insert(0, rank)
                 pause = _IDLE_S

@@ -48,3 +48,28 @@ def test_who_could_not_be_reached_for_long_is_given_the_whole_time_by_a_new_requ
                 evaluate(session, product)
     finally:
         cluster.close()
+
+
+def test_a_request_has_its_whole_time_whatever_was_asked_before():
+    network = Network(0)
+    cluster = Cluster(network, shares_memory=False)
+    peers, other = cluster.workers[0]._peers, cluster.workers[1].name
+    asked = []
+
+    def ask():
+        asked.append(peers.borrow(other, "a job", 0, 1.0))
+
+    try:
+        until(lambda: other in peers._members)
+        network.cut("worker 0", "worker 1", None)
+        peers.timeout_s = 10.0
+        with network.changed:
+            network.at(0.0, ask)
+            network.at(9.0, ask)
+            network.at(12.0, lambda: network.heal("worker 0", "worker 1"))
+        until(lambda: len(asked) == 2)
+        with pytest.raises(WorkerUnreachable, match="has not reached it for 10 s"):
+            asked[0].result()
+        assert asked[1].result() is None  # that job is not known there
+    finally:
+        cluster.close()

@@ -28,6 +28,7 @@ from spartan_ng.plan.stages import (
     SortParts,
 )
 from spartan_ng.sinks import Sink
+from spartan_ng.worker import executor
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.scheduling import backups, program
 from spartan_ng.worker.scheduling.backups import LEAST_S, Backup
@@ -251,3 +252,25 @@ def test_what_writes_outside_is_done_by_its_own_worker_alone(monkeypatch: pytest
         made = program.Program(ran[0], 1)
     assert 0 not in made.backed | made.lends
     assert any(made.users)
+
+
+def test_who_asks_when_all_is_done_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backups, "LEAST_S", 0.0)
+    monkeypatch.setattr(executor, "LEAST_S", 0.0)
+    asked = threading.Event()
+
+    def borrow(ex: Executor, run: Any, rank: int, is_busy: Callable[[], bool]) -> None:
+        asked.set()
+        run.cancelled.wait()
+        ex.check(run)
+
+    def second(tile: Any) -> Any:
+        if tile.flat[0] > 0:
+            asked.wait()
+        return tile
+
+    monkeypatch.setattr(executor, "borrow", borrow)
+    x = numpy.repeat([0.0, 1.0], 50)
+    with running_on(SimulatedBackend(2)), config.override(tiling="row", small_bytes=0):
+        found = numpy.asarray(np.map(second, x, dtype=float))
+    numpy.testing.assert_array_equal(found, x)

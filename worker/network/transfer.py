@@ -294,16 +294,20 @@ class Peers:
     def _look(self) -> None:
         """Give up who is out of reach for too long; tell the others what we have, and what we wait for."""
         now = self._loop.now()
-        asked: dict[str, float] = {}
+        asked: dict[str, list[_Request]] = {}
         for request in self._requests.values():
-            asked.setdefault(request.peer, request.asked_at)
+            asked.setdefault(request.peer, []).append(request)
         for peer, link in list(self._links.items()):
-            wanted = peer in asked or link.channel.unconfirmed
+            wanted = asked.get(peer, [])
             if link.channel.is_open:
-                if wanted or link.channel.owes:
+                if wanted or link.channel.owes or link.channel.unconfirmed:
                     self._transmit(link, [link.channel.note()])
-            elif not link.is_up and now - max(link.down_since, asked.get(peer, 0.0)) > self.timeout_s:
-                if wanted:
+            elif not link.is_up and now - link.down_since > self.timeout_s:
+                late = [r for r in wanted if now - r.asked_at > self.timeout_s]
+                if len(late) < len(wanted):  # each has the whole time, whoever has asked before
+                    for request in late:
+                        self._answer(request.message.number, self._unreachable(link))
+                elif wanted or link.channel.unconfirmed:
                     self._give_up(peer, self._unreachable(link))
             elif link.is_up and now - link.greeted_at > _GREET_S:
                 link.greeted_at = now
