@@ -28,7 +28,8 @@ class Bar:
     """Called with (done, in all) while work goes on; draws once it has taken a while."""
 
     def __init__(self, name: str = "spartan_ng", unit: str = "stage") -> None:
-        self._shows_from = time.monotonic() + DELAY_S
+        self._began = time.monotonic()
+        self._shows_from = self._began + DELAY_S
         self._name, self._unit = name, unit
         self._bar: Any = None
         self._lock = threading.Lock()
@@ -48,6 +49,7 @@ class Bar:
         if self._bar is None:
             make = _notebook_bar if in_notebook() else _terminal_bar
             self._bar = make(total, self._name, self._unit)
+            self._bar.start_t -= time.monotonic() - self._began  # what was done unseen took its time, too
         self._bar.total = total
         self._bar.n = max(done, self._bar.n)
         self._bar.refresh()

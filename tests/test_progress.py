@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import re
+import signal
+import subprocess
 import sys
 import threading
 from unittest.mock import patch
@@ -82,6 +86,21 @@ def test_a_part_of_a_stage_tells_the_time_that_is_left(monkeypatch) -> None:
     assert "0.25/2 stages [01:00<07:00]" in stream.getvalue()
 
 
+def test_the_time_before_a_bar_is_shown_counts(monkeypatch) -> None:
+    """An eighth in 30 seconds that nobody saw, and the same again: three minutes are left."""
+    stream = terminal(monkeypatch)
+    bar = progress.Bar()
+    bar._began -= 30
+    bar._shows_from = 0.0
+    bar(0.25, 2)
+    assert "0.25/2 stages [00:30<03:30]" in stream.getvalue()
+    with patch.object(bar._bar, "_time", lambda: bar._bar.start_t + 60):
+        bar._shows_from = 0.0
+        bar(0.5, 2)
+    bar.close()
+    assert "0.5/2 stages [01:00<03:00]" in stream.getvalue()
+
+
 def test_a_bar_never_goes_back(monkeypatch) -> None:
     stream = terminal(monkeypatch)
     monkeypatch.setattr(progress, "DELAY_S", 0.0)
@@ -121,3 +140,44 @@ def test_long_stages_are_told_in_parts() -> None:
     first = sorted({done for done, _ in told if 0 < done < 1})
     each = [first[0] * k for k in range(1, len(first) + 1)]
     assert first == pytest.approx(each), "no part is left out, or told twice"
+
+
+_RANDOM = """
+import sys
+import spartan_ng as np
+
+def peak():
+    return next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("VmHWM")) * 1024
+
+np.config.memory_bytes = 100_000_000
+np.config.progress = True
+print(float(np.random.default_rng(0).random((10**4, 10**4)).mean()).hex(), flush=True)
+print(peak(), flush=True)
+try:
+    print(np.random.default_rng(0).random((10**6, 10**6)).mean())
+except KeyboardInterrupt:
+    print(peak(), flush=True)
+"""
+_LEFT = re.compile(rb"\[[\d:]+<[\d:]+\]")
+
+
+def test_eight_terabytes_of_draws_tell_the_time_left_in_constant_memory() -> None:
+    """Stopped once that is told; a ten-thousandth part of it first, to its end."""
+    command = [sys.executable, "-c", _RANDOM]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        found = float.fromhex(process.stdout.readline().decode())
+        peak = int(process.stdout.readline())
+        shown = b""
+        while len(_LEFT.findall(shown)) < 5:
+            shown += (read := os.read(process.stderr.fileno(), 1 << 16))
+            assert read, "it has ended"
+            shown = shown[-(1 << 16) :]
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate()
+    assert process.returncode == 0
+    draws = numpy.random.default_rng(0)
+    assert found == pytest.approx(sum(draws.random(10**6).sum() for _ in range(100)) / 10**8, rel=1e-12)
+    assert int(rest) < peak + (32 << 20)
