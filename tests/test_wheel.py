@@ -63,6 +63,7 @@ def check_sources(path: Path) -> None:
     ]
     wanted += [f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")]
     wanted += ["setup.py", "spartan_ng/api/core/_quick.c"]
+    wanted += [str(part.relative_to(ROOT)) for part in (ROOT / "spartan_ng").rglob("*.h")]
     wanted += ["apps/kmeans.py", "tests/conftest.py", "deploy/grafana.json", "spartan_ng/web/static/page.js"]
     assert set(wanted) <= names
 
@@ -83,7 +84,7 @@ def check_modules(installed: Path) -> None:
 def check_compiled(installed: Path, tmp_path: Path) -> None:
     """What is compiled is there and used, without its text; so is what does without."""
     core = installed / "spartan_ng" / "api" / "core"
-    assert not list(core.glob("*.c"))
+    assert not [*core.rglob("*.c"), *core.rglob("*.h")]
     assert bool(list(core.glob("_quick*.so"))) == (COMPILER is not None)
     program = "from spartan_ng.api.core import quick; print(quick.IS_COMPILED, quick.__file__)"
     said, where = run(installed, tmp_path, "-c", program).split()

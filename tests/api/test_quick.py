@@ -99,12 +99,12 @@ def test_what_was_compiled_of_another_text_is_refused(monkeypatch):
     module: Any = SimpleNamespace(SOURCE=0)
     monkeypatch.setattr(quick, "import_module", lambda name: module)
     for n, is_taken in (
-        (crc32((ROOT / "spartan_ng/api/core/_quick.c").read_bytes()), True),
+        (crc32(quick.text()), True),
         (0, False),
     ):
         module.SOURCE = n
         assert (quick._compiled() is module) == is_taken
-    module.SOURCE = crc32((ROOT / "spartan_ng/api/core/_quick.c").read_bytes())
+    module.SOURCE = crc32(quick.text())
     monkeypatch.setenv(PURE_VARIABLE, "1")
     assert quick._compiled() is None
 

@@ -22,6 +22,12 @@ from spartan_ng.config import PURE_VARIABLE
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def text() -> bytes:
+    """What is compiled: the file and its parts, as setup.py reads them."""
+    file = Path(__file__).with_name("_quick.c")
+    return b"".join(p.read_bytes() for p in (file, *sorted(file.with_name("plain").glob("*.h"))))
+
+
 def _compiled() -> ModuleType | None:
     """The compiled module, unless there is none, nobody wants it, or it was compiled of another text."""
     if os.environ.get(PURE_VARIABLE, "0") != "0":
@@ -31,10 +37,10 @@ def _compiled() -> ModuleType | None:
     except ImportError:
         return None
     try:
-        text = Path(__file__).with_name("_quick.c").read_bytes()
+        found = text()
     except OSError:  # an installed package has no sources
         return module
-    return module if crc32(text) == module.SOURCE else None
+    return module if crc32(found) == module.SOURCE else None
 
 
 _module = None if TYPE_CHECKING else _compiled()

@@ -1,0 +1,235 @@
+/* Keys: elements, views and places, read and written. */
+
+static int
+is_simple(PyObject *part)
+{
+    return PyLong_CheckExact(part) || PySlice_Check(part) || part == Py_None || part == Py_Ellipsis;
+}
+
+static int
+is_integer(PyObject *part)
+{
+    return is_among(known.integers, part);
+}
+
+/* A key as Python's integers and slices, and tuples of them (a new reference), or NULL without an error. */
+static PyObject *
+basic_key(PyObject *key)
+{
+    if (PyLong_CheckExact(key) || PySlice_Check(key))
+        return Py_NewRef(key);
+    if (!PyTuple_CheckExact(key)) {
+        PyObject *index = is_integer(key) ? PyNumber_Long(key) : NULL;
+        if (index == NULL)
+            PyErr_Clear();
+        return index;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(key), simple = 0;
+    while (simple < n && is_simple(PyTuple_GET_ITEM(key, simple)))
+        simple++;
+    if (simple == n)
+        return Py_NewRef(key);
+    for (Py_ssize_t i = simple; i < n; i++)
+        if (!is_simple(PyTuple_GET_ITEM(key, i)) && !is_integer(PyTuple_GET_ITEM(key, i)))
+            return NULL;
+    PyObject *plain = PyTuple_New(n);
+    for (Py_ssize_t i = 0; plain != NULL && i < n; i++) {
+        PyObject *part = PyTuple_GET_ITEM(key, i);
+        PyObject *index = is_simple(part) ? Py_NewRef(part) : PyNumber_Long(part);
+        if (index == NULL)
+            Py_CLEAR(plain);
+        else
+            PyTuple_SET_ITEM(plain, i, index);
+    }
+    if (plain == NULL)
+        PyErr_Clear();
+    return plain;
+}
+
+/* Whether an array of truths or integers selects elements; one without axes is a number to NumPy. */
+static int
+is_index(PyArrayObject *index)
+{
+    return index != NULL && PyArray_NDIM(index) > 0 && (PyArray_ISBOOL(index) || PyArray_ISINTEGER(index))
+           && PyArray_NBYTES(index) < known.least;
+}
+
+/* A key that holds small arrays of ours as NumPy takes it (a new reference), or NULL without an error. */
+static PyObject *
+fancy_key(PyObject *key)
+{
+    if (Py_TYPE(key) == known.array) {
+        PyArrayObject *index = shown_of((Handle *)key);
+        return is_index(index) ? Py_NewRef((PyObject *)index) : NULL;
+    }
+    if (!PyTuple_CheckExact(key))
+        return NULL;
+    Py_ssize_t n = PyTuple_GET_SIZE(key), size = 1, nbytes = 0;
+    PyObject *plain = PyTuple_New(n);
+    for (Py_ssize_t i = 0; plain != NULL && i < n; i++) {
+        PyObject *part = PyTuple_GET_ITEM(key, i);
+        PyArrayObject *index = Py_TYPE(part) == known.array ? shown_of((Handle *)part) : NULL;
+        if (is_index(index)) {
+            size = Py_MAX(size, 1) * PyArray_SIZE(index);
+            nbytes += PyArray_NBYTES(index);
+        }
+        if (is_index(index) ? 8 * size > known.surely : !is_simple(part))
+            Py_CLEAR(plain);
+        else
+            PyTuple_SET_ITEM(plain, i, Py_NewRef(index == NULL ? part : (PyObject *)index));
+    }
+    if (plain != NULL && nbytes >= small_bytes())
+        Py_CLEAR(plain);
+    PyErr_Clear();
+    return plain;
+}
+
+/* The elements that such a key selects of a small array, or NULL, with an error unless the methods say it. */
+static PyObject *
+selected(PyArrayObject *shown, PyObject *key)
+{
+    Py_ssize_t nbytes = PyArray_NBYTES(shown), small = small_bytes();
+    if (PyArray_NDIM(shown) == 0 || nbytes >= known.least || nbytes >= small)
+        return NULL;
+    PyObject *plain = fancy_key(key);
+    if (plain == NULL)
+        return NULL;
+    PyObject *found = NULL;
+    int whole = PyArray_CheckExact(plain) && !PyArray_ISBOOL((PyArrayObject *)plain);
+    if (!whole || PyArray_SIZE((PyArrayObject *)plain) * nbytes < small * PyArray_DIM(shown, 0)) {
+        Py_INCREF(shown);
+        found = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)shown, plain);
+        Py_DECREF(shown);
+    }
+    Py_DECREF(plain);
+    if (found == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_IndexError))
+        PyErr_Clear();
+    return found == NULL ? NULL : finished(found, no_views, NULL, 0);
+}
+
+/* Where the element lies that a key of one integer an axis names, or NULL. */
+static char *
+place_of(PyArrayObject *array, PyObject *key)
+{
+    int ndim = PyArray_NDIM(array);
+    char *place = PyArray_BYTES(array);
+    PyObject **parts = &key; /* an array of indices is no integer, either */
+    if (PyTuple_CheckExact(key)) {
+        if (PyTuple_GET_SIZE(key) != ndim)
+            return NULL;
+        parts = ((PyTupleObject *)key)->ob_item;
+    }
+    else if (ndim != 1)
+        return NULL;
+    for (int axis = 0; axis < ndim; axis++) {
+        if (!PyLong_CheckExact(parts[axis]))
+            return NULL;
+        Py_ssize_t i = PyLong_AsSsize_t(parts[axis]);
+        if (i == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return NULL;
+        }
+        Py_ssize_t n = PyArray_DIM(array, axis);
+        if (i < 0)
+            i += n;
+        if (i < 0 || i >= n)
+            return NULL;
+        place += i * PyArray_STRIDE(array, axis);
+    }
+    return ndim ? place : NULL;
+}
+
+static PyObject *
+getitem(PyObject *self, PyObject *key)
+{
+    const Operator *op = &operators[op_getitem];
+    PyArrayObject *shown = Py_TYPE(self) == known.array ? shown_of((Handle *)self) : NULL;
+    PyObject *plain = shown == NULL ? NULL : basic_key(key);
+    if (plain != NULL) {
+        char *place = place_of(shown, plain);
+        PyObject *found;
+        if (place != NULL)
+            found = PyArray_Scalar(place, PyArray_DESCR(shown), (PyObject *)shown);
+        else {
+            PyObject *value = Py_NewRef(((Cell *)((Handle *)self)->cell)->value);
+            Py_INCREF(shown);
+            found = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)shown, plain);
+            if (found != NULL && PyArray_CheckExact(found)) /* a slice's `__index__` may do anything */
+                found = ((Cell *)((Handle *)self)->cell)->value == value ? seen((Handle *)self, plain, found)
+                                                                         : (Py_DECREF(found), NULL);
+            Py_DECREF(shown);
+            Py_DECREF(value);
+        }
+        Py_DECREF(plain);
+        if (found != NULL)
+            return found;
+        if (PyErr_Occurred()) {
+            if (!PyErr_ExceptionMatches(PyExc_IndexError) && !PyErr_ExceptionMatches(PyExc_TypeError)
+                && !PyErr_ExceptionMatches(PyExc_ValueError))
+                return NULL;
+            PyErr_Clear();
+        }
+    }
+    else if (shown != NULL) {
+        PyObject *found = selected(shown, key);
+        if (found != NULL || PyErr_Occurred())
+            return found;
+    }
+    PyObject *method = method_of(op, op->method);
+    return method == NULL ? NULL : call_two(method, self, key);
+}
+
+/* Whether a write into the memory of an array succeeded; -1 with NumPy's error, 0 where it is none for us. */
+static int
+written(PyArrayObject *target, PyObject *key, PyObject *value)
+{
+    char *place = PyArray_CheckExact(value) || !PyArray_ISWRITEABLE(target) ? NULL : place_of(target, key);
+    return place != NULL ? PyArray_Pack(PyArray_DESCR(target), place, value)
+                         : PyArray_Type.tp_as_mapping->mp_ass_subscript((PyObject *)target, key, value);
+}
+
+static int
+setitem(PyObject *self, PyObject *key, PyObject *value)
+{
+    if (value != NULL && Py_TYPE(self) == known.array) {
+        PyObject *given = operand_of(value), *plain = given == NULL ? NULL : basic_key(key);
+        if (given != NULL && plain == NULL)
+            plain = fancy_key(key);
+        PyArrayObject *target = plain == NULL ? NULL : open_of((Handle *)self);
+        int done = -1;
+        if (target != NULL) {
+            given = plain_of(given);
+            done = given == NULL ? -1 : written(target, plain, given);
+            Py_XDECREF(given);
+            Py_DECREF(target);
+        }
+        Py_XDECREF(plain);
+        if (done == 0)
+            return 0;
+        if (PyErr_Occurred()) { /* read-only memory is copied; our errors name the shapes */
+            if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_IndexError))
+                return -1;
+            PyErr_Clear();
+        }
+    }
+    const Operator *op = &operators[value == NULL ? op_delitem : op_setitem];
+    PyObject *method = method_of(op, op->method), *done = NULL;
+    if (method != NULL)
+        done = value == NULL ? call_two(method, self, key) : call_three(method, self, key, value);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+static Py_ssize_t
+length(PyObject *self)
+{
+    PyArrayObject *shown = Py_TYPE(self) == known.array ? shown_of((Handle *)self) : NULL;
+    if (shown != NULL && PyArray_NDIM(shown) > 0)
+        return PyArray_DIM(shown, 0);
+    const Operator *op = &operators[op_len];
+    PyObject *method = method_of(op, op->method);
+    PyObject *found = method == NULL ? NULL : call_one(method, self);
+    Py_ssize_t n = found == NULL ? -1 : PyLong_AsSsize_t(found);
+    Py_XDECREF(found);
+    return n;
+}

@@ -1,0 +1,129 @@
+/* What the methods know, and is asked here: classes, tables, bounds, NumPy's function of each operator. */
+
+/* An operator: NumPy's function for the plain case, or NULL, and the methods for all others. */
+typedef struct {
+    const char *name, *reflected_name;
+    PyObject *numpys, *method, *reflected;
+} Operator;
+
+#define BINARY(X)                                                                                             \
+    X(add, "__add__", "__radd__")                                                                             \
+    X(subtract, "__sub__", "__rsub__")                                                                        \
+    X(multiply, "__mul__", "__rmul__")                                                                        \
+    X(true_divide, "__truediv__", "__rtruediv__")                                                             \
+    X(floor_divide, "__floordiv__", "__rfloordiv__")                                                          \
+    X(remainder, "__mod__", "__rmod__")                                                                       \
+    X(and, "__and__", "__rand__")                                                                             \
+    X(or, "__or__", "__ror__")                                                                                \
+    X(xor, "__xor__", "__rxor__")                                                                             \
+    X(lshift, "__lshift__", "__rlshift__")                                                                    \
+    X(rshift, "__rshift__", "__rrshift__")
+#define INPLACE(X)                                                                                            \
+    X(inplace_add, "__iadd__")                                                                                \
+    X(inplace_subtract, "__isub__")                                                                           \
+    X(inplace_multiply, "__imul__")                                                                           \
+    X(inplace_true_divide, "__itruediv__")                                                                    \
+    X(inplace_floor_divide, "__ifloordiv__")                                                                  \
+    X(inplace_remainder, "__imod__")                                                                          \
+    X(inplace_and, "__iand__")                                                                                \
+    X(inplace_or, "__ior__")                                                                                  \
+    X(inplace_xor, "__ixor__")                                                                                \
+    X(inplace_lshift, "__ilshift__")                                                                          \
+    X(inplace_rshift, "__irshift__")
+#define UNARY(X)                                                                                              \
+    X(negative, "__neg__")                                                                                    \
+    X(positive, "__pos__")                                                                                    \
+    X(absolute, "__abs__")                                                                                    \
+    X(invert, "__invert__")
+#define COMPARISON(X)                                                                                         \
+    X(LT, "__lt__")                                                                                           \
+    X(LE, "__le__")                                                                                           \
+    X(EQ, "__eq__")                                                                                           \
+    X(NE, "__ne__")                                                                                           \
+    X(GT, "__gt__")                                                                                           \
+    X(GE, "__ge__")
+
+enum {
+#define NUMBERED(name, ...) op_##name,
+    BINARY(NUMBERED) INPLACE(NUMBERED) UNARY(NUMBERED) COMPARISON(NUMBERED)
+#undef NUMBERED
+    op_matmul, op_power, op_getitem, op_setitem, op_delitem, op_len, op_array_ufunc, op_count
+};
+
+static Operator operators[op_count] = {
+#define OF_TWO(name, method, reflected) [op_##name] = {method, reflected},
+#define OF_ONE(name, method) [op_##name] = {method},
+    BINARY(OF_TWO) INPLACE(OF_ONE) UNARY(OF_ONE) COMPARISON(OF_ONE)
+#undef OF_TWO
+#undef OF_ONE
+    [op_matmul] = {"__matmul__", "__rmatmul__"},
+    [op_power] = {"__pow__", "__rpow__"},
+    [op_getitem] = {"__getitem__"},
+    [op_setitem] = {"__setitem__"},
+    [op_delitem] = {"__delitem__"},
+    [op_len] = {"__len__"},
+    [op_array_ufunc] = {"__array_ufunc__"},
+};
+
+static struct {
+    PyTypeObject *array, *cell;    /* the classes of plain arrays and their cells */
+    PyObject *wrap;                /* makes of NumPy's results what we give */
+    PyObject *open;                /* the method that finds out whether a value may be written to */
+    PyObject *numbers, *integers;  /* classes of numbers that NumPy takes as they are, and of its integers */
+    PyObject *ours;                /* what becomes of NumPy's numbers */
+    PyObject *ufuncs;              /* NumPy's functions that are ours */
+    PyObject *finish;              /* what a function's other results become */
+    PyObject *reversed;            /* by numbers of axes, the view with its axes reversed */
+    PyTypeObject *number;          /* the class of our numbers of double precision */
+    PyObject *transposed, *shape;  /* properties */
+    PyObject *copy;                /* a method */
+    PyObject *config;              /* where the threshold stands, */
+    Py_ssize_t small_bytes;        /* and where in it */
+    Py_ssize_t surely, least;      /* bytes of broadcast results, and from which temporaries are reused */
+    Py_ssize_t flops;              /* of products that are done without further questions */
+    Py_ssize_t chain;              /* views of views that are joined */
+} known;
+
+static PyObject *no_views, *call_name;
+
+/* Bytes up to which operands are small, now. */
+static Py_ssize_t
+small_bytes(void)
+{
+    PyObject *n = *(PyObject **)((char *)known.config + known.small_bytes);
+    Py_ssize_t bytes = n == NULL ? 0 : PyLong_AsSsize_t(n);
+    if (bytes == -1 && PyErr_Occurred()) { /* more than there can be */
+        PyErr_Clear();
+        bytes = PY_SSIZE_T_MAX;
+    }
+    return bytes;
+}
+
+static PyObject *
+method_of(const Operator *op, PyObject *method)
+{
+    if (method == NULL)
+        PyErr_Format(PyExc_SystemError, "%s is asked for before its class is there", op->name);
+    return method;
+}
+
+static PyObject *
+call_one(PyObject *function, PyObject *a)
+{
+    PyObject *arguments[2] = {NULL, a};
+    return PyObject_Vectorcall(function, arguments + 1, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+}
+
+static PyObject *
+call_two(PyObject *function, PyObject *a, PyObject *b)
+{
+    PyObject *arguments[3] = {NULL, a, b};
+    return PyObject_Vectorcall(function, arguments + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+}
+
+static PyObject *
+call_three(PyObject *function, PyObject *a, PyObject *b, PyObject *c)
+{
+    PyObject *arguments[4] = {NULL, a, b, c};
+    return PyObject_Vectorcall(function, arguments + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+}

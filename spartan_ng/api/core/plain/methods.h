@@ -1,0 +1,63 @@
+/* Attributes and methods. */
+
+/* What a property of the methods says. */
+static PyObject *
+property_of(PyObject *property, PyObject *self)
+{
+    if (property == NULL) {
+        PyErr_SetString(PyExc_SystemError, "a property is asked for before its class is there");
+        return NULL;
+    }
+    return Py_TYPE(property)->tp_descr_get(property, self, (PyObject *)Py_TYPE(self));
+}
+
+static PyObject *
+get_shape(PyObject *self, void *closure)
+{
+    PyArrayObject *shown = Py_TYPE(self) == known.array ? shown_of((Handle *)self) : NULL;
+    return shown == NULL ? property_of(known.shape, self)
+                         : PyArray_IntTupleFromIntp(PyArray_NDIM(shown), PyArray_DIMS(shown));
+}
+
+/* Set what a property sets; `closure` is where it is kept. */
+static int
+set_property(PyObject *self, PyObject *value, void *closure)
+{
+    PyObject *property = *(PyObject **)closure;
+    if (property == NULL) {
+        PyErr_SetString(PyExc_SystemError, "a property is set before its class is there");
+        return -1;
+    }
+    return Py_TYPE(property)->tp_descr_set(property, self, value);
+}
+
+static PyObject *
+get_transposed(PyObject *self, void *closure)
+{
+    PyArrayObject *shown = Py_TYPE(self) == known.array ? shown_of((Handle *)self) : NULL;
+    if (shown != NULL && PyArray_NDIM(shown) < PyTuple_GET_SIZE(known.reversed)) {
+        PyObject *turned = PyArray_Transpose(shown, NULL);
+        if (turned == NULL)
+            return NULL;
+        PyObject *found = seen((Handle *)self, PyTuple_GET_ITEM(known.reversed, PyArray_NDIM(shown)), turned);
+        if (found != NULL || PyErr_Occurred())
+            return found;
+    }
+    return property_of(known.transposed, self);
+}
+
+static PyObject *
+copy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyArrayObject *shown = Py_TYPE(self) == known.array && n == 0 && names == NULL ? shown_of((Handle *)self) : NULL;
+    if (shown != NULL && PyArray_NBYTES(shown) < known.least && PyArray_NBYTES(shown) < small_bytes()) {
+        PyObject *found = PyArray_NewCopy(shown, NPY_CORDER);
+        return found == NULL ? NULL : wrapped(found);
+    }
+    PyObject *method = known.copy == NULL ? NULL : Py_TYPE(known.copy)->tp_descr_get(known.copy, self, (PyObject *)Py_TYPE(self));
+    if (method == NULL)
+        return NULL;
+    PyObject *found = PyObject_Vectorcall(method, args, n, names);
+    Py_DECREF(method);
+    return found;
+}

@@ -1,0 +1,153 @@
+/* Operators, and the order in which Python asks for them. */
+
+static PyTypeObject Quick;
+
+/* What the methods of the operands say, in Python's order. They count references to operands, to find
+ * temporaries: there is none of this function's. */
+static PyObject *
+by_methods(const Operator *op, PyTypeObject *ours, PyObject *a, PyObject *b)
+{
+    if (PyObject_TypeCheck(a, ours)) {
+        PyObject *found = method_of(op, op->method) == NULL ? NULL : call_two(op->method, a, b);
+        if (found != Py_NotImplemented || Py_TYPE(a) == Py_TYPE(b))
+            return found;
+        Py_DECREF(found);
+    }
+    if (op->reflected_name != NULL && PyObject_TypeCheck(b, ours) && Py_TYPE(a) != Py_TYPE(b))
+        return method_of(op, op->reflected) == NULL ? NULL : call_two(op->reflected, b, a);
+    Py_RETURN_NOTIMPLEMENTED;
+}
+
+/* The result of NumPy's function for two operands, or NULL, with an error unless the methods are to say it. */
+static PyObject *
+computed(PyObject *numpys, PyObject *x, PyObject *y)
+{
+    x = plain_of(x);
+    y = plain_of(y);
+    PyObject *found = x == NULL || y == NULL ? NULL : call_two(numpys, x, y);
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    if (found != NULL)
+        return wrapped(found);
+    if (PyErr_ExceptionMatches(PyExc_ValueError))
+        PyErr_Clear();
+    return NULL;
+}
+
+static PyObject *
+of_two(const Operator *op, PyObject *a, PyObject *b)
+{
+    PyObject *x = op->numpys == NULL ? NULL : operand_of(a), *y = x == NULL ? NULL : operand_of(b);
+    if (y != NULL && stay_small(x, y)) {
+        PyObject *found = computed(op->numpys, x, y);
+        if (found != NULL || PyErr_Occurred())
+            return found;
+    }
+    return by_methods(op, &Quick, a, b);
+}
+
+/* Whether a product of vectors and matrices is small, and their shapes fit (`products.quick`). */
+static int
+is_quick_product(PyObject *x, PyObject *y)
+{
+    if (!PyArray_CheckExact(x) || !PyArray_CheckExact(y))
+        return 0;
+    PyArrayObject *a = (PyArrayObject *)x, *b = (PyArrayObject *)y;
+    int na = PyArray_NDIM(a), nb = PyArray_NDIM(b);
+    if (na < 1 || na > 2 || nb < 1 || nb > 2 || PyArray_DIM(a, na - 1) != PyArray_DIM(b, 0))
+        return 0;
+    Py_ssize_t size = PyArray_SIZE(a), columns = nb == 2 ? PyArray_DIM(b, 1) : 1;
+    if (size > known.flops || columns > known.flops)
+        return 0;
+    return size * columns <= known.flops && 8 * size * columns < small_bytes();
+}
+
+static PyObject *
+matrix_product(PyObject *a, PyObject *b)
+{
+    const Operator *op = &operators[op_matmul];
+    PyObject *x = op->numpys == NULL ? NULL : operand_of(a), *y = x == NULL ? NULL : operand_of(b);
+    if (y != NULL && is_quick_product(x, y)) {
+        PyObject *found = computed(op->numpys, x, y);
+        if (found != NULL || PyErr_Occurred())
+            return found;
+    }
+    return by_methods(op, &Quick, a, b);
+}
+
+static PyObject *
+of_one(const Operator *op, PyObject *a)
+{
+    PyArrayObject *x = op->numpys != NULL && Py_TYPE(a) == known.array ? shown_of((Handle *)a) : NULL;
+    if (x != NULL && PyArray_NBYTES(x) < known.least && PyArray_NBYTES(x) < small_bytes()) {
+        Py_INCREF(x);
+        PyObject *found = call_one(op->numpys, (PyObject *)x);
+        Py_DECREF(x);
+        return found == NULL ? NULL : wrapped(found);
+    }
+    return method_of(op, op->method) == NULL ? NULL : call_one(op->method, a);
+}
+
+static PyObject *
+in_place(const Operator *op, PyObject *a, PyObject *b)
+{
+    PyObject *y = op->numpys != NULL && Py_TYPE(a) == known.array ? operand_of(b) : NULL;
+    PyArrayObject *target = y == NULL ? NULL : open_of((Handle *)a);
+    PyObject *found = NULL;
+    if (target != NULL) {
+        if (PyArray_NBYTES(target) <= small_bytes()) {
+            y = plain_of(y);
+            found = y == NULL ? NULL : call_three(op->numpys, (PyObject *)target, y, (PyObject *)target);
+            Py_XDECREF(y);
+        }
+        Py_DECREF(target);
+    }
+    if (found != NULL) {
+        Py_DECREF(found);
+        return Py_NewRef(a);
+    }
+    if (PyErr_Occurred()) { /* read-only memory is copied; our errors name the shapes */
+        if (!PyErr_ExceptionMatches(PyExc_ValueError))
+            return NULL;
+        PyErr_Clear();
+    }
+    return method_of(op, op->method) == NULL ? NULL : call_two(op->method, a, b);
+}
+
+static PyObject *
+power(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    const Operator *op = &operators[op_power];
+    if (modulus == Py_None) {
+        PyArrayObject *x = NULL;
+        if (Py_TYPE(a) == known.array && (PyLong_CheckExact(b) || PyFloat_CheckExact(b)))
+            x = shown_of((Handle *)a);
+        if (x == NULL || !stay_small((PyObject *)x, b))
+            return by_methods(op, &Quick, a, b);
+        Py_INCREF(x); /* NumPy's operator knows squares and roots, its function does not */
+        PyObject *found = PyNumber_Power((PyObject *)x, b, modulus);
+        Py_DECREF(x);
+        return found == NULL ? NULL : wrapped(found);
+    }
+    if (!PyObject_TypeCheck(a, &Quick))
+        Py_RETURN_NOTIMPLEMENTED;
+    return method_of(op, op->method) == NULL ? NULL : call_three(op->method, a, b, modulus);
+}
+
+static PyObject *
+compare(PyObject *a, PyObject *b, int which)
+{
+    static const int of[] = {[Py_LT] = op_LT, [Py_LE] = op_LE, [Py_EQ] = op_EQ,
+                             [Py_NE] = op_NE, [Py_GT] = op_GT, [Py_GE] = op_GE};
+    return of_two(&operators[of[which]], a, b);
+}
+
+#define SLOT_OF_TWO(name, ...)                                                                                \
+    static PyObject *name##_slot(PyObject *a, PyObject *b) { return of_two(&operators[op_##name], a, b); }
+#define SLOT_IN_PLACE(name, ...)                                                                              \
+    static PyObject *name##_slot(PyObject *a, PyObject *b) { return in_place(&operators[op_##name], a, b); }
+#define SLOT_OF_ONE(name, ...)                                                                                \
+    static PyObject *name##_slot(PyObject *a) { return of_one(&operators[op_##name], a); }
+BINARY(SLOT_OF_TWO)
+INPLACE(SLOT_IN_PLACE)
+UNARY(SLOT_OF_ONE)

@@ -1,0 +1,205 @@
+/* Operands as NumPy takes them, and what its results become. */
+
+/* The object as a NumPy array of numbers, or NULL; no reference is taken, here and below. */
+static PyArrayObject *
+of_numbers(PyObject *value)
+{
+    if (value == NULL || !PyArray_CheckExact(value))
+        return NULL;
+    int kind = PyArray_TYPE((PyArrayObject *)value);
+    return PyTypeNum_ISNUMBER(kind) || PyTypeNum_ISBOOL(kind) ? (PyArrayObject *)value : NULL;
+}
+
+/* An array's cell, unless it is one of another class, which has ways of its own. */
+static Cell *
+cell_of(Handle *array)
+{
+    PyObject *cell = array->cell;
+    return cell != NULL && Py_TYPE(cell) == known.cell ? (Cell *)cell : NULL;
+}
+
+/* What an array shows, if that is known and numbers. */
+static PyArrayObject *
+shown_of(Handle *array)
+{
+    Cell *cell = cell_of(array);
+    if (cell == NULL || array->views == NULL || !PyTuple_CheckExact(array->views))
+        return NULL;
+    if (PyTuple_GET_SIZE(array->views) == 0)
+        return of_numbers(cell->value);
+    return cell->value != NULL && array->state == cell->value ? of_numbers(array->shown) : NULL;
+}
+
+/* The memory to write to, if nobody else has a claim on it (a new reference); NULL, with an error or without. */
+static PyArrayObject *
+open_of(Handle *array)
+{
+    Cell *cell = cell_of(array);
+    if (cell == NULL || (cell->node != NULL && cell->node != Py_None))
+        return NULL;
+    PyArrayObject *shown = shown_of(array);
+    if (shown == NULL)
+        return NULL;
+    if (!cell->settled) {
+        PyObject *found = call_one(known.open, (PyObject *)array);
+        int same = found == (PyObject *)shown;
+        Py_XDECREF(found);
+        if (!same)
+            return NULL;
+    }
+    Py_INCREF(shown);
+    return shown;
+}
+
+/* Whether an object's class is in a set. */
+static int
+is_among(PyObject *classes, PyObject *a)
+{
+    int is_in = PySet_Contains(classes, (PyObject *)Py_TYPE(a));
+    if (is_in < 0) /* a class whose own class has an odd `__hash__` */
+        PyErr_Clear();
+    return is_in == 1;
+}
+
+static int
+is_number(PyObject *a)
+{
+    return PyFloat_CheckExact(a) || PyLong_CheckExact(a) || is_among(known.numbers, a);
+}
+
+/* An operand as NumPy takes it: a small array's elements, or a number; else NULL. */
+static PyObject *
+operand_of(PyObject *a)
+{
+    if (Py_TYPE(a) == known.array)
+        return (PyObject *)shown_of((Handle *)a);
+    return is_number(a) ? a : NULL;
+}
+
+/* An operand as NumPy is given it (a new reference): it looks for long at a class that it does not know. */
+static PyObject *
+plain_of(PyObject *x)
+{
+    if (Py_TYPE(x) != known.number)
+        return Py_NewRef(x);
+    PyObject *plain = PyArrayScalar_New(Double);
+    if (plain != NULL)
+        PyArrayScalar_ASSIGN(plain, Double, PyArrayScalar_VAL(x, Double));
+    return plain;
+}
+
+/* Whether operands are small, and what is made of them is, however they broadcast (`few_pair`). */
+static int
+stay_small(PyObject *x, PyObject *y)
+{
+    PyArrayObject *a = PyArray_CheckExact(x) ? (PyArrayObject *)x : NULL;
+    PyArrayObject *b = PyArray_CheckExact(y) ? (PyArrayObject *)y : NULL;
+    Py_ssize_t of_a = a == NULL ? 0 : PyArray_NBYTES(a), of_b = b == NULL ? 0 : PyArray_NBYTES(b);
+    if (of_a >= known.least || of_b >= known.least)
+        return 0;
+    if (a != NULL && b != NULL && of_a * PyArray_SIZE(b) > known.surely && !PyArray_SAMESHAPE(a, b))
+        return 0;
+    return of_a + of_b < known.least && of_a + of_b < small_bytes();
+}
+
+/* A further array over a cell; the cell's, the views' and the element's references are taken. */
+static PyObject *
+made(PyObject *cell, PyObject *views, PyObject *state, PyObject *shown)
+{
+    PyObject *array = known.array->tp_alloc(known.array, 0);
+    if (array == NULL) {
+        Py_DECREF(cell);
+        Py_DECREF(views);
+        Py_XDECREF(shown);
+        return NULL;
+    }
+    Handle *h = (Handle *)array;
+    h->cell = cell;
+    h->views = views;
+    h->state = Py_NewRef(state);
+    h->shown = shown;
+    return array;
+}
+
+/* NumPy's number as one of ours, which has the same fields; NULL without an error if it is no number. */
+static PyObject *
+numbered(PyObject *found)
+{
+    PyObject *ours = PyDict_GetItemWithError(known.ours, (PyObject *)Py_TYPE(found));
+    if (ours == NULL || ours == (PyObject *)Py_TYPE(found))
+        return ours == NULL ? NULL : Py_NewRef(found);
+    PyTypeObject *type = (PyTypeObject *)ours;
+    PyObject *number = type->tp_alloc(type, 0);
+    if (number != NULL)
+        memcpy((char *)number + sizeof(PyObject), (char *)found + sizeof(PyObject),
+               Py_TYPE(found)->tp_basicsize - sizeof(PyObject));
+    return number;
+}
+
+/* What `wrap` makes of a result, whose reference is taken. */
+static PyObject *
+wrapped(PyObject *found)
+{
+    if (PyArray_CheckExact(found)) {
+        PyObject *cell = known.cell->tp_alloc(known.cell, 0);
+        if (cell == NULL) {
+            Py_DECREF(found);
+            return NULL;
+        }
+        ((Cell *)cell)->value = found;
+        return made(cell, Py_NewRef(no_views), Py_None, NULL);
+    }
+    PyObject *number = numbered(found);
+    if (number == NULL && !PyErr_Occurred())
+        number = call_one(known.wrap, found);
+    Py_DECREF(found);
+    return number;
+}
+
+/* What a function's result becomes, whose reference is taken: an operand that is given back stays the array that
+ * it is, and what is a view of something is copied. */
+static PyObject *
+finished(PyObject *found, PyObject *given, PyObject **values, Py_ssize_t n)
+{
+    if (PyArray_CheckExact(found) && PyArray_BASE((PyArrayObject *)found) == NULL && Py_REFCNT(found) == 1
+        && PyArray_ISWRITEABLE((PyArrayObject *)found))
+        return wrapped(found);
+    PyObject *made = numbered(found);
+    if (made == NULL && !PyErr_Occurred()) {
+        PyObject *listed = PyList_New(n);
+        for (Py_ssize_t i = 0; listed != NULL && i < n; i++)
+            PyList_SET_ITEM(listed, i, Py_NewRef(values[i]));
+        made = listed == NULL ? NULL : call_three(known.finish, found, given, listed);
+        Py_XDECREF(listed);
+    }
+    Py_DECREF(found);
+    return made;
+}
+
+/* A view of an array that NumPy has made by a basic key; its reference is taken. NULL, also without an error,
+ * where the methods have to make it. */
+static PyObject *
+seen(Handle *array, PyObject *key, PyObject *element)
+{
+    Cell *cell = (Cell *)array->cell;
+    Py_ssize_t n = PyTuple_GET_SIZE(array->views);
+    PyObject *views = NULL;
+    if (n >= known.chain || (n == 0 && cell->frozen))
+        goto none;
+    if (n == 0 && (cell->owner == NULL || cell->owner == Py_None)) {
+        PyObject *owner = PyWeakref_NewRef((PyObject *)array, NULL);
+        if (owner == NULL)
+            goto none;
+        Py_XSETREF(cell->owner, owner);
+    }
+    views = PyTuple_New(n + 1);
+    if (views == NULL)
+        goto none;
+    for (Py_ssize_t i = 0; i < n; i++)
+        PyTuple_SET_ITEM(views, i, Py_NewRef(PyTuple_GET_ITEM(array->views, i)));
+    PyTuple_SET_ITEM(views, n, Py_NewRef(key));
+    return made(Py_NewRef((PyObject *)cell), views, cell->value, element);
+none:
+    Py_DECREF(element);
+    return NULL;
+}
