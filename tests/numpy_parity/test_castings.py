@@ -30,3 +30,43 @@ def test_numbers_under_rules(mode, name, dtype):
     for rule, number, turned in itertools.product(RULES, (3, -3, 2.5, True, 1j), (False, True)):
         case = (name, dtype, rule, number, turned)
         assert outcome(np, *case) == outcome(numpy, *case), case
+
+
+class Counting(int):
+    """A number that counts what it is asked to compute."""
+
+    asked = 0
+
+    def compute(self, other, *modulus):
+        Counting.asked += 1
+        return Counting(1)
+
+    __add__ = __radd__ = __mul__ = __rmul__ = __pow__ = __rpow__ = compute
+
+
+OPERATORS = {"add": "__iadd__", "multiply": "__imul__", "power": "__ipow__"}
+IN_PLACE = {
+    "operator": lambda np, name, a, o: getattr(a, OPERATORS[name])(o),
+    "out": lambda np, name, a, o: getattr(np, name)(a, o, out=a),
+    "out of both turned": lambda np, name, a, o: getattr(np, name)(o, a, out=a),
+    "out and where": lambda np, name, a, o: getattr(np, name)(a, o, out=a, where=[True, False]),
+    "dtype": lambda np, name, a, o: getattr(np, name)(a, o, dtype="i4"),
+    "at": lambda np, name, a, o: getattr(np, name).at(a, [0, 1], o),
+}
+
+
+@pytest.mark.parametrize("form", IN_PLACE)
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("kind", ["array", "list", "shapes that do not fit"])
+def test_objects_are_asked_as_often_as_numpy_asks_them(mode, name, form, kind):
+    def asked(np):
+        o = [Counting(2), Counting(3), Counting(4)][: 3 if kind.startswith("shapes") else 2]
+        a, o = np.array([10, 3], dtype="i4"), o if kind == "list" else np.array(o, dtype=object)
+        Counting.asked = 0
+        try:
+            IN_PLACE[form](np, name, a, o)
+        except (TypeError, ValueError) as error:
+            return Counting.asked, isinstance(error, TypeError)
+        return Counting.asked, a.tolist()
+
+    assert asked(np) == asked(numpy)

@@ -176,12 +176,18 @@ def dtypes_first(
     for out in outs:
         if out is not None:
             check_output(out)
+
+    def check() -> None:
+        kinds = (kind_of(operand(o)) for o in operands)
+        resolved_dtypes(function, kinds, (None if o is None else o.dtype for o in outs), **asked)
+
+    if any(isinstance(o, (list, tuple)) or getattr(o, "dtype", None) == np.dtype(object) for o in operands):
+        check()  # what objects compute is the user's code, which nobody asks for a result that is refused
     try:
         yield
     except ValueError:
         with alone():
-            kinds = (kind_of(operand(o)) for o in operands)
-            resolved_dtypes(function, kinds, (None if o is None else o.dtype for o in outs), **asked)
+            check()
         raise
 
 
