@@ -154,11 +154,17 @@ def test_the_option_is_followed_as_it_changes():
         "a @ b",
         "m[i, 0]",
         "m[i, j] -= 0.5",
+        "np.sqrt(a)",
+        "np.exp(2.0)",
+        "np.exp(x)",
+        "np.maximum(a, 0.5)",
+        "np.add(a, b, b)",
+        "np.multiply(a, b, out=b)",
     ],
 )
 def test_no_python_stands_in_between(statement):
     names = {"a": np.arange(4.0), "b": np.ones(4), "m": np.ones((4, 4)), "x": numpy.float64(2)}
-    names |= {"i": numpy.int64(1), "j": 2}
+    names |= {"i": numpy.int64(1), "j": 2, "np": np}
     assert calls_of_ours(statement, names) == []
 
 

@@ -29,6 +29,7 @@
 #include "plain/keys.h"
 #include "plain/operators.h"
 #include "plain/calls.h"
+#include "plain/functions.h"
 #include "plain/methods.h"
 #include "plain/numbers.h"
 
@@ -196,12 +197,14 @@ PyInit__quick(void)
     import_umath();
     no_views = PyTuple_New(0);
     call_name = PyUnicode_InternFromString("__call__");
-    if (no_views == NULL || call_name == NULL)
+    called_name = PyUnicode_InternFromString("_called");
+    out_name = PyUnicode_InternFromString("out");
+    if (no_views == NULL || call_name == NULL || called_name == NULL || out_name == NULL)
         return NULL;
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;
     QuickFloat.tp_base = &PyDoubleArrType_Type;
     if (PyType_Ready(&CellFields) < 0 || PyType_Ready(&HandleFields) < 0 || PyType_Ready(&Quick) < 0
-        || PyType_Ready(&QuickFloat) < 0)
+        || PyType_Ready(&QuickFloat) < 0 || PyType_Ready(&QuickFunction) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
@@ -210,6 +213,7 @@ PyInit__quick(void)
         || PyModule_AddObjectRef(module, "HandleFields", (PyObject *)&HandleFields) < 0
         || PyModule_AddObjectRef(module, "Quick", (PyObject *)&Quick) < 0
         || PyModule_AddObjectRef(module, "QuickFloat", (PyObject *)&QuickFloat) < 0
+        || PyModule_AddObjectRef(module, "QuickFunction", (PyObject *)&QuickFunction) < 0
         || PyModule_AddIntConstant(module, "SOURCE", SOURCE) < 0) {
         Py_DECREF(module);
         return NULL;

@@ -81,6 +81,14 @@ if TYPE_CHECKING or _module is None:
 
         __slots__ = ()
 
+    class QuickFunction:
+        """The plain case of calls of a universal function, left to the method."""
+
+        np: Any
+        nin: int
+        nout: int
+        takes_place: bool
+
     def connect(**_: Any) -> None:
         """Say which classes, methods and tables the plain case is that of."""
 
@@ -92,7 +100,7 @@ if TYPE_CHECKING or _module is None:
 
 else:
     CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
-    QuickFloat = _module.QuickFloat
+    QuickFloat, QuickFunction = _module.QuickFloat, _module.QuickFunction
     connect, connect_numbers, few = _module.connect, _module.connect_numbers, _module.few
 
 

@@ -48,7 +48,7 @@ from spartan_ng.api.core.operands import (
     without_output,
     wrapped_by,
 )
-from spartan_ng.api.core.quick import few
+from spartan_ng.api.core.quick import IS_COMPILED, QuickFunction
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise.asked import (
     HALVES,
@@ -97,7 +97,7 @@ def _any_stays(kinds: tuple[Any, ...]) -> bool:
     return any(isinstance(k, np.dtype) and stays(k) for k in kinds)
 
 
-class ufunc(Folding):
+class ufunc(QuickFunction, Folding):
     """A universal function with NumPy's signature.
 
     Parameters
@@ -114,6 +114,7 @@ class ufunc(Folding):
         self.np: Any = row.function
         self.nin, self.nout = row.nin, row.nout
         self.nargs = row.nin + row.nout
+        self.takes_place = name not in ("maximum", "minimum")
         self.simple = self.nargs == 2
         self.of_scalars = _OF_SCALARS.get(name)
         self.identity = getattr(row.function, "identity", None)
@@ -149,12 +150,11 @@ class ufunc(Folding):
 
     # --- calls -------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def _called(self, *args: Any, **keywords: Any) -> Any:
         """Apply to operands, with NumPy's keywords; of numbers alone, to what NumPy gives."""
-        if few is not None and not keywords and len(args) == self.nin and self.nout == 1:
-            found = few(self.np, args)
-            if found is not None:
-                return found
+        given_place = len(args) == self.nin + 1 == self.nargs and not keywords
+        if given_place and self.takes_place and type(args[-1]) is Late.ndarray:
+            args, keywords = args[:-1], {"out": args[-1]}
         if self.simple and not keywords and len(args) == 1 and type(a := args[0]) is Late.ndarray:
             x = a._peek() if a._views else a._cell.value
             if type(x) is np.ndarray and x.nbytes <= config.small_bytes:
@@ -185,6 +185,9 @@ class ufunc(Folding):
             if any(map(wraps, args)):
                 return self._wrapped(args, keywords)
             return by_numpy(self.np, *args, **keywords)
+
+    if not IS_COMPILED:
+        __call__ = _called
 
     def _write(self, known: Any, out: Any = None, where: Any = True) -> bool:
         """Have NumPy write where the elements of `out` lie; whether they are here, and nobody else's."""
@@ -371,7 +374,7 @@ class ufunc(Folding):
         if len(args) > self.nin:
             if out is not None:
                 raise TypeError("cannot specify 'out' as both a positional and keyword argument")
-            if self.__name__ in ("maximum", "minimum"):
+            if not self.takes_place:
                 warn_user(
                     "Passing more than 2 positional arguments to np.maximum and np.minimum is deprecated: "
                     "use out= for the result; of more than 2 arrays in one, maximum.reduce",

@@ -29,53 +29,78 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names
     return found;
 }
 
+enum { MOST_OPERANDS = 4, OF_NUMBERS = 1, OF_ARRAYS = 2 };
+
+/* Operands of a function as NumPy takes them, no references taken: OF_ARRAYS where one at least is a small array,
+ * and the others are, or are numbers; OF_NUMBERS of numbers alone; 0 where Python is to see to it (`few_values`). */
+static int
+few_operands(PyObject *const *given, Py_ssize_t n, PyObject **plain, Py_ssize_t least)
+{
+    Py_ssize_t nbytes = 0, size = 1;
+    PyArrayObject *first = NULL;
+    int alike = 1;
+    if (known.array == NULL || n < 1 || n > MOST_OPERANDS)
+        return 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *x = plain[i] = operand_of(given[i]);
+        if (x == NULL)
+            return 0;
+        if (!PyArray_CheckExact(x))
+            continue;
+        PyArrayObject *a = (PyArrayObject *)x;
+        if (PyArray_NBYTES(a) >= least)
+            return 0;
+        if (first == NULL)
+            first = a;
+        alike = alike && PyArray_SAMESHAPE(first, a);
+        nbytes += PyArray_NBYTES(a);
+        size = Py_MIN(size * PyArray_SIZE(a), known.surely);
+    }
+    if (first == NULL)
+        return OF_NUMBERS;
+    return nbytes < least && nbytes < small_bytes() && (alike || 8 * size <= known.surely) ? OF_ARRAYS : 0;
+}
+
+/* What NumPy's function gives for operands as `few_operands` finds them, and for `out`, if that is not NULL. */
+static PyObject *
+for_few(PyObject *numpys, PyObject **found, Py_ssize_t n, PyArrayObject *out)
+{
+    PyObject *all[MOST_OPERANDS + 2] = {NULL};
+    int failed = 0;
+    for (Py_ssize_t i = 0; i < n; i++)
+        failed |= (all[i + 1] = plain_of(found[i])) == NULL;
+    all[n + 1] = (PyObject *)out;
+    Py_ssize_t count = n + (out != NULL);
+    PyObject *result = failed ? NULL : PyObject_Vectorcall(numpys, all + 1, count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    for (Py_ssize_t i = 1; i <= n; i++)
+        Py_XDECREF(all[i]);
+    return result;
+}
+
 /* `few(numpys, operands)`: what a function of NumPy's gives for operands of which one at least is a small array,
  * and the others are, or are numbers; None where Python is to see to it (`few_values`). */
 static PyObject *
 few(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    enum { MOST = 4 };
-    PyObject *plain[MOST + 1] = {NULL};
+    PyObject *plain[MOST_OPERANDS];
     if (count != 2 || !PyTuple_CheckExact(args[1])) {
         PyErr_SetString(PyExc_TypeError, "few takes a function and a tuple");
         return NULL;
     }
-    Py_ssize_t n = PyTuple_GET_SIZE(args[1]), nbytes = 0, size = 1, arrays = 0;
-    int alike = 1;
-    if (known.array == NULL || n < 1 || n > MOST)
+    PyObject **given = ((PyTupleObject *)args[1])->ob_item;
+    Py_ssize_t n = PyTuple_GET_SIZE(args[1]);
+    if (few_operands(given, n, plain, known.least) != OF_ARRAYS)
         Py_RETURN_NONE;
-    PyArrayObject *first = NULL;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *x = plain[i + 1] = operand_of(PyTuple_GET_ITEM(args[1], i));
-        if (x == NULL)
-            Py_RETURN_NONE;
-        if (!PyArray_CheckExact(x))
-            continue;
-        PyArrayObject *a = (PyArrayObject *)x;
-        if (PyArray_NBYTES(a) >= known.least)
-            Py_RETURN_NONE;
-        if (first == NULL)
-            first = a;
-        arrays++;
-        alike = alike && PyArray_SAMESHAPE(first, a);
-        nbytes += PyArray_NBYTES(a);
-        size = Py_MIN(size * PyArray_SIZE(a), known.surely);
+    for (Py_ssize_t i = 0; i < n; i++) /* an operand that is given back is told from others */
+        Py_INCREF(plain[i]);
+    PyObject *found = for_few(args[0], plain, n, NULL);
+    if (found != NULL)
+        found = finished(found, args[1], plain, n);
+    else if (PyErr_ExceptionMatches(PyExc_ValueError)) { /* ours name the shapes */
+        PyErr_Clear();
+        found = Py_NewRef(Py_None);
     }
-    if (!arrays || nbytes >= known.least || nbytes >= small_bytes() || (!alike && 8 * size > known.surely))
-        Py_RETURN_NONE;
-    int failed = 0;
-    for (Py_ssize_t i = 1; i <= n; i++)
-        failed |= (plain[i] = plain_of(plain[i])) == NULL;
-    PyObject *found = failed ? NULL : PyObject_Vectorcall(args[0], plain + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
-    if (found == NULL) {
-        if (PyErr_ExceptionMatches(PyExc_ValueError)) { /* ours name the shapes */
-            PyErr_Clear();
-            found = Py_NewRef(Py_None);
-        }
-    }
-    else
-        found = finished(found, args[1], plain + 1, n);
-    for (Py_ssize_t i = 1; i <= n; i++)
-        Py_XDECREF(plain[i]);
+    for (Py_ssize_t i = 0; i < n; i++)
+        Py_DECREF(plain[i]);
     return found;
 }

@@ -1,0 +1,124 @@
+/* Universal functions as objects: called for few small arrays or numbers, and for where the result goes. */
+
+/* What a universal function has of its own; see `ufunc`. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *numpys;
+    int nin, nout;
+    char takes_place; /* the place of the result, after the operands */
+} Function;
+
+static PyObject *called_name, *out_name;
+
+static PyMemberDef function_members[] = {
+    {"np", T_OBJECT_EX, offsetof(Function, numpys), 0, NULL},
+    {"nin", T_INT, offsetof(Function, nin), 0, NULL},
+    {"nout", T_INT, offsetof(Function, nout), 0, NULL},
+    {"takes_place", T_BOOL, offsetof(Function, takes_place), 0, NULL},
+    {NULL},
+};
+
+/* What is computed, or written where it goes; NULL, also without an error where the method has to do it. */
+static PyObject *
+applied(Function *f, PyObject *const *args, Py_ssize_t n, PyObject *place)
+{
+    PyObject *plain[MOST_OPERANDS], *found = NULL;
+    if (place == NULL) {
+        int kind = few_operands(args, n, plain, known.least);
+        if (!kind || (kind == OF_NUMBERS && n > 2))
+            return NULL;
+        found = for_few(f->numpys, plain, n, NULL);
+        if (found != NULL)
+            return kind == OF_NUMBERS ? found : wrapped(found);
+    }
+    else {
+        PyArrayObject *target = Py_TYPE(place) == known.array ? open_of((Handle *)place) : NULL;
+        if (target != NULL && PyArray_NBYTES(target) <= small_bytes() && few_operands(args, n, plain, small_bytes()))
+            found = for_few(f->numpys, plain, n, target);
+        Py_XDECREF(target);
+        if (found != NULL) {
+            Py_DECREF(found);
+            return Py_NewRef(place);
+        }
+    }
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_ValueError)) /* read-only memory is copied; ours name the shapes */
+        PyErr_Clear();
+    return NULL;
+}
+
+static PyObject *
+function_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Function *f = (Function *)self;
+    Py_ssize_t n = PyVectorcall_NARGS(flags);
+    if (f->nout == 1 && f->numpys != NULL && known.array != NULL) {
+        int none = names == NULL || PyTuple_GET_SIZE(names) == 0;
+        PyObject *found = NULL;
+        if (none && n == f->nin)
+            found = applied(f, args, n, NULL);
+        else if (none && n == f->nin + 1 && f->takes_place)
+            found = applied(f, args, n - 1, args[n - 1]);
+        else if (!none && n == f->nin && PyTuple_GET_SIZE(names) == 1
+                 && PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), out_name) == 0)
+            found = applied(f, args, n, args[n]);
+        if (found != NULL || PyErr_Occurred())
+            return found;
+    }
+    PyObject *method = PyObject_GetAttr(self, called_name);
+    if (method == NULL)
+        return NULL;
+    PyObject *found = PyObject_Vectorcall(method, args, n, names);
+    Py_DECREF(method);
+    return found;
+}
+
+static PyObject *
+function_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+#if PY_VERSION_HEX < 0x030C0000 /* later ones do so where a class has no `__call__` of its own */
+    if (type->tp_call == PyVectorcall_Call)
+        type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+#endif
+    PyObject *self = type->tp_alloc(type, 0);
+    if (self != NULL)
+        ((Function *)self)->call = function_call;
+    return self;
+}
+
+static int
+function_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(((Function *)self)->numpys);
+    return 0;
+}
+
+static int
+function_clear(PyObject *self)
+{
+    Py_CLEAR(((Function *)self)->numpys);
+    return 0;
+}
+
+static void
+function_dealloc(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    function_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyTypeObject QuickFunction = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "spartan_ng.api.core._quick.QuickFunction",
+    .tp_basicsize = sizeof(Function),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "The plain case of calls of a universal function, in front of the method that knows all others.",
+    .tp_members = function_members,
+    .tp_vectorcall_offset = offsetof(Function, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = function_new,
+    .tp_traverse = function_traverse,
+    .tp_clear = function_clear,
+    .tp_dealloc = function_dealloc,
+};
