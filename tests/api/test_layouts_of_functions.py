@@ -34,6 +34,8 @@ TURNED: dict[str, Callable[[Any], Any]] = {
     "none of the last": lambda x: x.T[:, :, :0],
     "none of the first": lambda x: x.T[:0],
     "made, none of the last": lambda x: (x * 2).T[:, :, :0],
+    "made of none": lambda x: (x[:0] * (x[:1] * 2)).T,
+    "made of none, round": lambda x: (x[:, :0] * (x[:, :1] * 2)).transpose(1, 2, 0),
     "stretched integers": lambda x: stretched(x[:1, :, :1].astype(int), 2),
     "last ones of integers stretched": lambda x: stretched(x[:, :1, :1].astype("u1"), 2),
     "none of the last, taken": lambda x: x[:, [0, -1], :0],

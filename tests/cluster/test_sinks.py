@@ -177,11 +177,12 @@ from pathlib import Path
 import pytest
 import spartan_ng as np
 from tests.cluster import test_sinks
+from tests.cluster.conftest import pids
 
 np.config.small_bytes = 0
 with pytest.MonkeyPatch.context() as patch, np.cluster(test_sinks.WORKERS) as cluster:
     test_sinks.hold(patch, Path(sys.argv[2]))
-    print(*[p.pid for p in cluster._processes.workers], flush=True)
+    print(*pids(cluster._processes), flush=True)
     test_sinks.write(Path(sys.argv[1]))
 """
 
@@ -197,13 +198,13 @@ def test_a_killed_program_leaves_the_old_file(suffix: str, gate: Gate, tmp_path)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        workers = {int(pid) for pid in process.stdout.readline().split()}
-        until(lambda: set(gate.arrived) == workers or process.poll() is not None)
+        master, *workers = map(int, process.stdout.readline().split())
+        until(lambda: set(gate.arrived) == {*workers} or process.poll() is not None)
         process.kill()
     assert process.returncode == -signal.SIGKILL
     assert len(workers) == WORKERS
     gate.open()
-    until(lambda: not any(alive(p) for p in workers))
+    until(lambda: not any(alive(p) for p in (master, *workers)))
     assert litter() <= before
     numpy.testing.assert_array_equal(found(path), OLD)
     np.save(path, VALUE)

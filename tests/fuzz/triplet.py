@@ -34,6 +34,8 @@ class Triplet:
         self._random = numpy.random.default_rng(seed)
         self._most_elements = most_elements
         self._sparse = False
+        self._of_infinities: set[str] = set()
+        """What comes of products of infinities: its sums hang on the order of additions, too."""
 
     def run(self, step: Step) -> bool:
         """Run a step three times; whether its results can be judged. If not, it has not run."""
@@ -54,7 +56,8 @@ class Triplet:
         if plain is not None or up is not None or down is not None:
             return type(plain) is type(up) is type(down) and not isinstance(plain, MemoryError)
         name = line.defines
-        if _SUMMED.search(line.text) and self._hangs_on_infinities(line, operands.values()):
+        summed = bool(_SUMMED.search(line.text)) or not self._of_infinities.isdisjoint(line.uses)
+        if summed and self._hangs_on_infinities(line, operands.values()):
             return False
         if _MOMENTS.search(line.text) and self._overflows_in_half(line, operands.values()):
             return False
@@ -68,6 +71,10 @@ class Triplet:
             result = self.plain[name]
             if not is_array(result) or numpy.size(result) > self._most_elements:
                 return False
+            keep = (
+                self._of_infinities.add if summed and not _is_finite(result) else self._of_infinities.discard
+            )
+            keep(name)
             if numpy.ndim(result) > _MOST_AXES:
                 return False
             if any(numpy.shape(e[name]) != numpy.shape(result) for e in (self.up, self.down)):
@@ -109,13 +116,12 @@ class Triplet:
         arrays = [numpy.asarray(v) for v in operands if is_array(v)]
         made = self.plain.get(line.defines) if line.defines else None
         half = any(a.dtype == numpy.float16 for a in arrays)
-        finite = all(bool(numpy.isfinite(a).all()) for a in arrays)
-        return half and finite and made is not None and not bool(numpy.isfinite(made).all())
+        return half and all(map(_is_finite, arrays)) and made is not None and not _is_finite(made)
 
     def _hangs_on_infinities(self, line: Line, operands: Iterable[Any]) -> bool:
         """Whether a product's infinities may become NaN by its order, or half of a complex number."""
         arrays = [v for v in operands if is_array(v)]
-        if all(bool(numpy.isfinite(a).all()) for a in arrays):
+        if all(map(_is_finite, arrays)):
             return False
         made = self.plain.get(line.defines) if line.defines else None
         return any(map(numpy.iscomplexobj, arrays)) or _has_nan(made)
@@ -124,9 +130,7 @@ class Triplet:
         """Whether a line in a program with CSR arrays gives what these are declared to give otherwise: their
         zeros times infinity and NaN, the signs of zeros (docs/user-guide.md), and their text."""
         shown = any(word in line.text for word in _SHOWN)
-        return shown or not all(
-            numpy.isfinite(a).all() for a in arrays_of(self.plain).values() if is_array(a)
-        )
+        return shown or not all(map(_is_finite, filter(is_array, arrays_of(self.plain).values())))
 
     def values(self) -> dict[str, Values]:
         """What the three runs have given until now."""
@@ -135,6 +139,10 @@ class Triplet:
 
 def _has_nan(value: Any) -> bool:
     return is_array(value) and bool(numpy.isnan(value).any())
+
+
+def _is_finite(value: Any) -> bool:
+    return bool(numpy.isfinite(value).all())
 
 
 def _is_sparse(line: Line) -> bool:

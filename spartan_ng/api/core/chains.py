@@ -105,9 +105,10 @@ def without_memory(
 ) -> np.ndarray[Any, Any]:
     """An array with the strides of C (or given) order, over one element that nobody may look at."""
     strides, step = [0] * len(shape), dtype.itemsize
-    for axis in reversed(order or range(len(shape))):
-        strides[axis] = step
-        step *= max(shape[axis], 1)
+    if 0 not in shape:  # of nothing, NumPy's own strides are 0
+        for axis in reversed(order or range(len(shape))):
+            strides[axis] = step
+            step *= shape[axis]
     plain = dtype.isbuiltin == 1 or dtype.kind in "SUmM" or dtype.hasobject
     one = np.empty(1, dtype if plain else f"V{dtype.itemsize}")
     shown = np.lib.stride_tricks.as_strided(one, shape, strides, writeable=False)

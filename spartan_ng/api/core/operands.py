@@ -171,7 +171,7 @@ def dtypes_first(
 ) -> Iterator[None]:
     """NumPy's errors in its order: outputs that cannot be written to, dtypes that do not fit, shapes.
 
-    What is `asked` of dtypes are its `casting` and its `signature`.
+    What is `asked` of dtypes are its `casting`, and its `dtype` or `signature`.
     """
     for out in outs:
         if out is not None:

@@ -69,6 +69,10 @@ class Asked:
         """Whether one of the dtypes is of what NumPy alone works on, or is converted to it."""
         return any(d is not None and (d.kind in "SU" or stays(d)) for d in self.dtypes)
 
+    def signature(self) -> tuple[Any, ...]:
+        """The dtypes, and the classes of those that NumPy takes as classes only."""
+        return tuple(type(d) if d is not None and is_foreign(d) else d for d in self.dtypes)
+
 
 def keywords_of(asked: Asked | None) -> dict[str, Any]:
     """What was asked for as the keyword that asked."""

@@ -398,7 +398,7 @@ class ufunc(QuickFunction, Folding):
                 self.np, *args, out=outs[0], where=forced(where), casting=casting, **keywords_of(asked)
             )
         where = mask_of(where)
-        signature = {} if asked is None else {"signature": asked.dtypes}
+        signature = {} if asked is None else {"signature": asked.signature()}
         with dtypes_first(self.np, args, outs, casting=casting, **signature):
             known = small_values(args)
             at_once = where is not True and (known is not None or error_state().is_strict)
