@@ -13,6 +13,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -28,6 +30,7 @@ from spartan_ng.config import ENGINES, config
 from tests.long_programs import Runs, killing
 from tests.programs import programs
 from tests.test_programs import check
+from tests.waiting import Gate, until
 
 WORKERS = 4
 
@@ -67,9 +70,24 @@ def running(engine: str) -> Iterator[Callable[[], list[int]]]:
         ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
         np.connect("ray")
         me = psutil.Process()
-        yield lambda: [p.pid for p in me.children(recursive=True) if _runs_tasks(p)]
+
+        def meeting() -> list[int]:
+            # Ray starts processes when tasks ask for them: one that is killed while idle has no successor.
+            _meet(ray)
+            return [p.pid for p in me.children(recursive=True) if _runs_tasks(p)]
+
+        yield meeting
         session.use(EmbeddedBackend())
         ray.shutdown()
+
+
+def _meet(ray: Any) -> None:
+    """Return when as many processes run tasks at once as are to be there."""
+    with TemporaryDirectory() as folder, Gate(Path(folder)) as gate:
+        tasks = [ray.remote(Gate.enter).remote(gate) for _ in range(WORKERS)]
+        until(lambda: len(set(gate.arrived)) == WORKERS)
+        gate.open()
+        ray.get(tasks)
 
 
 def _runs_tasks(process: psutil.Process) -> bool:

@@ -6,6 +6,7 @@ Needs the extra `[dask]`.
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import warnings
@@ -109,8 +110,19 @@ class DaskEngine:
         self._lock = threading.RLock()
 
     def slots(self) -> int:
-        """Threads of all workers."""
-        return sum(self._client.nthreads().values())
+        """Threads of all workers; of an adaptive cluster with a bound those that it may come to have.
+
+        Such a cluster grows only where more tasks are ready than it has workers.
+        """
+        threads: dict[str, int] = self._client.nthreads()
+        return max(sum(threads.values()), self._most() * max(threads.values(), default=1))
+
+    def _most(self) -> int:
+        """How many workers the client's cluster may adapt to, 0 where nobody says."""
+        adaptive = getattr(self._client.cluster, "_adaptive", None)
+        if adaptive is None or adaptive.state not in ("starting", "running") or math.isinf(adaptive.maximum):
+            return 0
+        return int(adaptive.maximum)
 
     def submit(self, name: str, function: Callable[..., Any], *args: Any) -> _Handle:
         """A task; what it is given is in it, so that dask can run it again."""
