@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,24 @@ def test_only_the_rows_that_are_asked_for_move() -> None:
     assert ran is not None
     indices = 3 * 8 * len(rows)
     assert 0 < ran[1].bytes_moved <= 20 * 8 * len(rows) + indices
+
+
+def test_rows_of_a_mapped_file_cut_by_columns_are_looked_up_where_they_lie(tmp_path: Any) -> None:
+    value = np.random.default_rng(0).random((1 << 12, 64))
+    np.save(tmp_path / "x.npy", value)
+    rows = np.arange(0, len(value), 40)
+    backend: Any = SimulatedBackend(2)
+    backend.is_local = True
+    with running_on(backend), config.override(tiling="column", small_bytes=0):
+        x = sp.load(tmp_path / "x.npy")
+        tracemalloc.start()
+        try:
+            found = np.asarray(x[rows])
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        np.testing.assert_array_equal(found, value[rows])
+    assert peak < value.nbytes // 2
 
 
 @examples(100)

@@ -297,6 +297,33 @@ def test_what_others_made_and_cannot_fit_goes_to_disk():
     assert descriptors() == before
 
 
+def test_a_tile_that_two_read_back_may_go_to_disk_between():
+    """While one reader loads it, another one brings it back, leaves it, and it makes room for a third."""
+    store = Store(BufferPool(4 << 20))
+    for i in range(5):
+        store.put(("c", i), filled(store, MB, i))
+    spilled = store._tiles[("c", 0)].spilled
+    assert spilled is not None
+
+    load, between = type(spilled).load, []
+    tiles: list[np.ndarray] = []
+
+    def slow(self, allocate):
+        tile = load(self, allocate)
+        if self is spilled and not tiles:
+            tiles.append(tile)
+            between.append(store.get(("c", 0)).sum())
+            store.put(("c", 5), filled(store, 2 * MB, 5))
+            store.put(("c", 6), filled(store, MB, 6))
+            assert store.is_spilled(("c", 0))
+        return tile
+
+    with patch.object(type(spilled), "load", slow):
+        np.testing.assert_array_equal(store.get(("c", 0)), np.zeros(MB))
+    assert between == [0.0]
+    np.testing.assert_array_equal(store.get(("c", 0)), np.zeros(MB))
+
+
 def test_a_dropped_spilled_tile_leaves_no_file():
     before = len(os.listdir("/proc/self/fd"))
     pool = BufferPool(2 << 20)

@@ -138,9 +138,10 @@ class Store:
         tile = spilled.load(self.allocate)
         with self._lock:
             if held.spilled is spilled:
+                held.reserved_bytes = self._reserve(tile)  # it makes no room by what is still on disk
                 held.tile, held.spilled = tile, None
-                held.reserved_bytes = self._reserve(tile)
-            return held.tile
+            # Another reader may have brought it back before, and it may have gone to disk again since.
+            return tile if held.tile is None else held.tile
 
     def holds(self, key: Key) -> bool:
         """Whether the tile is complete."""

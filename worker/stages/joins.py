@@ -94,7 +94,10 @@ def _take(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     found, rows = _looked_up(ex, run, stage, indices, axis, box)
     slot = run.plan.slots[stage.slot]
     out = ex.store.allocate(box_shape(task.box), slot.dtype)
-    np.take(found, rows, axis=axis, out=out)
+    if found.flags.c_contiguous:
+        np.take(found, rows, axis=axis, out=out)
+    else:  # `take` would first copy all of it
+        out[...] = found[(*[slice(None)] * axis, rows)]
     ex.put(run, stage.slot, out)
 
 
