@@ -72,6 +72,9 @@ def reduce(
             keywords["where"] = flags
         result = function.reduce(value, axis, dtype, None, keepdims, **keywords)
         return result if value.dtype.kind == "O" else wrap(result)
+    if initial is None:  # a fold that starts with an element
+        _check_starts(name, a, axis, where)
+        initial = _NONE
     kind = own_dtype.kind
     timely = kind in "mM" and _is_time_fold(name, kind) and dtype in (None, own_dtype)
     # A fold begins with 0.0 here; with -0.0, sums of nothing else stay -0.0.
@@ -190,6 +193,15 @@ def _extreme(name: str, dtype: np.dtype[Any]) -> Any:
     if dtype.kind == "b":
         return least
     return np.iinfo(dtype).max if least else np.iinfo(dtype).min
+
+
+def _check_starts(name: str, a: ndarray, axis: Any, where: Any) -> None:
+    """NumPy's error where a fold without a first value has no element to start with, or may have none."""
+    ufunc = getattr(np, name)
+    if where is not True:
+        ufunc.reduce(np.zeros(1, bool), initial=None, where=np.ones(1, bool))
+    elif 0 in [a.shape[i] for i in folded_axes(axis, a.ndim)]:
+        ufunc.reduce(np.zeros(0, bool), initial=None)
 
 
 def _with_initial(name: str, node: Node, initial: Any) -> Node:

@@ -62,7 +62,7 @@ def operand(a: Any) -> Any:
 def converted(a: Any, dtype: Any, casting: str = "safe") -> ndarray:
     """An argument as NumPy's compiled functions convert it: an array by a rule, everything else by force."""
     kind: np.dtype[Any] = np.dtype(dtype)
-    h = as_handle(a, kind if isinstance(a, list | tuple) else None)
+    h = as_handle(a, kind if isinstance(a, list | tuple | str | bytes) or type(a) in WEAK else None)
     h = h.todense() if h.format == "csr" else h
     is_array = is_array_like(a) or is_sparse(a) or isinstance(a, np.ndarray)
     is_array = is_array or (isinstance(a, Handle) and not isinstance(a, np.generic) and not a._cell.frozen)

@@ -61,7 +61,7 @@ class Attributes(Protocols):
 
     @real.setter
     def real(self, value: Any) -> None:
-        self.real[...] = value
+        self.real[...] = creation.asarray(value)  # a number, too, is cast as the elements of an array are
 
     @property
     def imag(self) -> ndarray:
@@ -121,7 +121,9 @@ class Attributes(Protocols):
 
     @flat.setter
     def flat(self, value: Any) -> None:
-        values = creation.asarray(np.asarray(value) if is_subclass(value) else value)
+        is_array = isinstance(value, Handle | np.ndarray)  # cast by force; anything else has to fit
+        dtype = None if is_array or self.dtype.kind not in "biufc" else self.dtype
+        values = creation.asarray(np.asarray(value) if is_subclass(value) else value, dtype)
         if values.size:
             Flat(self)[:] = values
 

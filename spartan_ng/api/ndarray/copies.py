@@ -116,7 +116,7 @@ class Copies(Attributes):
 
     def setfield(self: Any, val: Any, dtype: Any, offset: int = 0) -> None:
         """Write into the bytes of each element from an offset on."""
-        self[...] = blockwise.with_field(self, val, dtype, offset)
+        self.getfield(dtype, offset)[...] = val
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """Allow or refuse writes through this array (a broadcast view is what refuses them)."""

@@ -131,17 +131,6 @@ def field(a: Handle, dtype: Any, offset: int) -> ndarray:
     return on_blocks(lambda x: x.getfield(dtype, offset).copy(), [a], "getfield")
 
 
-def with_field(a: Handle, value: Any, dtype: Any, offset: int) -> ndarray:
-    """The elements, with other bytes from an offset on."""
-
-    def changed(x: Any, new: Any) -> Any:
-        copy = np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, new.shape)))
-        copy.setfield(new, dtype, offset)
-        return copy
-
-    return on_blocks(changed, [a, value], "setfield")
-
-
 __all__ = [
     "busday_count",
     "busday_offset",
