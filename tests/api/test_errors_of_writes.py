@@ -101,3 +101,12 @@ def test_a_number_is_split_as_numpy_splits_it(name):
             except (AttributeError, IndexError, TypeError, ValueError) as error:
                 outcomes.append(type(error).__name__)
         assert outcomes[0] == outcomes[1], (number, parts)
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_a_number_that_was_computed_is_refused_as_numpy_refuses_it(name):
+    with np.config.override(small_bytes=0):
+        for xp in (numpy, np):
+            number = xp.einsum("i,i", xp.array([0.5]), xp.array([2]))
+            with pytest.raises((IndexError, ValueError)):
+                getattr(xp, name)(number, 2)

@@ -54,7 +54,7 @@ def test_blocks_are_as_many_as_the_work_is_worth(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(packed, "_PIECE", 1 << 8)
     monkeypatch.setattr(packed, "_LARGE_PIECE", 1 << 12)
     many = set()
-    for _ in range(60):
+    for _ in range(200):
         height, columns = int(2 ** random.uniform(1, 13)), random.randint(0, 9)
         value = compress_columns(matrix(height))
         wide = (value.width, columns) if columns else (value.width,)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, manipulation
-from spartan_ng.api.core.conversion import PYTHON_SCALARS, as_handle
+from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.api.core.operands import WEAK, check_output, stored
@@ -151,7 +151,7 @@ def block(arrays: Any) -> ndarray:
 @numpy_function(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
     """Views of the parts of an axis, as equal as can be."""
-    if isinstance(ary, PYTHON_SCALARS):
+    if type(ary) in WEAK or ary is True or ary is False:
         np.array_split(ary, indices_or_sections, axis)  # NumPy's error
     a = as_handle(ary)
     where = build.axis_index(axis, a.ndim)
@@ -173,7 +173,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarr
 @numpy_function(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
     """Views of equal parts of an axis."""
-    if isinstance(ary, PYTHON_SCALARS):
+    if type(ary) in WEAK or ary is True or ary is False:
         np.split(ary, indices_or_sections, axis)  # NumPy's error
     a = as_handle(ary)
     if not hasattr(indices_or_sections, "__len__"):
