@@ -35,6 +35,8 @@ _WIDE = 64
 """A product of matrices of so many rows and columns keeps BLAS and its threads at work on arithmetic."""
 _LONG, _LONG_FLOPS = 16, 1 << 28
 """A product is long that adds so many times its sides, in so many operations. (`benchmarks larger`)"""
+_FLAT = 64
+"""A vector is nothing beside a matrix of so many times its bytes."""
 _STREAMED = frozenset({"add", "maximum", "minimum", "argmax", "argmin", "logical_or", "logical_and"})
 """Folds that NumPy runs at the memory's speed where they fold everything."""
 
@@ -49,22 +51,24 @@ def run_direct(
     It should where `most_bytes` is 0, where an operator touches more than that or takes more than
     `DIRECT_FLOPS`, where several touch more than an eighth of that together, and where an operand is not a
     dense value here. A lone fold of everything may touch more where threads are few, and a lone product
-    of matrices may, because BLAS has threads of its own.
+    of matrices may, because BLAS has threads of its own, as may several products of matrices and vectors:
+    what is done to vectors beside them saves nothing by being fused.
     """
     if not most_bytes:
         return None
     order = topological(roots) if order is None else order
     if len(order) > MOST_NODES:
         return None
+    tiny = _tiny_bytes(order)
     counted, touched, alone = 0, 0, True
     for node in order:
         if not _has_step(node):
             return None
         if node.op in OPERATORS or (node in roots and not _is_zero(node)):
             nbytes = [node.nbytes, *(i.nbytes for i in node.inputs)]
-            if max(nbytes) > TINY_BYTES:
+            if max(nbytes) > tiny:
                 counted, touched = counted + 1, touched + sum(nbytes)
-                alone = alone and counted == 1 and _is_stream(node, threads)
+                alone = alone and (_is_of_vector(node) or (counted == 1 and _is_stream(node, threads)))
                 much = touched > (most_bytes if counted == 1 else most_bytes // 8)
                 if not alone and (much or _operations(node) > DIRECT_FLOPS):
                     return None
@@ -78,6 +82,18 @@ def run_direct(
     for root in roots:
         found.append(_owned(known[root], root, (*leaves, *found)))
     return found
+
+
+def _is_of_vector(node: Node) -> bool:
+    """Whether a node is a product of a matrix and a vector: BLAS reads the matrix once."""
+    floats = node.fn == "contract" and node.dtype.char in "fdFD"
+    return floats and node.ndim == 1 and node.nbytes * _FLAT < max(i.nbytes for i in node.inputs)
+
+
+def _tiny_bytes(order: Sequence[Node]) -> int:
+    """Bytes that count for nothing: few of them, or few beside the matrix of a product with a vector."""
+    of_vectors = [max(i.nbytes for i in node.inputs) for node in order if _is_of_vector(node)]
+    return max(TINY_BYTES, min(of_vectors, default=0) // _FLAT)
 
 
 def _is_stream(node: Node, threads: int) -> bool:

@@ -147,3 +147,40 @@ def test_trues_are_counted():
         numpy.testing.assert_array_equal(ours.sum(axis=0), flags.sum(axis=0))
         assert ours.sum(dtype=numpy.float32).dtype == numpy.float32
         assert np.sum(ours, dtype=int).dtype == int
+
+
+VECTORS = {
+    "mvt": lambda a, b, x, y: [x + a @ y, y + x @ b],
+    "gemver": lambda a, b, x, y: [a @ (x * 2 + y), (y @ b) / 3],
+    "residual": lambda a, b, x, y: [y - a @ x, b @ y - x],
+    "one after the other": lambda a, b, x, y: [b @ (a @ x)],
+    "sums of vectors": lambda a, b, x, y: [(a @ x).sum(), (b @ y).max()],
+}
+PASSES = {
+    "a map": lambda a, b, x, y: [(a * 2) @ y, b @ x],
+    "a fold": lambda a, b, x, y: [a @ x, a.sum(axis=0)],
+    "an outer product": lambda a, b, x, y: [a @ x, b + x[:, None] * y],
+}
+
+
+def _roots(program):
+    rng = numpy.random.default_rng(0)
+    values = [rng.random(shape) for shape in [(700, 700), (700, 700), (700,), (700,)]]
+    with config.override(small_bytes=0):
+        asked = program(*(np.array(v) for v in values))
+    return [x._node() for x in asked], program(*values)
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_products_of_matrices_and_vectors_are_blas_s_together(name):
+    roots, wanted = _roots(VECTORS[name])
+    found = run_direct(roots, 1 << 20, threads=2)
+    assert found is not None
+    for value, right in zip(found, wanted, strict=True):
+        numpy.testing.assert_allclose(value, right, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_what_else_reads_a_matrix_is_a_plan_s(name):
+    roots, _ = _roots(PASSES[name])
+    assert run_direct(roots, 1 << 20, threads=2) is None
