@@ -128,7 +128,7 @@ def _cached_sizes(
     last = _contiguous_dimension(stage)
     # No cut makes those without dimensions less.
     widths = [(width, dims) for width, dims in _widths(stage, held, sparse) if dims]
-    product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.rows)
+    product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.every_row)
     most = float(CACHE_BYTES)
     if product or calls or held is None:
         pieces = TASKS if stage.calls_users else _PIECES  # so that others can help with them

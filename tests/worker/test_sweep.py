@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -59,15 +61,23 @@ def test_results_of_one_pass(names, shape, workers, cache, kernels):
         np.testing.assert_allclose(b, a, rtol=1e-12)
 
 
+def the_stage():
+    """The only one of the last run."""
+    ran = session.current().last_run
+    assert ran is not None
+    (stage,) = ran[0].stages
+    assert isinstance(stage, Fused)
+    return stage
+
+
 def test_the_shared_operand_is_read_once():
     x = np.random.default_rng(0).random((400, 30))
     with running_on(EmbeddedBackend(2)), config.override(small_bytes=0):
         a = sp.asarray(x)
         found = sp.compute(a.sum(axis=0), a.min(axis=0), a.max(axis=1), a * 2)
+        stage = the_stage()
         ran = session.current().last_run
     assert ran is not None
-    (stage,) = ran[0].stages
-    assert isinstance(stage, Fused)
     assert len(stage.writes) == 4
     assert sum(ran[0].slots[r.slot].shape == (400, 30) for r in stage.reads) == 1
     np.testing.assert_array_equal(found[3], x * 2)
@@ -84,3 +94,35 @@ def test_predicted_bytes_are_the_bytes_moved(workers, tiling):
     assert ran is not None
     plan, stats = ran
     assert [s.bytes_moved for s in stats.stages] == list(plan.predicted_bytes)
+
+
+def test_states_of_products_do_not_wait_for_the_end(monkeypatch):
+    monkeypatch.setattr(blocks, "CACHE_BYTES", 1 << 14)
+    x = np.random.default_rng(0).random((100_000, 100))
+    with running_on(EmbeddedBackend(1)), config.override(small_bytes=0, threads=1):
+        a = sp.asarray(x)
+        sp.compute(a.sum())  # it is copied when it is first read
+        tracemalloc.start()
+        try:
+            sums, products = sp.compute(a.sum(axis=0), a.T @ a)
+            held = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        stage = the_stage()
+    assert len(stage.writes) == 2
+    assert held < 90 * products.nbytes  # with the states of all runs 180
+    np.testing.assert_allclose(sums, x.sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(products, x.T @ x, rtol=1e-12)
+
+
+@pytest.mark.parametrize("names", [["column sums", "products"], ["products", "last column extremes"]])
+def test_a_product_beside_other_results_has_blocks_of_many_rows(names):
+    x = np.random.default_rng(0).random((100_000, 50))
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=0):
+        a = sp.asarray(x)
+        found = sp.compute(*(RESULTS[name](sp, a) for name in names))
+        stage = the_stage()
+    sizes = blocks.block_sizes(stage, tuple((0, n) for n in stage.domain), held=frozenset())
+    assert max(sizes) > 5_000  # with fewer, calling BLAS and adding up its results take most of the time
+    for a, name in zip(found, names, strict=True):
+        np.testing.assert_allclose(a, RESULTS[name](np, x), rtol=1e-10)

@@ -32,14 +32,14 @@ class InTurn:
     Runs over a source may be more than memory has room for states of.
     """
 
-    def __init__(self, combine: Callable[[State, State], State]) -> None:
-        self.total: Any = None
+    def __init__(self, combine: Callable[[Any, Any], Any], total: Any = None) -> None:
+        self.total = total
         self._combine = combine
         self._next = 0
         self._early: dict[int, State] = {}
         self._lock = threading.Lock()
 
-    def add(self, turn: int, state: State) -> None:
+    def add(self, turn: int, state: Any) -> None:
         """The state of run number `turn`; it may be changed."""
         with self._lock:
             self._early[turn] = state
@@ -85,6 +85,30 @@ def merged(k: int, every: list[States]) -> dict[Box, list[Any]]:
         for box, state in states[k].items():
             found.setdefault(box, []).append(state)
     return found
+
+
+Totals = list[dict[Box, list[Any]]]
+"""For each result what runs have come to, in order, by the box of the result: one state, where states may be
+combined one after the other."""
+
+
+def adding(task: Task) -> Callable[[Totals, States], Totals]:
+    """Adds what the next run knows of all results to what there is of them.
+
+    The state of a product may be as large as what it was made of: there is no room for those of all runs.
+    """
+
+    def add(totals: Totals, states: States) -> Totals:
+        for reducer, total, found in zip(task.reducers, totals, states, strict=True):
+            for box, state in found.items():
+                known = total.setdefault(box, [])
+                if known and reducer is not None and reducer.combines_in_turn:
+                    known[-1] = reducer.combine(known[-1], state)
+                else:
+                    known.append(state)
+        return totals
+
+    return add
 
 
 def add_state(task: Task, k: int, known: dict[Box, Any], box: Box, block: Box, state: State) -> None:

@@ -27,7 +27,7 @@ from spartan_ng.kernels.sampled import runner
 from spartan_ng.ops.folds import State
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.scheduling.shares import Task
-from spartan_ng.worker.stages.results import Places, States, add_state, finish, merged
+from spartan_ng.worker.stages.results import InTurn, Places, States, add_state, adding, finish
 from spartan_ng.worker.stages.windows import Bands
 
 if TYPE_CHECKING:
@@ -61,12 +61,20 @@ def run_sweep(
     else:
         make = _compiled(choice.body, operands, task, places)
         first = [{} for _ in stage.writes]
-    every = [first, *ex.parallel(run, cut.runs, make, small, blas, bands=bands)]
+    add = adding(task)
+    every = InTurn(add, add([{} for _ in stage.writes], first))
+    turns = {blocks: n for n, blocks in enumerate(cut.runs)}
+
+    def in_turn() -> Callable[[Any], None]:
+        one = make()
+        return lambda blocks: every.add(turns[blocks], one(blocks))
+
+    ex.parallel(run, cut.runs, in_turn, small, blas, bands=bands)
     for k, write in enumerate(stage.writes):
         if write.reducer is None:
             ex.put(run, write.slots[0], places.tiles[k])
         else:
-            finish(ex, run, task, k, merged(k, every), places)
+            finish(ex, run, task, k, every.total[k], places)
 
 
 def _interpreted(task: Task, operands: list[Any], places: Places) -> Callable[[], Callable[[Any], States]]:
