@@ -33,6 +33,10 @@ NEAR_LOOKUP_FLOPS = 24
 NEAR_BYTES = 1 << 22
 """Bytes of an array that they keep."""
 
+DISTINCT_FLOPS = 256
+"""Operations that an index takes the time of which is sorted among others, to be asked for once.
+(`benchmarks predictions`: lookup, on 4 workers)"""
+
 TURNED = 3
 """Times that a byte counts which a pass reads against the order in which it lies. (`benchmarks
 predictions`)"""

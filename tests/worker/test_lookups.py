@@ -18,6 +18,7 @@ from spartan_ng.config import TILINGS, config
 from spartan_ng.plan.rows import Axis, Read, Slot
 from spartan_ng.worker.memory.regions import gathered, lookup
 from spartan_ng.worker.memory.store import read_region
+from spartan_ng.worker.stages.joins import _distinct
 from tests.sampling import examples
 from tests.test_programs import running_on
 
@@ -91,3 +92,13 @@ def test_a_lookup_of_any_view_reads_its_rows_and_no_others(data: st.DataObject) 
     assert sum(data.size for _, data in parts) == 3 * len(wanted)
     found = operand.present(gathered(parts, operand.shape, value.dtype))
     np.testing.assert_array_equal(found, value[start::step][wanted])
+
+
+@examples(100)
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.sampled_from([np.int64, np.uint8, np.intp]))
+def test_indices_are_asked_for_once_and_found_again(places: list[int], dtype: Any) -> None:
+    indices = np.array(places, dtype).reshape((2, -1) if len(places) % 2 == 0 else (-1,))
+    wanted, rows = _distinct(indices)
+    np.testing.assert_array_equal(wanted, np.unique(indices))
+    assert rows.shape == indices.shape
+    np.testing.assert_array_equal(wanted[rows], indices)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.costs.operations import lookups
+from spartan_ng.costs.tuned import DISTINCT_FLOPS
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.rows import Read
+from spartan_ng.plan.rows import Read, Slot
 from spartan_ng.plan.stages.stage import Stage
 
 
@@ -28,3 +32,12 @@ class Join(Stage):
     def sought_slots(self) -> tuple[int, ...]:
         """The array whose elements a mask or indices select."""
         return (self.reads[0].slot,) if self.how in ("compress", "take") else ()
+
+    def operations(self, slots: Sequence[Slot]) -> int:
+        """Where rows are looked up, each of theirs; before, where others have some of them, the indices are
+        sorted, to ask for each row once."""
+        if self.how != "take":
+            return prod(self.space(slots))
+        array, indices = (slots[read.slot] for read in self.reads)
+        found = lookups(prod(self.space(slots)), array.nbytes)
+        return found + (DISTINCT_FLOPS * prod(indices.shape) if array.tiling.ntiles > 1 else 0)
