@@ -47,6 +47,12 @@ def tell_direct(nodes: Sequence[Node], seconds: float) -> None:
     _say(f"NumPy at once, in {time_text(seconds)}: {', '.join(map(repr, nodes))}")
 
 
+def tell_stay(here_s: float, there_s: float, sending_s: float) -> None:
+    """Log that a program has stayed on the driver, and what that was predicted to save."""
+    here, there, sending = map(time_text, (here_s, there_s, sending_s))
+    _say(f"stayed on the driver: {here} here, {there} on the workers, and {sending} to send its arrays there")
+
+
 def _stage_lines(plan: Plan, stats: RunStats) -> list[str]:
     lines = []
     for i, (stage, took) in enumerate(zip(plan.stages, stats.stages, strict=True)):

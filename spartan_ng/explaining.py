@@ -50,6 +50,7 @@ def explain(
     with trail.followed():
         roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
     wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
+    session = session.place(wanted)
     planned, leaves = session.plan(wanted)
     plan, inputs = planned.plan, [leaves[i] for i in planned.leaves]
     there, called = [], {}

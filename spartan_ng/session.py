@@ -24,7 +24,7 @@ from spartan_ng.backends.protocol import Backend, Losing, RunStats, Way
 from spartan_ng.callers import user_place, user_step
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.costs.measured import measure_later
-from spartan_ng.debugging import tell_direct, tell_run
+from spartan_ng.debugging import tell_direct, tell_run, tell_stay
 from spartan_ng.errors import (
     JobSetAside,
     OptionError,
@@ -38,6 +38,7 @@ from spartan_ng.errors import (
 from spartan_ng.events import record as happened
 from spartan_ng.graph.evaluation import Door, open_door
 from spartan_ng.graph.node import Node, topological
+from spartan_ng.home import Home
 from spartan_ng.joining import pays
 from spartan_ng.kernels.direct import run_direct
 from spartan_ng.lineage import record
@@ -78,6 +79,10 @@ class Session:
         """What lost workers took with them, and what was computed again for that."""
         self._watch = Watch()
         self.planner = Planner(backend, recipes=self._losing is not None)
+        self._driver: Session | None = None
+        self._home: Home | None = None
+        if not isinstance(backend, EmbeddedBackend):
+            self._home = Home(backend, self.planner)
 
     def evaluate(self, nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
         """The values of `nodes`, computed together; `order` as from `topological`, if it is known."""
@@ -93,6 +98,7 @@ class Session:
     def _evaluate(
         self, nodes: Sequence[Node], order: Sequence[Node] | None, died: list[WorkerDied] | None = None
     ) -> list[ArrayRef]:
+        """See `evaluate`; with `died` (see `_plan_and_run`) on workers, whoever has the arrays."""
         roots: Sequence[Node] = nodes
         order = topological(nodes) if order is None else order
         for node in order:
@@ -118,9 +124,47 @@ class Session:
             if config.debug:
                 tell_direct(wanted, time.perf_counter() - begun)
         elif wanted:
-            refs = self._plan_and_run(wanted, order if same else None, [] if died is None else died)
+            known = order if same else topological(wanted)
+            refs = self._stay(wanted, known) if died is None else None
+            if refs is None:
+                refs = self._plan_and_run(wanted, known, [] if died is None else died)
             values.update(zip(wanted, refs, strict=True))
         return [values[r] for r in roots]
+
+    def place(self, nodes: Sequence[Node]) -> Session:
+        """Where `nodes` would be computed now: by this session, or by its one on the driver."""
+        home = self._home if nodes else None
+        struck = None if home is None else home.bargain(nodes, topological(nodes), self._plans_of_driver)
+        return self if struck is None else self._on_driver()
+
+    def _stay(self, wanted: Sequence[Node], order: Sequence[Node]) -> list[ArrayRef] | None:
+        """The values of a program that stays on the driver; None where it does not."""
+        struck = None if self._home is None else self._home.bargain(wanted, order, self._plans_of_driver)
+        if self._home is None or struck is None:
+            return None
+        here = self._on_driver()
+        before = here.worked_s
+        refs = here._evaluate(wanted, order)
+        self.worked_s += here.worked_s - before
+        self._home.bill(struck)
+        if config.debug >= 3:
+            tell_stay(struck.here_s, struck.there_s, struck.sending_s)
+        return refs
+
+    def _on_driver(self) -> Session:
+        """The session of what stays on the driver."""
+        if self._driver is None:
+            self._driver = Session(EmbeddedBackend(config.threads, config.memory_bytes))
+        return self._driver
+
+    def _plans_of_driver(self) -> Planner:
+        return self._on_driver().planner
+
+    def retire(self) -> None:
+        """Let go of what runs programs, as soon as no array needs it."""
+        self.backend.retire()
+        if self._driver is not None:
+            self._driver.retire()
 
     def _plan_and_run(
         self, wanted: list[Node], order: Sequence[Node] | None, died: list[WorkerDied]
@@ -228,7 +272,7 @@ class Session:
             is_gone = not all(map(losing.is_moved, lost))
             try:
                 with happened.span("recover"):
-                    evaluate = partial(self._evaluate, order=None, died=died)
+                    evaluate = partial(self._evaluate, order=None, died=[] if died is None else died)
                     found = computed_again(lost, losing, evaluate, self._replicas.copies)
             except WorkerUnreachable:
                 raise
@@ -347,7 +391,7 @@ def embed() -> Session:
     """Run programs in this process from now on."""
     before = current()
     session = use(EmbeddedBackend(config.threads, config.memory_bytes))
-    before.backend.retire()
+    before.retire()
     return session
 
 
@@ -366,7 +410,7 @@ def move_to(backend: Backend) -> Session:
     before = _session
     session = use(backend)
     if before is not None:
-        before.backend.retire()
+        before.retire()
     return session
 
 

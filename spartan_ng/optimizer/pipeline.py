@@ -43,13 +43,16 @@ VALUE_PASSES: tuple[tuple[str, Pass], ...] = (
 LOWERING_PASSES = ("fuse", "tile")
 """Steps of lowering that may be switched off like passes: no fusion, the first tiling that is possible."""
 
+PLACING_PASSES = ("home",)
+"""What decides where a plan runs: without it, nothing that is planned stays on the driver of a cluster."""
+
 REQUIRED = frozenset({"resolve_empty"})
 """Passes that plans rely on."""
 
 ROUNDING = frozenset({"fold_scans"})
 """Passes whose sums are rounded otherwise: left out where `config.reproducible` keeps the last bits."""
 
-NAMES = frozenset({*(n for n, _ in (*PASSES, *VALUE_PASSES)), *LOWERING_PASSES}) - REQUIRED
+NAMES = frozenset({*(n for n, _ in (*PASSES, *VALUE_PASSES)), *LOWERING_PASSES, *PLACING_PASSES}) - REQUIRED
 """Names that may stand in `config.disabled_passes`."""
 
 

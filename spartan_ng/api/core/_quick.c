@@ -199,7 +199,8 @@ PyInit__quick(void)
     call_name = PyUnicode_InternFromString("__call__");
     called_name = PyUnicode_InternFromString("_called");
     out_name = PyUnicode_InternFromString("out");
-    if (no_views == NULL || call_name == NULL || called_name == NULL || out_name == NULL)
+    out_names = out_name == NULL ? NULL : PyTuple_Pack(1, out_name);
+    if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL)
         return NULL;
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;
     QuickFloat.tp_base = &PyDoubleArrType_Type;

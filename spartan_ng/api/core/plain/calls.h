@@ -61,6 +61,8 @@ few_operands(PyObject *const *given, Py_ssize_t n, PyObject **plain, Py_ssize_t 
     return nbytes < least && nbytes < small_bytes() && (alike || 8 * size <= known.surely) ? OF_ARRAYS : 0;
 }
 
+static PyObject *out_names; /* of a call whose last argument is `out`, as maximum and minimum want it named */
+
 /* What NumPy's function gives for operands as `few_operands` finds them, and for `out`, if that is not NULL. */
 static PyObject *
 for_few(PyObject *numpys, PyObject **found, Py_ssize_t n, PyArrayObject *out)
@@ -70,8 +72,8 @@ for_few(PyObject *numpys, PyObject **found, Py_ssize_t n, PyArrayObject *out)
     for (Py_ssize_t i = 0; i < n; i++)
         failed |= (all[i + 1] = plain_of(found[i])) == NULL;
     all[n + 1] = (PyObject *)out;
-    Py_ssize_t count = n + (out != NULL);
-    PyObject *result = failed ? NULL : PyObject_Vectorcall(numpys, all + 1, count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    PyObject *names = out == NULL ? NULL : out_names;
+    PyObject *result = failed ? NULL : PyObject_Vectorcall(numpys, all + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
     for (Py_ssize_t i = 1; i <= n; i++)
         Py_XDECREF(all[i]);
     return result;

@@ -1,0 +1,98 @@
+"""Whether a program over the driver's own arrays stays on the driver, because it ends there before its arrays
+would have reached the workers.
+
+Sending an array costs once, and every later program gains by it. How many there will be nobody knows, so each
+array has a bill: what staying has cost so far beyond what the workers would have taken. Its programs stay as
+long as the bill is below the price of sending it, which is never dearer than twice the best.
+
+Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching (Algorithmica 1988), the rule of renting and
+buying.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.backends.protocol import Backend
+from spartan_ng.config import config
+from spartan_ng.errors import MemoryBudgetError, WorkerLost, WorkersChanged
+from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.planner import Planner
+
+_GROWTH = 4
+"""No step of what stays is larger than so many times what it reads: the workers have the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bargain:
+    """A program that stays: the arrays that would have to be sent for it, the seconds that it takes here,
+    those that it took on the workers if they had the arrays, and those of sending them."""
+
+    leaves: tuple[ArrayRef, ...]
+    here_s: float
+    there_s: float
+    sending_s: float
+
+
+class Home:
+    """What of a backend's programs stays on the driver.
+
+    Parameters
+    ----------
+    backend, planner : of the workers, and the plans made for them
+    """
+
+    def __init__(self, backend: Backend, planner: Planner) -> None:
+        self._backend, self._planner = backend, planner
+        self._bills: weakref.WeakKeyDictionary[ArrayRef, float] = weakref.WeakKeyDictionary()
+
+    def bargain(
+        self, roots: Sequence[Node], order: Sequence[Node], driver: Callable[[], Planner]
+    ) -> Bargain | None:
+        """What leaving `roots`, whose graph is `order`, to the driver costs, and saves; None where they are
+        for the workers. `driver` gives the plans made for the driver."""
+        if not config.small_bytes or "home" in config.disabled_passes:
+            return None
+        leaves = self._leaves(roots, order)
+        if not leaves:
+            return None
+        here, there = driver(), self._planner
+        try:
+            here_s = here.predicted_s(here.plan(roots, order, 1)[0].plan)
+            there_s = there.predicted_s(there.plan(roots, order, self._backend.workers)[0].plan)
+        except (MemoryBudgetError, WorkerLost, WorkersChanged):  # whoever runs it says what that means
+            return None
+        sending_s = self._backend.profile.move_ns(sum(ref.nbytes for ref in leaves)) / 1e9
+        billed = sum(self._bills.get(ref, 0.0) for ref in leaves)
+        stays = billed + here_s - there_s <= sending_s
+        return Bargain(tuple(leaves), here_s, there_s, sending_s) if stays else None
+
+    def bill(self, struck: Bargain) -> None:
+        """A program has stayed: each of its arrays has its share of what that cost, by its bytes."""
+        regret = max(0.0, struck.here_s - struck.there_s)
+        every = sum(ref.nbytes for ref in struck.leaves)
+        for ref in struck.leaves:
+            self._bills[ref] = self._bills.get(ref, 0.0) + regret * ref.nbytes / every
+
+    def _leaves(self, roots: Sequence[Node], order: Sequence[Node]) -> list[ArrayRef]:
+        """The arrays that would have to be sent, or none where the program cannot stay: it reads what workers
+        have or files, calls a user's function, makes more than it reads, or all that it reads is small."""
+        leaves: dict[ArrayRef, None] = {}
+        for node in order:
+            ref = node.data
+            if isinstance(node.fn, UserFunction):
+                return []
+            if ref is None:
+                continue
+            if ref.value is None or ref.source is not None or ref.backend is self._backend:
+                return []
+            leaves[ref] = None
+        nbytes = sum(ref.nbytes for ref in leaves)
+        made = sum(root.nbytes for root in roots)
+        largest = max((n.nbytes for n in order if n.op is not Op.BROADCAST), default=0)
+        fits = nbytes > config.small_bytes and made <= nbytes and largest <= _GROWTH * nbytes
+        return list(leaves) if fits else []

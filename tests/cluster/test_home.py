@@ -1,0 +1,192 @@
+"""What stays on the driver of a cluster, because its arrays are there: the same answers, and no array is sent
+before that pays."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
+from spartan_ng import session
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.node import topological
+from spartan_ng.home import Home
+from tests.cluster.conftest import start
+from tests.waiting import until
+
+A = numpy.random.default_rng(0).random((600, 500))
+"""Larger than what is small here."""
+LONG = numpy.ones(8_000_000)
+"""Worth several threads."""
+
+
+class Priced:
+    """A planner that says what each plan takes."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def plan(self, roots, order, workers):
+        return SimpleNamespace(plan=None), []
+
+    def predicted_s(self, plan):
+        return self.seconds
+
+
+class Prices(Home):
+    """A home where everything takes what is said."""
+
+    def __init__(self, here_s: float, there_s: float, sending_s: float) -> None:
+        profile = SimpleNamespace(move_ns=lambda nbytes: sending_s * 1e9)
+        there: Any = Priced(there_s)
+        super().__init__(SimpleNamespace(profile=profile, workers=4), there)
+        self.here: Any = Priced(here_s)
+
+    def asked(self, *leaves: ArrayRef):
+        roots, order = program(*leaves)
+        return self.bargain(roots, order, lambda: self.here)
+
+
+def program(*leaves: ArrayRef):
+    nodes = [build.data(ref) for ref in leaves]
+    root = build.fold("add", nodes[0], range(nodes[0].ndim))
+    for node in nodes[1:]:
+        root = build.map_("add", root, build.fold("add", node, range(node.ndim)))
+    return [root], topological([root])
+
+
+def leaf(value=A) -> ArrayRef:
+    return ArrayRef(value.shape, value.dtype, value=value)
+
+
+@pytest.fixture(autouse=True)
+def may_stay(nothing_stays_on_the_driver):
+    with config.override(disabled_passes=frozenset(), small_bytes=1 << 20):
+        yield
+
+
+@given(
+    here_s=st.floats(1e-4, 10),
+    there_s=st.floats(1e-4, 10),
+    sending_s=st.floats(0, 10),
+    runs=st.integers(1, 60),
+)
+def test_renting_costs_at_most_twice_the_best(here_s, there_s, sending_s, runs):
+    """However often a program comes: beyond what workers would take, and beside one program's share."""
+    at, ref = Prices(here_s, there_s, sending_s), leaf()
+    spent, sent = 0.0, False
+    for _ in range(runs):
+        struck = None if sent else at.asked(ref)
+        if struck is None:
+            spent += there_s + (0.0 if sent else sending_s)
+            sent = True
+        else:
+            at.bill(struck)
+            spent += here_s
+    best = min(runs * here_s, sending_s + runs * there_s)
+    assert spent <= 2 * best + 1e-9
+    if here_s <= there_s:
+        assert not sent
+
+
+def test_what_an_array_has_cost_counts_for_every_program_over_it():
+    at, a, b = Prices(3.0, 1.0, 5.0), leaf(), leaf(A + 1)
+    at.bill(at.asked(a))
+    at.bill(at.asked(a, b))  # a and b share what it costs
+    assert at.asked(a) is not None  # 3 so far, 5 with this one
+    at.bill(at.asked(a))
+    assert at.asked(a) is None
+    assert at.asked(b) is not None
+
+
+def test_small_arrays_are_not_asked_for():
+    assert Prices(0.0, 1.0, 1.0).asked(leaf(A[:3])) is None
+
+
+@pytest.mark.parametrize("options", [{"small_bytes": 0}, {"disabled_passes": frozenset({"home"})}], ids=str)
+def test_it_can_be_switched_off(options):
+    with config.override(**options):
+        assert Prices(0.0, 1.0, 1.0).asked(leaf()) is None
+
+
+@pytest.fixture(params=["simulated", "processes"])
+def workers(request):
+    before = session.current().backend
+    if request.param == "simulated":
+        backend: Any = SimulatedBackend(3)
+        session.use(backend)
+        yield session.current()
+        session.use(before)
+        backend.close()
+        return
+    for cluster in start(2):
+        backend = cluster.connect()
+        session.use(backend)
+        yield session.current()
+        session.use(before)
+        backend.close()
+
+
+def lies_here(array) -> bool:
+    return array._leaf().value is not None and array._leaf().backend is None
+
+
+PROGRAMS = {
+    "a product with a vector": lambda xp, a: a @ a[0],
+    "maps and a fold": lambda xp, a: (xp.exp(-a) * 2 + a).sum(axis=1),
+    "a product": lambda xp, a: a.T @ a + 1,
+    "a sort": lambda xp, a: xp.sort(a, axis=1),
+    "a scan": lambda xp, a: xp.cumsum(a * 2, axis=0),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_over_the_drivers_arrays_stay(workers, name):
+    a = np.array(A)
+    found = PROGRAMS[name](np, a).persist()
+    assert lies_here(found)
+    assert lies_here(a)
+    numpy.testing.assert_allclose(numpy.asarray(found), PROGRAMS[name](numpy, A))
+
+
+def test_what_workers_have_stays_with_them(workers):
+    with config.override(disabled_passes=frozenset({"home"})):
+        there = (np.array(A) * 2).persist()
+    for found in (there + 1, there + np.array(A), there.sum(axis=0)):
+        assert not lies_here(found.persist())
+
+
+def test_users_functions_and_what_grows_are_for_the_workers(workers):
+    called = np.map(lambda tile: tile + 1, np.array(A)).persist()
+    grown = (np.array(A)[:, :, None] * np.arange(3.0)).persist()
+    assert not lies_here(called)
+    assert not lies_here(grown)
+
+
+def test_explain_shows_the_plan_that_would_run(workers):
+    total = (np.array(A) * 2).sum()
+    assert np.explain(total).workers == 1
+    with config.override(disabled_passes=frozenset({"home"})):
+        assert np.explain(total).workers == workers.backend.workers
+
+
+def test_the_log_says_why(workers, caplog):
+    with config.override(debug=3), caplog.at_level("INFO", logger="spartan_ng.debug"):
+        (np.array(A) * 2).sum().persist()
+    assert "stayed on the driver" in caplog.text
+
+
+def test_retiring_lets_the_drivers_threads_go(workers):
+    (np.array(LONG) * 2 + 1).persist()
+    threads = threading.active_count()
+    workers.retire()
+    until(lambda: threading.active_count() < threads)
