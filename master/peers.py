@@ -28,7 +28,8 @@ class Worker:
     def who_said(cls, hello: Hello, name: str, since: int) -> Worker:
         """A worker that joins in an epoch."""
         host, threads, memory = hello.host, hello.threads, hello.memory_bytes
-        return cls(Member(name, hello.label, hello.address, host, threads, memory, hello.key, since))
+        power = hello.processors, hello.rates
+        return cls(Member(name, hello.label, hello.address, host, threads, memory, hello.key, since, *power))
 
     def hear(self, now_s: float) -> None:
         """It has said something; soon after an order, that may have been under way before."""

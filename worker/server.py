@@ -13,6 +13,7 @@ from typing import Any
 import zmq
 from msgspec import structs
 
+from spartan_ng.costs.measured import of_host
 from spartan_ng.errors import ConnectionFailed, SpartanError
 from spartan_ng.events import now_ns
 from spartan_ng.system.processes import raise_descriptors
@@ -131,6 +132,8 @@ class WorkerServer:
             host_identity(),
             threads,
             memory_bytes or 0,
+            0,
+            *of_host(),
         )
         self._address, self._access = master, access
         self._master: Socket | None = None

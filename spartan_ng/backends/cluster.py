@@ -21,6 +21,7 @@ import numpy as np
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_slices
 from spartan_ng.backends.carrying import CHECK_S
 from spartan_ng.backends.holdings import Holdings
+from spartan_ng.backends.hosts import profile
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, Way
 from spartan_ng.callers import user_place
@@ -118,13 +119,8 @@ class ClusterBackend:
 
     @property
     def profile(self) -> Profile:
-        """Assumed rates, the memory of the smallest of the workers that plans are made for, and what share of
-        the work each can take: by its threads, and by its memory where that is less. One worker is assumed
-        where there are none yet."""
-        members = self._held.settled.members
-        memory = min((m.memory_bytes for m in members if m.memory_bytes), default=0)
-        usual = Profile(workers=max(1, len(members)), weights=_weights(members))
-        return replace(usual, memory_bytes=memory, limited=True) if memory else usual
+        """What the workers have that plans are made for; see `hosts.profile`."""
+        return profile(self._held.settled.members)
 
     def page(self) -> str:
         """The link of the cluster's page; ConnectionFailed where it has none."""
@@ -402,15 +398,6 @@ def show(worker: str, text: str) -> None:
     """Print what a function has printed on a worker."""
     for line in text.split("\n"):
         print(f"[{worker}] {line}", flush=True)
-
-
-def _weights(members: tuple[Member, ...]) -> tuple[int, ...]:
-    """The workers' power in sixteenths of the strongest one's; empty where all are equal."""
-    threads = max((m.threads for m in members), default=0) or 1
-    memory = max((m.memory_bytes for m in members), default=0) or 1
-    power = [min((m.threads or threads) / threads, (m.memory_bytes or memory) / memory) for m in members]
-    weights = tuple(max(1, round(16 * p)) for p in power)
-    return weights if len(set(weights)) > 1 else ()
 
 
 def _fill_values(results: Sequence[ArrayRef], done: JobDone) -> None:

@@ -25,6 +25,7 @@ import numpy as np
 
 from spartan_ng.costs.tuned import THREAD_BYTES_S, THREAD_FLOPS_S
 from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.system import machine
 from spartan_ng.system.ownership import why_not_own
 
 PROFILE_VARIABLE = "SPARTAN_NG_PROFILE"
@@ -53,6 +54,15 @@ def rates(threads: int) -> Rates:
     kept = None if path is None else _read(path)
     found = (kept or {}).get(_identity(threads))
     return (int(found[0]), int(found[1])) if found else assumed(threads)
+
+
+def of_host() -> tuple[tuple[int, ...], Rates]:
+    """The processors that this process may use, and what so many threads do in a second; no processors where
+    all is to be assumed, also how many there are."""
+    if profile_path() is None:
+        return (), (0, 0)
+    processors = machine.processors()
+    return processors, rates(len(processors))
 
 
 def assumed(threads: int) -> Rates:

@@ -6,7 +6,7 @@ each byte or operation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any, overload
 
@@ -23,7 +23,7 @@ Table = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Rates of one worker, measured or assumed.
+    """Rates of one worker that works alone on its host, and of all together, measured or assumed.
 
     Parameters
     ----------
@@ -36,6 +36,8 @@ class Profile:
     weights : how much of the work each worker can take, in relation; empty where all are equal
     limited : whether a worker refuses more than that; else it is only an assumption
     message_ns : nanoseconds until the first byte of a remote read arrives
+    all_bytes_s, all_flops_s : what all workers do together at most, where they share the memory and the
+        processors of their hosts; 0 where each has its own
     """
 
     memory_bytes_s: int = 8_000_000_000
@@ -47,6 +49,23 @@ class Profile:
     limited: bool = False
     task_ns: int = TASK_NS
     weights: tuple[int, ...] = ()
+    all_bytes_s: int = 0
+    all_flops_s: int = 0
+
+    def together(self, ranks: int) -> tuple[int, int]:
+        """Bytes that so many workers stream in a second, and operations that they do, at one time."""
+        bytes_s, flops_s = ranks * self.memory_bytes_s, ranks * self.flops_s
+        return min(bytes_s, self.all_bytes_s or bytes_s), min(flops_s, self.all_flops_s or flops_s)
+
+    def faster(self, times: int) -> Profile:
+        """The same of workers that compute so many times as fast, but receive no faster."""
+        return replace(
+            self,
+            memory_bytes_s=self.memory_bytes_s * times,
+            flops_s=self.flops_s * times,
+            all_bytes_s=self.all_bytes_s * times,
+            all_flops_s=self.all_flops_s * times,
+        )
 
     @overload
     def move_ns(self, nbytes: int) -> int: ...
@@ -72,9 +91,9 @@ class Profile:
 
     def compute_ns(self, flops: int, touched_bytes: int, ranks: int) -> int:
         """Cost of `flops` operations on `touched_bytes` of memory by `ranks` workers, and of their tasks."""
-        arithmetic = flops * _PS // int(self.flops_s)
-        streaming = touched_bytes * _PS // int(self.memory_bytes_s)
-        return max(arithmetic, streaming) // (1000 * ranks) + ranks * self.task_ns
+        bytes_s, flops_s = self.together(ranks)
+        arithmetic, streaming = flops * _PS // flops_s, touched_bytes * _PS // bytes_s
+        return max(arithmetic, streaming) // 1000 + ranks * self.task_ns
 
     def worth(self, flops: int, touched_bytes: int) -> int:
         """How many workers a stage is worth: with more, tasks cost more than they save."""
@@ -88,7 +107,7 @@ class Profile:
     @property
     def memory_ps(self) -> int:
         """A byte that the workers stream through their memories."""
-        return -(-_PS // (self.memory_bytes_s * self.workers))
+        return -(-_PS // self.together(self.workers)[0])
 
     @property
     def outside_ps(self) -> int:
@@ -98,7 +117,7 @@ class Profile:
     @property
     def flop_ps(self) -> int:
         """One operation."""
-        return -(-_PS // (self.flops_s * self.workers))
+        return -(-_PS // self.together(self.workers)[1])
 
     @property
     def network_ps(self) -> int:

@@ -37,10 +37,16 @@ def keep_off(avoided: int, threads: Sequence[int]) -> None:
             os.sched_setaffinity(thread, others)
 
 
-def cores() -> int:
-    """Processors that this process may use; all of the machine's where the system knows no affinity."""
+def processors() -> tuple[int, ...]:
+    """Numbers of the processors that this process may use; all of the machine's where the system knows no
+    affinity."""
     affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return tuple(sorted(affinity(0))) if affinity is not None else tuple(range(os.cpu_count() or 1))
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(processors())
 
 
 def cache_bytes() -> int:

@@ -25,7 +25,7 @@ import msgspec
 from spartan_ng.events import Event
 from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
 
-PROTOCOL = 12
+PROTOCOL = 13
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
@@ -55,6 +55,10 @@ class Hello(Message, frozen=True):
     memory_bytes: int = 0
     epoch: Epoch = 0
     """The last that the master, or another one before it, has told the sender."""
+    processors: tuple[int, ...] = ()
+    """Numbers of those of its host that it may use; nothing where they are not to count."""
+    rates: tuple[int, int] = (0, 0)
+    """Bytes that these stream together in a second, and operations that they do."""
 
 
 class Refused(Message, frozen=True):
@@ -77,6 +81,9 @@ class Member(Message, frozen=True):
     """The public key of the process at `address`."""
     since: Epoch = 0
     """The epoch in which it joined: one that has come back is another, without the tiles that it had."""
+    processors: tuple[int, ...] = ()
+    rates: tuple[int, int] = (0, 0)
+    """As in its `Hello`."""
 
 
 class Members(Message, frozen=True):

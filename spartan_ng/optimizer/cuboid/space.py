@@ -112,7 +112,8 @@ class Cluster:
     def of(cls, profile: Profile, task_bytes: int | None = None) -> Cluster:
         """The cluster of a profile: each worker is one task, whose budget is `task_bytes` or its memory."""
         budget = profile.memory_bytes if task_bytes is None else task_bytes
-        return cls(profile.workers, 1, budget, profile.network_bytes_s, profile.flops_s * BLAS_SPEEDUP)
+        flops_s = profile.together(profile.workers)[1] // profile.workers
+        return cls(profile.workers, 1, budget, profile.network_bytes_s, flops_s * BLAS_SPEEDUP)
 
 
 def _repeats(dims: Dims, cut: Cut) -> int:

@@ -102,13 +102,7 @@ def _moving_less(
     best = [found]
     for share in _ARITHMETIC:
         profile = rules.profile
-        rates = replace(
-            profile,
-            message_ns=0,
-            task_ns=profile.task_ns // share,
-            flops_s=profile.flops_s * share,
-            memory_bytes_s=profile.memory_bytes_s * share,
-        )
+        rates = replace(profile.faster(share), message_ns=0, task_ns=profile.task_ns // share)
         other = build(stages, arrays, replace(rules, rates=rates))
         choice = budget.solve(other.problem, exact.solve).choice
         cost = model.problem.cost(choice)

@@ -1,0 +1,87 @@
+"""What the workers of a cluster can do, where several share the processors and the memory of one host.
+
+Each worker says which processors of its host it may use, and what these do together. Workers with more
+threads than their host has processors share these; so plans expect of all of them no more than of the hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from spartan_ng.costs import Profile
+from spartan_ng.wire.messages import Member
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """The workers on one host, and what they have of it."""
+
+    threads: int
+    """Of all of them."""
+    processors: int
+    """That one or another may use."""
+
+    @property
+    def busy(self) -> int:
+        """Processors that are busy when all work."""
+        return min(self.threads, self.processors)
+
+
+def profile(members: Sequence[Member]) -> Profile:
+    """The memory of the smallest of these workers, what share of the work each can take (by its threads, and
+    by its memory where that is less), and the rates of their hosts; assumed ones where a worker does not say
+    them. One worker is assumed where there are none yet."""
+    memory = min((m.memory_bytes for m in members if m.memory_bytes), default=0)
+    found = Profile(workers=max(1, len(members)), weights=_weights(members))
+    if memory:
+        found = replace(found, memory_bytes=memory, limited=True)
+    return _with_rates(found, members) if members and all(m.processors for m in members) else found
+
+
+def _with_rates(found: Profile, members: Sequence[Member]) -> Profile:
+    """With the rates of one worker that is alone on its host, on average, and of all together."""
+    hosts = _hosts(members)
+    alone, together = [0.0, 0.0], [0.0, 0.0]
+    for member in members:
+        host = hosts[_host_of(member)]
+        threads = _threads(member)
+        for i, rate in enumerate(member.rates):
+            each = rate / len(member.processors)
+            alone[i] += each * min(threads, len(member.processors)) / len(members)
+            together[i] += each * host.busy * threads / host.threads
+    (bytes_s, flops_s), (all_bytes_s, all_flops_s) = (
+        [max(1, round(rate)) for rate in rates] for rates in (alone, together)
+    )
+    return replace(
+        found, memory_bytes_s=bytes_s, flops_s=flops_s, all_bytes_s=all_bytes_s, all_flops_s=all_flops_s
+    )
+
+
+def _hosts(members: Sequence[Member]) -> dict[str, _Host]:
+    """The hosts of workers by their names."""
+    on: dict[str, list[Member]] = {}
+    for member in members:
+        on.setdefault(_host_of(member), []).append(member)
+    return {
+        host: _Host(sum(map(_threads, there)), len(set().union(*(m.processors for m in there))))
+        for host, there in on.items()
+    }
+
+
+def _host_of(member: Member) -> str:
+    """What is equal for workers of one host; one that does not say its host has one of its own."""
+    return member.host or f"of {member.name}"
+
+
+def _threads(member: Member) -> int:
+    return member.threads or 1
+
+
+def _weights(members: Sequence[Member]) -> tuple[int, ...]:
+    """The workers' power in sixteenths of the strongest one's; empty where all are equal."""
+    threads = max((m.threads for m in members), default=0) or 1
+    memory = max((m.memory_bytes for m in members), default=0) or 1
+    power = [min((m.threads or threads) / threads, (m.memory_bytes or memory) / memory) for m in members]
+    weights = tuple(max(1, round(16 * p)) for p in power)
+    return weights if len(set(weights)) > 1 else ()
