@@ -13,7 +13,7 @@ from typing import Any
 import zmq
 from msgspec import structs
 
-from spartan_ng.costs.measured import of_host
+from spartan_ng.costs.measured import measure_later, of_host
 from spartan_ng.errors import ConnectionFailed, SpartanError
 from spartan_ng.events import now_ns
 from spartan_ng.system.processes import raise_descriptors
@@ -161,6 +161,7 @@ class WorkerServer:
 
     def run(self) -> None:
         """Work until told to stop; raises ConnectionFailed if the master is gone or refuses."""
+        measure_later(len(self._hello.processors))
         try:
             self.loop.run()
         finally:

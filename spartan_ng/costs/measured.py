@@ -1,9 +1,11 @@
-"""The rates of this machine: measured once, in the background of a program that runs long enough, and kept.
+"""The rates of this machine: measured a few times in the background of programs that run long enough.
 
 Plans weigh bytes against operations, and machines differ in how much memory their cores together bring in.
 What was measured is used from the next program on, so that one program has one profile. Rates are rounded to
 steps of the square root of two, stay within eight times of the assumed ones, and are not taken on a busy
-machine.
+machine. Not all that slows a machine down is seen: who shares its processors with others' virtual machines,
+or a core with another thread, does half as much for a while. So it is measured at several moments, and the
+best is kept.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -26,12 +29,16 @@ import numpy as np
 from spartan_ng.costs.tuned import THREAD_BYTES_S, THREAD_FLOPS_S
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.system import machine
+from spartan_ng.system.files import locked
 from spartan_ng.system.ownership import why_not_own
 
 PROFILE_VARIABLE = "SPARTAN_NG_PROFILE"
 """Environment variable: the file of measured rates; "assumed" neither reads nor measures any."""
-BEGIN_S = 2.0
-"""Seconds that a program has run before it measures: a short one is not slowed down."""
+WAITS_S = (2.0, 8.0, 32.0, 128.0, 512.0)
+"""Seconds that a program has run before it measures, and between the moments when it does: a short one is not
+slowed down."""
+TRIES = 5
+"""Moments at which a machine that was not busy is measured, by one program or several."""
 _ROUNDS = 5
 _STREAM_BYTES = 1 << 26
 """What each thread reads to measure the memory: more than its share of any cache."""
@@ -44,6 +51,8 @@ _QUIET = 1.3
 """Times of its threads' own time that a round may take: beyond it, other programs were at work."""
 _MOST = 8
 
+_Found = tuple[int, int, int]
+"""Rates, and at how many moments they were measured."""
 Rates = tuple[int, int]
 """Bytes that so many threads stream in a second, and operations that they do."""
 
@@ -51,9 +60,8 @@ Rates = tuple[int, int]
 def rates(threads: int) -> Rates:
     """What `threads` threads of this machine do in a second: measured by an earlier program, or assumed."""
     path = profile_path()
-    kept = None if path is None else _read(path)
-    found = (kept or {}).get(_identity(threads))
-    return (int(found[0]), int(found[1])) if found else assumed(threads)
+    bytes_s, flops_s, tries = (0, 0, 0) if path is None else _kept(path, threads)
+    return (bytes_s, flops_s) if tries else assumed(threads)
 
 
 def of_host() -> tuple[tuple[int, ...], Rates]:
@@ -70,16 +78,17 @@ def assumed(threads: int) -> Rates:
     return threads * THREAD_BYTES_S, threads * THREAD_FLOPS_S
 
 
-def measure_later(threads: int) -> threading.Timer | None:
-    """Measure in some seconds, if the program still runs then and nobody has; the timer, which never keeps a
-    program from ending."""
+def measure_later(threads: int) -> threading.Thread | None:
+    """Measure in some seconds, and again later, if the program still runs then and others have not done it
+    often enough; the thread, which never keeps a program from ending."""
     path = profile_path()
-    if path is None or _identity(threads) in (_read(path) or {}):
+    if path is None or _kept(path, threads)[2] >= TRIES:
         return None
-    timer = threading.Timer(BEGIN_S, _measure_and_keep, (path, threads))
-    timer.daemon = True
-    timer.start()
-    return timer
+    thread = threading.Thread(
+        target=_measure_at_moments, args=(path, threads), name="spartan-ng-rates", daemon=True
+    )
+    thread.start()
+    return thread
 
 
 def measure(threads: int) -> Rates | None:
@@ -158,20 +167,40 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _is_rates(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(isinstance(v, int) and v > 0 for v in value)
+    return (
+        isinstance(value, list) and len(value) in (2, 3) and all(isinstance(v, int) and v > 0 for v in value)
+    )
 
 
-def _measure_and_keep(path: Path, threads: int) -> None:
-    try:
-        found = measure(threads)
-    except RuntimeError:  # the interpreter ends, and starts no more threads
+def _kept(path: Path, threads: int) -> _Found:
+    """The best rates, and how often they were measured; zeros where they were not."""
+    found = (_read(path) or {}).get(_identity(threads), (0, 0, 0))
+    return found[0], found[1], found[2] if len(found) == 3 else 1
+
+
+def _measure_at_moments(path: Path, threads: int) -> None:
+    """Measure at several moments, and keep the best. What is not possible here is left to other programs."""
+    for wait_s in WAITS_S:
+        before = _kept(path, threads)
+        if before[2] >= TRIES:
+            return
+        sleep(wait_s)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with locked(f"{path}.lock"):
+                if _kept(path, threads) == before:  # else another process has measured at this moment
+                    _measure_and_keep(path, threads, before)
+        except (OSError, RuntimeError):  # no such folder; the interpreter ends, and starts no more threads
+            return
+
+
+def _measure_and_keep(path: Path, threads: int, before: _Found) -> None:
+    found = measure(threads)
+    if found is None:  # another moment will be better
         return
-    if found is None:  # another program will be luckier
-        return
-    kept = {**(_read(path) or {}), _identity(threads): list(found)}
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-        with os.fdopen(descriptor, "w") as f:
-            json.dump(kept, f, indent=1)
-        os.replace(temporary, path)
+    best = [max(found[0], before[0]), max(found[1], before[1]), before[2] + 1]
+    kept = {**(_read(path) or {}), _identity(threads): best}
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    with os.fdopen(descriptor, "w") as f:
+        json.dump(kept, f, indent=1)
+    os.replace(temporary, path)

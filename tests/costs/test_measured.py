@@ -27,11 +27,11 @@ def test_a_measurement_stays_within_its_bounds() -> None:
 
 
 def test_a_busy_machine_is_not_measured(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured, "BEGIN_S", 0.0)
+    monkeypatch.setattr(measured, "WAITS_S", (0.0, 0.0))
     monkeypatch.setattr(measured, "_QUIET", 0.0)
-    timer = measure_later(1)
-    assert timer is not None
-    timer.join()
+    thread = measure_later(1)
+    assert thread is not None
+    thread.join()
     assert not path.exists()
 
 
@@ -43,17 +43,61 @@ def test_rates_are_rounded_to_steps_near_the_assumed_one(factor: float) -> None:
 
 
 def test_the_next_program_has_what_was_measured(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured, "BEGIN_S", 0.0)
+    monkeypatch.setattr(measured, "WAITS_S", (0.0,))
     monkeypatch.setattr(measured, "measure", lambda threads: (threads * 10**9, threads * 10**10))
     assert rates(3) == assumed(3)
-    timer = measure_later(3)
-    assert timer is not None
-    assert timer.daemon
-    timer.join()
+    thread = measure_later(3)
+    assert thread is not None
+    assert thread.daemon
+    thread.join()
     assert rates(3) == (3 * 10**9, 3 * 10**10)
     assert rates(4) == assumed(4), "another number of threads is another machine"
-    assert measure_later(3) is None, "once"
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_of_several_moments_the_best_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = iter([(5, 70), None, (9, 40), (7, 90), (8, 80), (8, 80), (99, 99)])
+    monkeypatch.setattr(measured, "measure", lambda threads: next(found))
+    monkeypatch.setattr(measured, "WAITS_S", (0.0,) * 4)
+    programs = [(9, 90), (9, 90)]
+    for best in programs:  # four moments of the first, of the second as many as are left
+        thread = measure_later(2)
+        assert thread is not None
+        thread.join()
+        assert rates(2) == best
+    assert measure_later(2) is None, "often enough"
+    assert next(found) == (99, 99)
+
+
+def test_what_another_process_measures_counts_for_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.parent.mkdir(mode=0o700)
+
+    def meanwhile(wait_s: float) -> None:
+        path.write_text(json.dumps({measured._identity(2): [3, 4, 1]}))
+        path.chmod(0o600)
+
+    monkeypatch.setattr(measured, "sleep", meanwhile)
+    monkeypatch.setattr(measured, "WAITS_S", (1.0,))
+    twice: list[int] = []
+    monkeypatch.setattr(measured, "measure", twice.append)
+    thread = measure_later(2)
+    assert thread is not None
+    thread.join()
+    assert rates(2) == (3, 4)
+    assert not twice
+
+
+def test_rates_of_an_earlier_version_are_improved(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.parent.mkdir(mode=0o700)
+    path.write_text(json.dumps({measured._identity(2): [3, 4], measured._identity(1): [5, 6]}))
+    path.chmod(0o600)
+    assert rates(2) == (3, 4)
+    monkeypatch.setattr(measured, "WAITS_S", (0.0,))
+    monkeypatch.setattr(measured, "measure", lambda threads: (2, 8))
+    thread = measure_later(2)
+    assert thread is not None
+    thread.join()
+    assert (rates(2), rates(1)) == ((3, 8), (5, 6))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"a": 1}', json.dumps({"a": [1, -1]}), "\x00"])
@@ -87,9 +131,9 @@ def test_a_program_may_end_while_it_is_measured(path: Path) -> None:
         "    begun.set()\n"
         "    while True: whole(*args)\n"
         "measured._together = together\n"
-        "measured.BEGIN_S = 0.0\n"
-        "timer = measured.measure_later(2)\n"
-        "atexit.register(timer.join)\n"
+        "measured.WAITS_S = (0.0,)\n"
+        "thread = measured.measure_later(2)\n"
+        "atexit.register(thread.join)\n"
         "begun.wait()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
