@@ -51,6 +51,7 @@ from spartan_ng.planner import Planned, Planner, bring, is_local
 from spartan_ng.progress import progress
 from spartan_ng.recovery import Amount, computed_again
 from spartan_ng.replicas import Replicas
+from spartan_ng.selecting import selected
 
 _log = logging.getLogger(__name__)
 _PLANNED = 8
@@ -107,14 +108,9 @@ class Session:
                 raise SourceError(f"{source} has changed since it was opened")
         if has_constants(order):
             roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
-        values: dict[Node, ArrayRef] = {}
-        waiting: dict[Node, None] = {}
-        for root in roots:
-            if root.data is None:
-                waiting[root] = None
-            else:
-                values[root] = root.data
-        wanted = list(waiting)
+        roots = selected(roots, order, self.backend, self._evaluate_plain)
+        values = {root: root.data for root in roots if root.data is not None}
+        wanted = list(dict.fromkeys(root for root in roots if root.data is None))
         same = wanted == nodes
         begun = time.perf_counter()
         found = self._direct(wanted, order if same else topological(wanted))

@@ -172,6 +172,17 @@ def _distinct(node: Node, x: Any) -> Any:
     return np.pad(found, (0, node.size - len(found)), "edge")
 
 
+def _between(node: Node, x: Any) -> Any:
+    dtype, bounds, wanted, most = node.params
+    x = x[x == x]
+    above = [x > v if is_below else x >= v for v, is_below in bounds]
+    found = np.sort(x[np.array(wanted)[sum(above, np.zeros(x.shape, int))]])
+    size = len(found) if len(found) <= most else -1
+    head = np.array([*(a.sum() for a in above), x.size, size], np.int64).tobytes()
+    body = found.astype(dtype).tobytes() if len(found) <= most else b""
+    return np.frombuffer((head + body).ljust(node.size, bytes(1)), np.uint8)
+
+
 def _bincount(node: Node, x: Any, weights: Any = None) -> Any:
     assert x.dtype == np.int64
     if weights is None:
@@ -231,6 +242,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "bincount": _bincount,
     "ends": _ends,
     "distinct": _distinct,
+    "between": _between,
     "places": lambda node, x: np.concatenate([np.sort(x)[lo:hi] for lo, hi in node.params[1]]),
 }
 

@@ -19,6 +19,7 @@ from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE, resolved_dtypes
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.line_states import Between
 from spartan_ng.ops.scans import SCANS
 
 INTP = np.dtype(np.intp)
@@ -259,6 +260,13 @@ def distinct(x: Node, count: int) -> Node:
     Where no two of the result are equal, there may be more.
     """
     return Node(Op.JOIN_UPDATE, "distinct", (x,), (count,), (count,), x.dtype)
+
+
+def between(x: Node, bounds: Sequence[tuple[Any, bool]], wanted: Sequence[bool], most: int) -> Node:
+    """The bytes of what `ops.line_states.Between` finds among all elements of `x`."""
+    line = Between(x.dtype.str, tuple((np.asarray(v).item(), b) for v, b in bounds), tuple(wanted), most)
+    params = (line.dtype, line.bounds, line.wanted, line.most)
+    return Node(Op.JOIN_UPDATE, "between", (x,), params, (line.nbytes,), np.dtype(np.uint8))
 
 
 def bincount(x: Node, length: int, weights: Node | None = None, dtype: np.dtype[Any] | None = None) -> Node:

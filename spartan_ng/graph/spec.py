@@ -201,6 +201,7 @@ _JOINS: dict[str, Callable[[Node], bool]] = {
     "ends": lambda n: n.inputs[0].ndim == 1 and n.params[1] == n.shape[0] <= n.inputs[0].size,
     "distinct": lambda n: n.inputs[0].ndim == 1 and n.shape == n.params and n.dtype == n.inputs[0].dtype,
     "places": _is_of_spans,
+    "between": lambda n: len(n.params[2]) == len(n.params[1]) + 1 and n.ndim == 1 and n.dtype == np.uint8,
 }
 
 

@@ -72,6 +72,8 @@ class Reducer:
         state = self.combine_all(runs)
         if not partial:
             return [self.finalize(state)]
+        if self.row.kind in LINE_STATES:
+            state = LINE_STATES[self.row.kind](*self.row.params).stored(state)
         return [np.asarray(dense(s))[(None,) * len(partial)] for s in state]
 
     def grown(self, state: State, spans: Sequence[Sequence[order.Span]]) -> State:
@@ -145,6 +147,8 @@ class Reducer:
 
     def finalize(self, state: State) -> Any:
         """The value of a state."""
+        if self.row.kind in LINE_STATES:
+            return LINE_STATES[self.row.kind](*self.row.params).value(state)
         value = state[-1] if self.fold is None else self.fold.finalize(state)
         return dense(value)
 
@@ -229,7 +233,7 @@ class Reducer:
         return (value,)
 
     def _line_state(self, args: list[Any], box: Box) -> State:
-        (label,) = self.labels
+        label = self.labels[0]
         line = LINE_STATES[self.row.kind](*self.row.params)
         return line.state(dense(args[0]), box[label][0] if label != WHOLE else 0)
 

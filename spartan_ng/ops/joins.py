@@ -18,6 +18,7 @@ location in the output, and what meets at one location is accumulated.
 - bincount(x[, weights]); params (length,): x is 1-d int64 in [0, length), weights may be rows.
 - ends(x); params (function, count, last): the first or last places of the sort or argsort of the 1-d x.
 - places(x); params ("sort", spans): the elements of the sorted 1-d x whose ranks lie in half-open spans.
+- between(x); params those of `ops.line_states.Between`: elements above bounds, counted, and those between.
 - distinct(x); params (count,): the distinct elements of the 1-d x, see `ops.line_states`.
 - a `UserFunction` of (a, b, ...); params (axes, accumulate): an axis of -1 means a whole input.
 """

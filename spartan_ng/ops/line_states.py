@@ -1,6 +1,6 @@
-"""What a part knows of a sorted line: few of its elements, sorted, and no more however long the part is.
+"""What a part knows of a sorted line: few of its elements, and no more however long the part is.
 
-States of parts combine to that of the line; all have as many elements as the result.
+States of parts combine to that of the line. Where they are stored they have as many elements as the result.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ import numpy as np
 State = tuple[Any, ...]
 _SAMPLED = 32
 """So many times more elements than may be distinct are looked at first."""
+_STRIP = 1 << 16
+"""Elements that are compared with one bound after the other: they stay in the cache."""
+_COUNT = np.dtype(np.int64)
+_FEW = 64
+"""Arrays that are kept one by one before they are put together."""
 _BEHIND = np.iinfo(np.intp).max
 """An index behind all others."""
 
@@ -67,6 +72,10 @@ class Ends:
         indices = np.concatenate([a[1], b[1]])
         order = np.lexsort((indices, values))[places]
         return values[order], indices[order]
+
+    def stored(self, state: State) -> State:
+        """The state as arrays of the result's shape."""
+        return state
 
     def value(self, state: State) -> Any:
         """What is asked for, from the state of the whole line."""
@@ -128,6 +137,10 @@ class Distinct:
         """The state of two parts together."""
         return self._filled(np.unique(np.concatenate([a[0], b[0]])))
 
+    def stored(self, state: State) -> State:
+        """The state as arrays of the result's shape."""
+        return state
+
     def value(self, state: State) -> Any:
         """The elements."""
         return state[0]
@@ -137,6 +150,122 @@ class Distinct:
         return (np.concatenate([found, np.repeat(found[-1:], self.count - len(found))]),)
 
 
-LineState = Ends | Distinct
-LINE_STATES: dict[str, Callable[..., LineState]] = {"ends": Ends, "distinct": Distinct}
+Bound = tuple[Any, bool]
+"""A value, and whether the elements equal to it are below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """How many elements lie above each bound, how many are numbers, and the elements in some intervals.
+
+    All of it stands in bytes: the counts, how many elements follow, and these, in any order. Where they are
+    more than there is room for none follow, and their number is -1. A state that is not stored has the
+    counts, and one array of elements after the other.
+
+    Parameters
+    ----------
+    dtype : the elements', as NumPy spells it
+    bounds : in order
+    wanted : for the intervals before, between and behind them whether their elements are wanted; NaN never is
+    most : elements that there is room for
+    """
+
+    dtype: str
+    bounds: tuple[Bound, ...]
+    wanted: tuple[bool, ...]
+    most: int
+
+    @property
+    def nbytes(self) -> int:
+        """Of the result."""
+        return _COUNT.itemsize * (len(self.bounds) + 2) + self.most * np.dtype(self.dtype).itemsize
+
+    def dtypes(self, x: np.dtype[Any], out: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
+        """The dtype of a stored state."""
+        return (out,)
+
+    def state(self, x: Any, offset: int) -> State:
+        """The state of a part."""
+        x = x.ravel("K")
+        counts = np.zeros(len(self.bounds) + 1, _COUNT)
+        found = [self._of_strip(x[i : i + _STRIP], counts) for i in range(0, len(x), _STRIP)]
+        return self._bounded(counts, found or [x[:0]])
+
+    def combine(self, a: State, b: State) -> State:
+        """The state of two parts together."""
+        a, b = self._unpacked(a), self._unpacked(b)
+        return self._bounded(a[0] + b[0], [*a[1:], *b[1:]])
+
+    def stored(self, state: State) -> State:
+        """The state as the bytes of the result."""
+        if len(state) == 1:
+            return state
+        counts, *found = state
+        out = np.zeros(self.nbytes, np.uint8)
+        size = sum(map(len, found))
+        head = np.append(counts, size if size <= self.most else -1)
+        out[: head.nbytes] = head.view(np.uint8)
+        at = head.nbytes
+        for part in found if size <= self.most else ():
+            out[at : at + part.nbytes] = part.view(np.uint8)
+            at += part.nbytes
+        return (out,)
+
+    def value(self, state: State) -> Any:
+        """The bytes of the result."""
+        return self.stored(state)[0]
+
+    def opened(self, value: Any) -> tuple[Any, Any]:
+        """The counts of a result, the last one of numbers, and the elements; None where they are too many."""
+        end = _COUNT.itemsize * (len(self.bounds) + 2)
+        head = value[:end].view(_COUNT)
+        size = int(head[-1])
+        if size < 0:
+            return head[:-1], None
+        return head[:-1], value[end : end + size * np.dtype(self.dtype).itemsize].view(self.dtype)
+
+    def is_wanted(self, x: Any) -> Any:
+        """Which elements are in wanted intervals."""
+        mask = self._counted(x, np.zeros(len(self.bounds) + 1, _COUNT))
+        return np.zeros(x.shape, bool) if mask is None else mask
+
+    def _of_strip(self, x: Any, counts: Any) -> Any:
+        """Add to the counts those of some elements; gives the wanted ones."""
+        mask = self._counted(x, counts)
+        return x[:0] if mask is None else x[mask]
+
+    def _counted(self, x: Any, counts: Any) -> Any:
+        """Add to the counts those of some elements; says which are wanted, None where none can be."""
+        mask: Any = None
+        if self.wanted[0]:
+            mask = ~self._above(x, 0) & (x == x) if self.bounds else x == x
+        for k in range(len(self.bounds)):
+            above = self._above(x, k)
+            counts[k] += np.count_nonzero(above)
+            if self.wanted[k + 1] != (self.wanted[k] and k > 0):
+                mask = above if mask is None else np.logical_xor(mask, above, out=mask)
+        counts[-1] += np.count_nonzero(x == x) if x.dtype.kind == "f" else x.size
+        return mask
+
+    def _above(self, x: Any, k: int) -> Any:
+        value, is_below = self.bounds[k]
+        return (np.greater if is_below else np.greater_equal)(x, x.dtype.type(value))
+
+    def _bounded(self, counts: Any, found: list[Any]) -> State:
+        """A state with no more elements than one too many, which tells."""
+        if sum(map(len, found)) > self.most:
+            return counts, np.zeros(self.most + 1, self.dtype)
+        if len(found) > _FEW:
+            found = [np.concatenate(found)]
+        return counts, *found
+
+    def _unpacked(self, state: State) -> State:
+        if len(state) > 1:
+            return state
+        counts, found = self.opened(state[0])
+        return counts, np.zeros(self.most + 1, self.dtype) if found is None else found
+
+
+LineState = Ends | Distinct | Between
+LINE_STATES: dict[str, Callable[..., LineState]] = {"ends": Ends, "distinct": Distinct, "between": Between}
 """Those of the joins that are reduced to such states, by the joins' names."""

@@ -14,7 +14,7 @@ from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.rows import VALUE, WHOLE, Read, Slot
-from spartan_ng.plan.stages import Fused, Stage
+from spartan_ng.plan.stages import Fused, SortParts, Stage
 from spartan_ng.system import machine
 
 BAND_BYTES = 1 << 24
@@ -53,6 +53,8 @@ def band_of(draft: Draft, slots: Sequence[Slot], grid: Tiling, profile: Profile)
 
 def describe_band(stage: Stage) -> str:
     """For people: how a stage goes over its sources; empty where it has none, or reads them as a whole."""
+    if isinstance(stage, SortParts) and stage.spans and stage.length:
+        return "only if a sample and a look do not find what is asked for"
     if not isinstance(stage, Fused) or stage.band is None:
         return ""
     along, length = stage.band

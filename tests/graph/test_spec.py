@@ -73,6 +73,7 @@ BROKEN: dict[str, list[Node]] = {
         replace(build.places(X, ((0, 2), (4, 5))), params=("sort", ((0, 2), (1, 5)))),
         replace(build.places(X, ((0, 2), (4, 5))), params=("sort", ((0, 2), (4, 7)))),
         replace(build.distinct(X, 3), dtype=I8),
+        replace(build.between(X, [(1, True)], [True, False], 3), dtype=I8),
         replace(USER, inputs=(A, leaf(5))),
     ],
     "view": [replace(CUT, dtype=I8), replace(TURNED, inputs=(A, A)), replace(TURNED, fn="add")],

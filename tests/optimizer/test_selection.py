@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
+from spartan_ng import session
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
-from spartan_ng.ops.line_states import Distinct, Ends
+from spartan_ng.ops.line_states import Between, Distinct, Ends
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
 from spartan_ng.optimizer.rewrite.selection import select_places
 from tests import reference
@@ -214,3 +215,31 @@ def test_a_select_is_one_reduction_a_part() -> None:
         assert [n.op for n in topological([found]) if n.fn == "ends"] == [Op.JOIN_UPDATE]
         kinds = [s["kind"] for s in sp.explain(sp.sort(sp.asarray(x) * 2)[:4]).to_dict()["stages"]]
         assert {*kinds} <= {"fused", "combine"}
+
+
+@examples(80)
+@given(
+    seed=st.integers(0, 1 << 16),
+    shape=st.sampled_from([(1,), (200,), (50, 7), (6, 5, 9)]),
+    dtype=st.sampled_from(["f8", "f4", "i8", "i1", "u8"]),
+    bounds=st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=4, unique=True),
+    room=st.sampled_from([0, 3, 1000]),
+    workers=st.sampled_from([1, 2, 3]),
+    data=st.data(),
+)
+def test_elements_between_bounds(seed, shape, dtype, bounds, room, workers, data):
+    bounds = sorted(bounds)
+    wanted = data.draw(st.lists(st.booleans(), min_size=len(bounds) + 1, max_size=len(bounds) + 1))
+    x = line(seed, int(np.prod(shape)), dtype).reshape(shape)
+    node = build.between(build.constant(x), bounds, wanted, room)
+    with running_on(SimulatedBackend(workers)), config.override(small_bytes=0):
+        here = session.current()
+        (ref,) = here.evaluate([node])
+        found = here.backend.gather(ref, ((0, node.size),)) if ref.value is None else ref.value
+    counts, elements = Between(*node.params).opened(found)
+    expected, wanted_elements = Between(*node.params).opened(reference.evaluate([node])[0].value)
+    np.testing.assert_array_equal(counts, expected)
+    if wanted_elements is None:
+        assert elements is None
+    else:
+        np.testing.assert_array_equal(np.sort(elements), wanted_elements)

@@ -169,6 +169,10 @@ class Forms(Steps):
         node = build.ends(function, x.node, count, self.draw.random() < 0.5, dtype)
         if self.draw.random() < 0.3:
             node = build.distinct(x.node, count)
+        elif self.draw.random() < 0.2 and x.node.dtype.kind in "iuf":
+            bounds = sorted({self.draw.randint(0, 9) for _ in range(3)})
+            wanted = [self.draw.random() < 0.3 for _ in range(len(bounds) + 1)]
+            node = build.between(x.node, [(b, True) for b in bounds], wanted, 0)
         return self.add(node, (WHOLE,)), []
 
     def segments(self) -> Ended:

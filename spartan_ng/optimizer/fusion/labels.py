@@ -118,6 +118,8 @@ def root(node: Node) -> Root:
     if node.fn in REDUCING:
         rows = node.inputs[-1]
         labels = tuple(range(rows.ndim))
+        if node.fn == "between":  # of all elements, wherever they lie
+            return Root(rows.shape, (WHOLE,), (labels,))
         return Root(rows.shape, (WHOLE, *labels[1:]), tuple(labels[: i.ndim] for i in node.inputs))
     labels = tuple(range(node.ndim))
     inputs = input_labels(node, labels)

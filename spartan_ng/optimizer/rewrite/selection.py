@@ -9,7 +9,7 @@ The answers are the same, ties included.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spartan_ng.graph import build
@@ -27,22 +27,33 @@ _SHARE = 4
 
 def select_places(roots: Sequence[Node]) -> list[Node]:
     """Replace sorts of single lines of which only some places are read."""
+    found = searched(roots)
+    return put_in(roots, found) if found else list(roots)
+
+
+def searched(roots: Sequence[Node]) -> dict[Node, Ends | Places]:
+    """Sorts of single lines of which only some places are read, and these places."""
     order = topological(roots)
     sorts = [n for n in order if is_line_sort(n) and n.inputs[0].dtype.kind in "biuf"]
     if not sorts:
-        return list(roots)
+        return {}
     readers: defaultdict[Node, set[Node]] = defaultdict(set)
     for node in order:
         for i in node.inputs:
             readers[i].add(node)
-    found: dict[Node, _Ends | _Places] = {}
+    found: dict[Node, Ends | Places] = {}
     for node in dict.fromkeys(sorts):
         if node not in roots and all(r.op is Op.SLICE for r in readers[node]):
             selection = _ends(node, readers[node]) or _places(node, readers[node])
             if selection is not None:
                 found[node] = selection
+    return found
+
+
+def put_in(roots: Sequence[Node], found: Mapping[Node, Ends | Places]) -> list[Node]:
+    """`roots` with selected places instead of sorts."""
     new: dict[Node, Node] = {}
-    for node in order:
+    for node in topological(roots):
         inputs = tuple(new[i] for i in node.inputs)
         if node.inputs and node.inputs[0] in found:
             new[node] = found[node.inputs[0]].part(node, new[node.inputs[0].inputs[0]])
@@ -53,7 +64,7 @@ def select_places(roots: Sequence[Node]) -> list[Node]:
     return [new[r] for r in roots]
 
 
-class _Ends:
+class Ends:
     """The places at both ends of a sort that are asked for."""
 
     def __init__(self, node: Node, first: int, last: int) -> None:
@@ -72,33 +83,33 @@ class _Ends:
         return build.slice_(self._made[is_last], (start - before,), (step,), view.shape)
 
 
-def _ends(node: Node, readers: set[Node]) -> _Ends | None:
+def _ends(node: Node, readers: set[Node]) -> Ends | None:
     """The ends that all readers of a sort need; None where one needs more."""
     spans = [_span(r) for r in readers]
     most = min(_MOST, node.size // _SHARE)
     first = max((high for _, high in spans if high <= most), default=0)
     last = max((node.size - low for low, high in spans if high > most), default=0)
-    return _Ends(node, first, last) if last <= most else None
+    return Ends(node, first, last) if last <= most else None
 
 
-class _Places:
+class Places:
     """Spans of places of a sort, none of which meet."""
 
-    def __init__(self, spans: tuple[tuple[int, int], ...]) -> None:
-        self._spans = spans
-        self._made: Node | None = None
+    def __init__(self, spans: tuple[tuple[int, int], ...], made: Node | None = None) -> None:
+        self.spans = spans
+        self._made = made
 
     def part(self, view: Node, x: Node) -> Node:
         """A slice of the sort, from the places that are selected."""
         low, _ = _span(view)
         if self._made is None:
-            self._made = build.places(x, self._spans)
-        before = sum(min(hi, low) - lo for lo, hi in self._spans if lo <= low)
+            self._made = build.places(x, self.spans)
+        before = sum(min(hi, low) - lo for lo, hi in self.spans if lo <= low)
         ((start, step),) = view.params
         return build.slice_(self._made, (before + start - low,), (step,), view.shape)
 
 
-def _places(node: Node, readers: set[Node]) -> _Places | None:
+def _places(node: Node, readers: set[Node]) -> Places | None:
     """The few places of a sort that all readers need."""
     if node.params[0] != "sort":
         return None
@@ -109,7 +120,7 @@ def _places(node: Node, readers: set[Node]) -> _Places | None:
         else:
             spans.append((lo, hi))
     few = len(spans) <= _SPANS and sum(hi - lo for lo, hi in spans) * _SHARE <= node.size
-    return _Places(tuple(spans)) if few else None
+    return Places(tuple(spans)) if few else None
 
 
 def _span(view: Node) -> tuple[int, int]:

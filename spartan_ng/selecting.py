@@ -1,0 +1,233 @@
+"""Elements of few ranks of a line that does not fit: a sample, and a look that counts and collects.
+
+Medians and quantiles of a file need none of it sorted. Runs of elements, drawn from all over the line, say
+between which values an element of each rank lies nearly for sure. One look at the line counts how many
+elements lie above each of these bounds, so that it is known what was only likely, and collects what lies
+between. Values that are frequent are counted by themselves and never collected. Where a rank lies elsewhere
+than the sample said, the line's runs are sorted on disk as for any other reader: that is another look. So it
+is, without the first one, where the sample says that more lies between than there is room for.
+
+Floyd and Rivest, "Expected time bounds for selection" (Communications of the ACM 18(3), 1975).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import ArrayRef, box_of
+from spartan_ng.backends.protocol import Backend
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.line_sorts import run_length
+from spartan_ng.ops.line_states import Between, Bound
+from spartan_ng.optimizer.rewrite.selection import Ends, Places, put_in, searched
+
+_CLUSTERS, _CLUSTER = 8192, 128
+"""Places of the line that are looked at, and elements at each, at least: a page of a file has more."""
+_FEWEST = 256
+"""With fewer places a sample says little of lines whose parts are unlike each other."""
+_SPARE = 8
+"""A sample, and what is collected, take one part in so many of the memory of all."""
+_LITTLE = 16
+"""A sample is no more than one part in so many of the line."""
+_DEVIATIONS, _MORE = 4.0, 8
+"""An element is looked for so many standard deviations of its place, and sampled elements, around it."""
+_FREQUENT = 8
+"""What is one in so many of the sampled values between bounds is counted by itself."""
+
+_log = logging.getLogger(__name__)
+
+Fetch = Callable[[Node], Any]
+"""Computes a node, and gives its elements."""
+Evaluate = Callable[[list[Node]], list[ArrayRef]]
+"""Computes nodes together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Bounds in order, and which of the intervals before, between and behind them are wanted."""
+
+    bounds: tuple[Bound, ...]
+    wanted: tuple[bool, ...]
+
+
+def selected(
+    roots: Sequence[Node], order: Sequence[Node], backend: Backend, evaluate: Evaluate
+) -> Sequence[Node]:
+    """`roots` with the places of sorted lines that do not fit put in, where a look finds them.
+
+    `order` is theirs, as from `topological`.
+    """
+    if not any(n.fn == "along_axis" for n in order) or "select_places" in config.disabled_passes:
+        return roots
+    memory_bytes, workers = backend.profile.memory_bytes, backend.workers
+
+    def fetch(node: Node) -> Any:
+        (ref,) = evaluate([node])
+        return np.asarray(backend.gather(ref, box_of(ref.shape)) if ref.value is None else ref.value)
+
+    lines: defaultdict[Node, list[tuple[Node, Places]]] = defaultdict(list)
+    for sort, selection in searched(roots).items():
+        line = _unshaped(sort.inputs[0])
+        per_worker = -(-line.size // workers)
+        is_large = run_length(per_worker, line.dtype.itemsize, memory_bytes) > 0
+        if is_large and isinstance(selection, Places) and _costs_a_part(line):
+            lines[line].append((sort, selection))
+    found: dict[Node, Ends | Places] = {}
+    for line, sorts in lines.items():
+        ranks = sorted({r for _, s in sorts for lo, hi in s.spans for r in range(lo, hi)})
+        values = _of_ranks(line, np.array(ranks), memory_bytes * workers // _SPARE, fetch)
+        if values is not None:
+            for sort, selection in sorts:
+                own = [r for lo, hi in selection.spans for r in range(lo, hi)]
+                made = build.constant(values[np.searchsorted(ranks, own)])
+                found[sort] = Places(selection.spans, made)
+    return put_in(roots, found) if found else list(roots)
+
+
+def _unshaped(line: Node) -> Node:
+    """The same elements in another order or shape, where that is how they lie."""
+    while line.op in (Op.RESHAPE, Op.TRANSPOSE) and line.inputs[0].ndim:
+        (line,) = line.inputs
+    return line
+
+
+def _costs_a_part(line: Node) -> bool:
+    """Whether a part of the elements costs a part: they are data, or made of data one by one."""
+    return (
+        line.dtype.kind in "iuf"
+        and line.dtype.isnative
+        and all(
+            n.format == "dense"
+            and n.shape in ((), line.shape)
+            and (n.op is Op.DATA or (n.op is Op.MAP and not n.params and not isinstance(n.fn, UserFunction)))
+            for n in topological([line])
+        )
+    )
+
+
+def _of_ranks(line: Node, ranks: Any, room: int, fetch: Fetch) -> Any:
+    """The elements of ranks of the sorted line; None where looks do not find them."""
+    places = _places(line, room)
+    if places is None:
+        return None
+    drawn = fetch(_part(line, build.constant(places.reshape(-1)))).reshape(len(places), -1)
+    cuts = bracketed(drawn, ranks / line.size)
+    most = _expected(drawn, cuts, line.size)
+    if most * line.dtype.itemsize > room:
+        _log.info("too much lies where a sample has elements of ranks; runs of the line are sorted")
+        return None
+    found = fetch(build.between(line, cuts.bounds, cuts.wanted, most))
+    counts, kept = Between(line.dtype.str, cuts.bounds, cuts.wanted, most).opened(found)
+    *above, numbers = counts.tolist()
+    below = np.array([0, *(numbers - k for k in above), numbers])
+    is_number = ranks < numbers
+    intervals = np.searchsorted(below, ranks[is_number], "right") - 1
+    tied = _tied(cuts)
+    if kept is None or not all(cuts.wanted[k] or k in tied for k in intervals):
+        _log.info("elements of ranks do not lie where a sample has them; runs of the line are sorted")
+        return None
+    kept = np.sort(kept)
+    sizes = np.where(cuts.wanted, np.diff(below), 0)
+    firsts = below[:-1] - np.cumsum(sizes) + sizes
+    values = np.full(len(ranks), np.nan if line.dtype.kind == "f" else 0, line.dtype)
+    values[is_number] = [
+        kept[r - firsts[k]] if cuts.wanted[k] else tied[k]
+        for r, k in zip(ranks[is_number].tolist(), intervals.tolist(), strict=True)
+    ]
+    return values
+
+
+def _expected(drawn: Any, cuts: Cuts, size: int) -> int:
+    """How many elements lie in the wanted intervals nearly for sure, by what places of a sample have."""
+    shares = Between(drawn.dtype.str, cuts.bounds, cuts.wanted, 0).is_wanted(drawn).mean(axis=1)
+    share = shares.mean() + _DEVIATIONS * shares.std() / len(shares) ** 0.5
+    return min(size, int(share * size) + _FEWEST)
+
+
+def _places(line: Node, room: int) -> Any:
+    """Places along the first axis, some beside each other in each row; None where there are too few."""
+    rows, unit = line.shape[0], prod(line.shape[1:])
+    run = -(-_CLUSTER // unit)
+    most = min(line.size * line.dtype.itemsize // _LITTLE, room) // (run * unit * line.dtype.itemsize)
+    clusters = min(_CLUSTERS, most, rows // run)
+    if clusters < _FEWEST:
+        return None
+    edges = np.arange(clusters + 1, dtype=np.int64) * (rows - run + 1) // clusters
+    starts = np.random.default_rng(line.size).integers(edges[:-1], edges[1:])
+    return starts[:, None] + np.arange(run)
+
+
+def _part(line: Node, rows: Node) -> Node:
+    """Rows of a line that costs a part."""
+    if line.op is Op.DATA:
+        return build.take(line, rows, 0)
+    inputs = tuple(_part(i, rows) if i.ndim else i for i in line.inputs)
+    return replace(line, inputs=inputs, shape=(rows.size, *line.shape[1:]))
+
+
+def bracketed(drawn: Any, fractions: Any) -> Cuts:
+    """Bounds between which the elements at fractions of the sorted line lie nearly for sure.
+
+    Parameters
+    ----------
+    drawn : sampled elements, a row for each place of the line
+    fractions : of the elements that come before
+    """
+    values = np.sort(drawn, axis=None)
+    n = len(values)
+    numbers = n - int(np.isnan(values).sum()) if drawn.dtype.kind == "f" else n
+    wanted: list[tuple[int, int]] = []
+    """Ranges of sampled elements; -1 and `numbers` are before and behind all."""
+    for share in fractions.tolist():
+        at = min(int(share * n), n - 1)
+        by_place = (drawn <= values[at]).mean(axis=1).std() / len(drawn) ** 0.5
+        off = _DEVIATIONS * max(by_place, (share * (1 - share) / n) ** 0.5)
+        lo, hi = int(share * n - off * n) - _MORE, int(share * n + off * n) + _MORE + 1
+        lo, hi = max(min(lo, numbers - 1), -1), min(hi, numbers)
+        if wanted and lo <= wanted[-1][1]:
+            wanted[-1] = (min(lo, wanted[-1][0]), max(hi, wanted[-1][1]))
+        else:
+            wanted.append((lo, hi))
+    bounds: dict[Bound, None] = {}
+    spans: list[tuple[Any, Any]] = []
+    for lo, hi in wanted:
+        between = values[max(lo, 0) : min(hi + 1, numbers)]
+        found, counts = np.unique(between, return_counts=True)
+        first = (values[lo], False) if lo >= 0 else None
+        last = (values[hi], True) if hi < numbers else None
+        bounds.update(dict.fromkeys(b for b in (first, last) if b is not None))
+        for value in found[counts * _FREQUENT >= max(len(between), _FREQUENT**2)]:
+            bounds.update({(value, False): None, (value, True): None})
+        spans.append((first, last))
+    ordered = tuple(sorted(bounds))
+    ends = [None, *ordered, None]
+    tied = {k for k in range(1, len(ordered)) if ordered[k - 1][0] == ordered[k][0]}
+    inside = [
+        k not in tied
+        and any(
+            (a is None or (ends[k] is not None and ends[k] >= a))
+            and (b is None or (ends[k + 1] is not None and ends[k + 1] <= b))
+            for a, b in spans
+        )
+        for k in range(len(ordered) + 1)
+    ]
+    return Cuts(ordered, tuple(inside))
+
+
+def _tied(cuts: Cuts) -> dict[int, Any]:
+    """By their numbers, intervals of one value."""
+    return {
+        k + 1: a[0]
+        for k, (a, b) in enumerate(zip(cuts.bounds, cuts.bounds[1:], strict=False))
+        if a[0] == b[0]
+    }

@@ -1,0 +1,173 @@
+"""Quantiles of lines that do not fit take a sample and a look, and are NumPy's to the bit."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
+from spartan_ng import selecting
+from spartan_ng.api.files.sources import over
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.config import config
+from spartan_ng.costs import Profile
+from tests.sources.recorder import Recorder
+from tests.test_programs import running_on
+
+N = 1 << 18
+MEMORY = 3 << 20
+"""Half again of the largest line's bytes: it does not fit, with what is sorted of it."""
+FRACTIONS = [0.1, 0.25, 0.9]
+_DRAWS = numpy.random.default_rng(0)
+_RANDOM = _DRAWS.random(N)
+_WALK = numpy.cumsum(_DRAWS.normal(size=N))
+
+
+def _with(value: float, share: float) -> Any:
+    """Random elements, of which a share is one value."""
+    return numpy.where(_DRAWS.random(N) < share, value, _RANDOM)
+
+
+LINES: dict[str, Any] = {
+    "random": _RANDOM,
+    "sorted": numpy.sort(_RANDOM),
+    "sorted the other way": numpy.sort(_RANDOM)[::-1].copy(),
+    "a walk": _WALK,
+    "with a period": numpy.tile(numpy.arange(1024.0), N // 1024),
+    "of long tails": 1 / _RANDOM**3,
+    "close to each other": 1e9 + _RANDOM,
+    "float32": _RANDOM.astype("f4"),
+    "integers": (_RANDOM * 1e9).astype("i8"),
+    "bytes": (_RANDOM * 256).astype("u1"),
+    "of one value": numpy.full(N, 3.5),
+    "of two values": numpy.round(_RANDOM),
+    "of ten values": numpy.floor(_RANDOM * 10),
+    "of a thousand values": numpy.floor(_RANDOM * 1000),
+    "half of them alike": _with(0.25, 0.5),
+    "few that are NaN": _with(numpy.nan, 1e-5),
+    "mostly NaN": _with(numpy.nan, 0.95),
+    "NaN": numpy.full(N, numpy.nan),
+    "with infinities": numpy.where(_RANDOM < 0.2, -numpy.inf, numpy.where(_RANDOM > 0.8, numpy.inf, _RANDOM)),
+    "both zeros": numpy.where(_RANDOM < 0.6, 0.0, _RANDOM),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_samples() -> Iterator[None]:
+    with (
+        config.override(small_bytes=0),
+        mock.patch.multiple(selecting, _CLUSTERS=1024, _CLUSTER=16, _SPARE=4),
+    ):
+        yield
+
+
+@pytest.fixture(params=[0, 2])
+def workers(request: pytest.FixtureRequest) -> Iterator[int]:
+    n = request.param
+    profile = Profile(workers=n or 1, memory_bytes=MEMORY // 2, limited=True)
+    backend: Any = SimulatedBackend(n, profile) if n else EmbeddedBackend(2, MEMORY)
+    with running_on(backend):
+        yield n
+
+
+def _ask(xp: Any, line: Any) -> list[Any]:
+    """Quantiles by several rules, and a median."""
+    return [
+        xp.quantile(line, FRACTIONS),
+        xp.median(line),
+        xp.quantile(line, 0.9, method="higher"),
+    ]
+
+
+@pytest.mark.some(8)
+@pytest.mark.parametrize("name", LINES)
+def test_lines_of_all_kinds(name: str, workers: int) -> None:
+    line = LINES[name]
+    line = line[: len(line) - 7]
+    source = Recorder(line, (1000,))
+    x = over(source)
+    looks = mock.patch.object(selecting, "_of_ranks", wraps=selecting._of_ranks)
+    with looks as asked, numpy.errstate(all="ignore"):
+        found = np.compute(*_ask(np, x))
+    if line.dtype.itemsize == 8:
+        asked.assert_called_once()
+        assert source.times.max() <= 2
+        assert source.times.mean() < 1.9  # small chunks are read for a few elements of them
+    with numpy.errstate(all="ignore"):
+        answers = _ask(numpy, line)
+    for one, expected in zip(found, answers, strict=True):
+        expected = numpy.asarray(expected)
+        assert one.dtype == expected.dtype
+        numpy.testing.assert_array_equal(numpy.asarray(one), expected)
+
+
+def _expected_quantiles(value: Any) -> Any:
+    return numpy.quantile(value, FRACTIONS), numpy.median(value)
+
+
+@pytest.mark.parametrize("shape", [(-1, 8), (1 << 14, -1), (64, 64, -1)])
+def test_rows_and_what_is_made_of_them(shape: tuple[int, ...], workers: int) -> None:
+    """Elements come in runs of whole rows; where these are few and wide the line is sorted."""
+    value = _WALK.reshape(shape)
+    source = Recorder(value)
+    x = over(source)
+    y = (np.sin(x) * 2 + x).T
+    found = np.compute(np.quantile(y, FRACTIONS), np.median(y))
+    for one, expected in zip(found, _expected_quantiles(np.sin(_WALK) * 2 + _WALK), strict=True):
+        numpy.testing.assert_array_equal(numpy.asarray(one), numpy.asarray(expected))
+    if value.ndim == 2:
+        assert source.times.max() <= 2
+
+
+def test_one_value_is_counted_in_one_look(workers: int) -> None:
+    source = Recorder(LINES["of one value"], (1000,))
+    assert "only if a sample and a look do not find" in str(np.explain(np.median(over(source))))
+    assert float(np.median(over(source))) == 3.5
+    assert source.times.max() <= 2
+    assert source.times.mean() < 1.2
+
+
+@pytest.mark.parametrize("wrong", ["places", "amount", "room"])
+def test_a_sample_that_misleads_costs_a_look(wrong: str, workers: int) -> None:
+    """Where elements are not between the bounds, or too many are, runs are sorted; without a look where the
+    sample says so."""
+    bounds = {"places": (0.01, 0.02), "amount": (0.0, 1.0), "room": (0.0, 1.0)}[wrong]
+    expected = mock.Mock(return_value=5) if wrong == "room" else selecting._expected
+    cuts = selecting.Cuts(tuple((b, False) for b in bounds), (False, True, False))
+    source = Recorder(_RANDOM, (1000,))
+    with mock.patch.multiple(selecting, bracketed=mock.Mock(return_value=cuts), _expected=expected):
+        found = np.quantile(over(source), FRACTIONS)
+        numpy.testing.assert_array_equal(numpy.asarray(found), numpy.quantile(_RANDOM, FRACTIONS))
+    assert source.times.max() == (2 if wrong == "amount" else 3)
+
+
+def test_lines_that_fit_are_not_sampled(workers: int) -> None:
+    with mock.patch.object(selecting, "_of_ranks") as asked:
+        assert float(np.median(over(Recorder(_RANDOM[: N // 8])))) == numpy.median(_RANDOM[: N // 8])
+        line = over(Recorder(_RANDOM))
+        numpy.testing.assert_array_equal(np.sort(line)[::5], numpy.sort(_RANDOM)[::5])
+    asked.assert_not_called()
+
+
+def test_rows_of_a_mapped_file_cut_by_columns_are_looked_up_where_they_lie(tmp_path: Any) -> None:
+    value = _RANDOM.reshape(-1, 64)
+    numpy.save(tmp_path / "x.npy", value)
+    rows = numpy.arange(0, len(value), 40)
+    backend: Any = SimulatedBackend(2)
+    backend.is_local = True
+    with running_on(backend), config.override(tiling="column"):
+        x = np.load(tmp_path / "x.npy")
+        tracemalloc.start()
+        try:
+            found = numpy.asarray(x[rows])
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        numpy.testing.assert_array_equal(found, value[rows])
+    assert peak < value.nbytes // 2
