@@ -1,67 +1,16 @@
-"""One example call of every public function of NumPy's, over operands that lie with the workers.
+"""One example call of every public function of NumPy's, and of arrays' methods, over operands that lie with
+the workers; those of its other namespaces are in `spaces`.
 
-A call takes the namespace and the operands, and says nothing of what it should give: NumPy is asked. What
-writes into an array gives the array back.
+A call says nothing of what it should give: NumPy is asked. What writes into an array gives the array back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from types import SimpleNamespace
 from typing import Any
 
 import numpy
 
-Call = Callable[[Any, Any], Any]
-
-SIDE = 64
-"""Rows of the square operands; vectors have as many elements as these have."""
-
-
-def values() -> dict[str, Any]:
-    """The operands as NumPy arrays, 32 KiB or more each."""
-    random = numpy.random.default_rng(7)
-    n = SIDE * SIDE
-    square = random.random((SIDE, SIDE))
-    holes = numpy.where(random.random((SIDE, SIDE)) < 0.3, numpy.nan, square)
-    return {
-        "v": random.random(n) + 0.1,
-        "w": random.random(n) + 0.1,
-        "a": square + 0.1,
-        "s": square @ square.T + SIDE * numpy.eye(SIDE),
-        "nan": holes,
-        "i": random.integers(0, 50, n),
-        "j": random.integers(0, 50, n),
-        "m": random.integers(0, 9, (SIDE, SIDE)),
-        "places": random.integers(0, n, n),
-        "columns": random.integers(0, SIDE, (SIDE, SIDE)),
-        "line": numpy.sort(random.random(n)),
-        "z": square + 1j * square.T,
-        "zv": random.random(n) + 1j * random.random(n),
-        "flags": random.random(n) < 0.5,
-        "mask": random.random((SIDE, SIDE)) < 0.5,
-        "cube": random.random((16, 16, 16)),
-        "stack": random.random((16, 16, 16)) + 16 * numpy.eye(16),
-        "dates": numpy.datetime64("2024-01-01") + random.integers(0, 900, n).astype("m8[D]"),
-        "bits": random.integers(0, 256, 8 * n).astype(numpy.uint8),
-        "ones": (random.random(8 * n) < 0.5).astype(numpy.uint8),
-        "angles": numpy.cumsum(random.random(n) * 4) % (2 * numpy.pi),
-        "edged": numpy.concatenate([numpy.zeros(100), random.random(n) + 0.1, numpy.zeros(200)]),
-    }
-
-
-@cache
-def operands() -> SimpleNamespace:
-    """The operands as attributes."""
-    return SimpleNamespace(**values())
-
-
-def changed(a: Any, change: Callable[[Any], Any]) -> Any:
-    """A copy of an array after a change in place."""
-    b = a.copy()
-    change(b)
-    return b
+from tests.numpy_parity.operands import SIDE, Call, changed
 
 
 def _even(x: Any) -> Any:
@@ -312,63 +261,6 @@ NUMPY: dict[str, Call] = {
 }
 """Functions of `numpy` that are not ufuncs."""
 
-LINALG: dict[str, Call] = {
-    "cholesky": lambda np, o: np.linalg.cholesky(o.s),
-    "cond": lambda np, o: np.linalg.cond(o.s),
-    "cross": lambda np, o: np.linalg.cross(o.v[:4095].reshape(-1, 3), o.w[:4095].reshape(-1, 3)),
-    "det": lambda np, o: np.linalg.det(o.stack),
-    "diagonal": lambda np, o: np.linalg.diagonal(o.cube) + 0,
-    "eig": lambda np, o: np.abs(np.linalg.eig(o.stack)[0]).sum(),
-    "eigh": lambda np, o: np.linalg.eigh(o.s)[0],
-    "eigvals": lambda np, o: np.abs(np.linalg.eigvals(o.stack)).sum(),
-    "eigvalsh": lambda np, o: np.linalg.eigvalsh(o.s),
-    "inv": lambda np, o: np.linalg.inv(o.s),
-    "lstsq": lambda np, o: np.linalg.lstsq(o.v.reshape(-1, 4), o.w[:1024])[0],
-    "matmul": lambda np, o: np.linalg.matmul(o.a, o.s),
-    "matrix_norm": lambda np, o: np.linalg.matrix_norm(o.cube),
-    "matrix_power": lambda np, o: (np.linalg.matrix_power(o.a, 3), np.linalg.matrix_power(o.s, -2)),
-    "matrix_rank": lambda np, o: np.linalg.matrix_rank(o.s),
-    "matrix_transpose": lambda np, o: np.linalg.matrix_transpose(o.cube) + 0,
-    "multi_dot": lambda np, o: np.linalg.multi_dot([o.a, o.s, o.a]),
-    "norm": lambda np, o: np.linalg.norm(o.v),
-    "outer": lambda np, o: np.linalg.outer(o.v[:70], o.w[:80]),
-    "pinv": lambda np, o: np.linalg.pinv(o.v.reshape(-1, 4)),
-    "qr": lambda np, o: np.linalg.qr(o.v.reshape(-1, 4)),
-    "slogdet": lambda np, o: np.linalg.slogdet(o.stack),
-    "solve": lambda np, o: np.linalg.solve(o.s, o.a),
-    "svd": lambda np, o: np.linalg.svd(o.stack)[1],
-    "svdvals": lambda np, o: np.linalg.svdvals(o.s),
-    "tensordot": lambda np, o: np.linalg.tensordot(o.a, o.s, axes=1),
-    "tensorinv": lambda np, o: np.linalg.tensorinv(o.s.reshape(8, 8, 64)),
-    "tensorsolve": lambda np, o: np.linalg.tensorsolve(o.s.reshape(8, 8, 64), o.a[0].reshape(8, 8)),
-    "trace": lambda np, o: np.linalg.trace(o.cube),
-    "vecdot": lambda np, o: np.linalg.vecdot(o.a, o.s),
-    "vector_norm": lambda np, o: np.linalg.vector_norm(o.a, axis=0),
-}
-"""Functions of `numpy.linalg`."""
-
-
-def _named(space: str, name: str, *given: Any, **keywords: Any) -> Call:
-    """A call of one of several functions that take the same arguments; operands go by their names."""
-
-    def call(np: Any, o: Any) -> Any:
-        plain = [getattr(o, g[1:]) if isinstance(g, str) and g.startswith("$") else g for g in given]
-        return getattr(getattr(np, space), name)(*plain, **keywords)
-
-    return call
-
-
-FFT: dict[str, Call] = {
-    **{n: _named("fft", n, "$a", axis=0) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
-    **{n: _named("fft", n, "$a") for n in ("fft2", "ifft2", "rfft2", "irfft2")},
-    **{n: _named("fft", n, "$a") for n in ("fftn", "ifftn", "rfftn", "irfftn")},
-    "fftshift": lambda np, o: np.fft.fftshift(o.a),
-    "ifftshift": lambda np, o: np.fft.ifftshift(o.a),
-    "fftfreq": lambda np, o: np.fft.fftfreq(5000, 0.1),
-    "rfftfreq": lambda np, o: np.fft.rfftfreq(10001, 0.1),
-}
-"""Functions of `numpy.fft`."""
-
 NDARRAY: dict[str, Call] = {
     "T": lambda np, o: o.a.T + 0,
     "all": lambda np, o: o.mask.all(axis=0),
@@ -425,57 +317,3 @@ NDARRAY: dict[str, Call] = {
     ),
 }
 """Methods and attributes of `numpy.ndarray`."""
-
-RANDOM: dict[str, Call] = {
-    name: _named("random", name, *given, size=5000)
-    for name, given in {
-        "beta": (2.0, 3.0),
-        "binomial": (10, 0.3),
-        "chisquare": (3.0,),
-        "dirichlet": ([1.0, 2.0, 3.0],),
-        "exponential": (2.0,),
-        "f": (2.0, 3.0),
-        "gamma": (2.0, 3.0),
-        "geometric": (0.3,),
-        "gumbel": (),
-        "hypergeometric": (9, 8, 7),
-        "laplace": (),
-        "logistic": (),
-        "lognormal": (),
-        "logseries": (0.4,),
-        "multivariate_normal": ([0.0, 1.0], [[1.0, 0.5], [0.5, 2.0]]),
-        "negative_binomial": (3, 0.4),
-        "noncentral_chisquare": (3.0, 2.0),
-        "noncentral_f": (3.0, 4.0, 2.0),
-        "normal": (1.0, 2.0),
-        "pareto": (3.0,),
-        "poisson": (4.0,),
-        "power": (2.0,),
-        "randint": (0, 50),
-        "random": (),
-        "random_integers": (0, 50),
-        "random_sample": (),
-        "ranf": (),
-        "rayleigh": (),
-        "sample": (),
-        "standard_cauchy": (),
-        "standard_exponential": (),
-        "standard_gamma": (2.0,),
-        "standard_normal": (),
-        "standard_t": (3.0,),
-        "triangular": (0.0, 1.0, 3.0),
-        "uniform": (-1.0, 1.0),
-        "vonmises": (0.0, 2.0),
-        "wald": (1.0, 2.0),
-        "weibull": (2.0,),
-        "zipf": (3.0,),
-    }.items()
-}
-"""Functions of `numpy.random` that draw, unseeded."""
-RANDOM |= {
-    "rand": lambda np, o: np.random.rand(70, 80),
-    "randn": lambda np, o: np.random.randn(70, 80),
-    "choice": lambda np, o: np.random.choice(o.v, 5000),
-    "permutation": lambda np, o: np.random.permutation(o.v),
-    "shuffle": lambda np, o: changed(o.v, np.random.shuffle),
-}

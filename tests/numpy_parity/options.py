@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from tests.numpy_parity.calls import SIDE, Call, changed
+from tests.numpy_parity.operands import SIDE, Call, changed
 
 METHODS = [
     "inverted_cdf",

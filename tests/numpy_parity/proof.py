@@ -19,14 +19,14 @@ from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.config import config
-from tests.numpy_parity import calls
-from tests.numpy_parity.calls import Call
+from tests.numpy_parity import calls, spaces
+from tests.numpy_parity.operands import Call, values
 
 SMALL_BYTES = 2048
 """What counts as small."""
 LIMIT_BYTES = 3072
 """What may pass through the driver in all: less than any operand, a tenth of most."""
-ELSEWHERE = {"numpy.linalg": calls.LINALG, "numpy.fft": calls.FFT, "numpy.random": calls.RANDOM}
+ELSEWHERE = {"numpy.linalg": spaces.LINALG, "numpy.fft": spaces.FFT, "numpy.random": spaces.RANDOM}
 
 
 class CountingBackend(SimulatedBackend):
@@ -76,7 +76,7 @@ def three_workers() -> Iterator[tuple[CountingBackend, SimpleNamespace]]:
     np.random.seed()  # nobody asks for a stream
     try:
         with config.override(small_bytes=SMALL_BYTES, disabled_passes=frozenset({"home"})):
-            yield backend, SimpleNamespace(**{k: _spread(v) for k, v in calls.values().items()})
+            yield backend, SimpleNamespace(**{k: _spread(v) for k, v in values().items()})
     finally:
         session.use(before)
         backend.close()

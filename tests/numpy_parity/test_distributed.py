@@ -10,7 +10,8 @@ import pytest
 import spartan_ng as np
 from spartan_ng.api.core import dispatch
 from spartan_ng.api.coverage import rows
-from tests.numpy_parity import calls, proof
+from tests.numpy_parity import proof
+from tests.numpy_parity.operands import operands as plain_operands
 from tests.numpy_parity.options import OPTIONS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -44,7 +45,7 @@ def test_distributed(workers, key):
     backend, operands = workers
     found = proof.passed(backend, CALLS[key], operands)
     if key[0] != "numpy.random":
-        same(found.result, CALLS[key](numpy, calls.operands()), ".".join(key))
+        same(found.result, CALLS[key](numpy, plain_operands()), ".".join(key))
     assert found.distributed == (KINDS[key] == "distributed"), f"{KINDS[key]}: {found}"
 
 
@@ -65,7 +66,7 @@ def test_most_functions_are_distributed():
 def test_options_are_distributed_too(workers, name):
     backend, operands = workers
     found = proof.passed(backend, OPTIONS[name], operands)
-    same(found.result, OPTIONS[name](numpy, calls.operands()), name)
+    same(found.result, OPTIONS[name](numpy, plain_operands()), name)
     assert max(found.home, found.sent, found.left) <= OPTION_BYTES, found
 
 
@@ -73,7 +74,7 @@ def test_options_are_distributed_too(workers, name):
 def test_trial_histograms_bring_their_counts_home_and_nothing_else(workers):
     backend, operands = workers
     found = proof.passed(backend, lambda np, o: np.histogram(o.v, "stone"), operands)
-    same(found.result, numpy.histogram(calls.operands().v, "stone"), "stone")
+    same(found.result, numpy.histogram(plain_operands().v, "stone"), "stone")
     assert found.home <= 8 * sum(range(1, 101)) + proof.LIMIT_BYTES
 
 
@@ -103,7 +104,7 @@ def test_a_rare_option_says_that_it_falls_back(workers, name, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error", np.FallbackWarning)
         PARTS[name](np, operands)
-    same(got, PARTS[name](numpy, calls.operands()), name)
+    same(got, PARTS[name](numpy, plain_operands()), name)
 
 
 @pytest.mark.parametrize("dtype", [">u8", ">f4", ">c16", ">M8[D]"])

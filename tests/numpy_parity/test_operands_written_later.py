@@ -14,9 +14,10 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from tests.numpy_parity import calls
+from tests.numpy_parity import calls, spaces
+from tests.numpy_parity.operands import Call, changed, operands
 
-BESIDE: dict[str, calls.Call] = {
+BESIDE: dict[str, Call] = {
     "apply_along_axis": lambda np, o: np.apply_along_axis(lambda x, y: x + y, 0, o.v, o.w),
     "bincount": lambda np, o: np.bincount(o.i, weights=o.w),
     "choose": lambda np, o: np.choose(o.flags.astype(int), [o.v, o.w]),
@@ -39,8 +40,8 @@ BESIDE: dict[str, calls.Call] = {
     "repeat": lambda np, o: np.repeat(o.v, o.i),
     "searchsorted": lambda np, o: np.searchsorted(o.line, o.v, sorter=np.argsort(o.line)),
     "select": lambda np, o: np.select([o.flags, o.v > 1], [o.v, o.w], o.line),
-    "set": lambda np, o: calls.changed(o.v, lambda a: a.__setitem__(o.places, o.w)),
-    "set by mask": lambda np, o: calls.changed(o.v, lambda a: a.__setitem__(o.flags, o.w[o.flags])),
+    "set": lambda np, o: changed(o.v, lambda a: a.__setitem__(o.places, o.w)),
+    "set by mask": lambda np, o: changed(o.v, lambda a: a.__setitem__(o.flags, o.w[o.flags])),
     "take": lambda np, o: o.v[o.places] + np.take(o.w, o.places),
     "trapezoid": lambda np, o: np.trapezoid(o.v, o.line),
     "weighted quantile": lambda np, o: np.quantile(o.v, o.line[:3], weights=o.w, method="inverted_cdf"),
@@ -51,8 +52,8 @@ CALLS = {
     for space, table in (
         ("beside", BESIDE),
         ("numpy", calls.NUMPY),
-        ("linalg", calls.LINALG),
-        ("fft", calls.FFT),
+        ("linalg", spaces.LINALG),
+        ("fft", spaces.FFT),
     )
     for name, call in table.items()
 }
@@ -65,9 +66,9 @@ GIVEN = {
 }
 
 
-def _later(xp: Any, call: calls.Call, make: Any) -> list[Any]:
+def _later(xp: Any, call: Call, make: Any) -> list[Any]:
     """What a call gives, looked at after zeros were written to all of its operands."""
-    o = SimpleNamespace(**{name: make(v) for name, v in vars(calls.operands()).items()})
+    o = SimpleNamespace(**{name: make(v) for name, v in vars(operands()).items()})
     found = call(xp, o)
     for a in vars(o).values():
         a[...] = numpy.zeros((), a.dtype)
