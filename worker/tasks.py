@@ -198,6 +198,21 @@ def run_task(
     return Made(made, {s: c for s, c in run.chunks.items() if s in made}, run.stats.bytes_made)
 
 
+def run_apart(plan: Plan, index: int, rank: int, given: tuple[Given, ...], *data: Any) -> list[Made]:
+    """As `run_task`, each slot that the stage writes by itself; for stages that ask for nothing more."""
+    made = run_task(plan, index, rank, given, (), *data)
+    assert isinstance(made, Made), "nothing that it reads depends on data"
+    apart = [
+        Made(
+            {s: t for s, t in made.tiles.items() if s == slot},
+            {s: c for s, c in made.chunks.items() if s == slot},
+        )
+        for slot in dict.fromkeys(plan.stages[index].written_slots())
+    ]
+    apart[0].nbytes = made.nbytes
+    return apart
+
+
 def run_all(plan: Plan, index: int, tasks: tuple[tuple[int, tuple[Given, ...]], ...], *data: Any) -> Made:
     """The shares of all ranks in stage `index`, which is little work: `tasks` has each rank with what it is
     given, and `data` what is given to one after the other."""

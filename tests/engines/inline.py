@@ -37,8 +37,9 @@ class InlineEngine:
 
     name = "inline"
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, several: bool = False) -> None:
         self._slots = slots
+        self.several = several
         self.names: list[str] = []
         """Of all tasks."""
         self.closed = False
@@ -53,6 +54,16 @@ class InlineEngine:
             return Object(cloudpickle.dumps(function(*given)))
         except Exception as error:  # noqa: BLE001 - the engine's client gets it
             return Object(error=error)
+
+    def submit_several(self, name: str, count: int, function: Callable[..., Any], *args: Any) -> list[Object]:
+        assert self.several
+        assert count > 1
+        every = self.submit(name, function, *args)
+        if every.error is not None:
+            return [every] * count
+        made = every.value()
+        assert len(made) == count
+        return [Object(cloudpickle.dumps(one)) for one in made]
 
     def begin(self) -> None:
         pass

@@ -11,6 +11,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng import session
+from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.config import config
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable, UserFunctionError
 from tests.engines.test_plans import PROGRAMS, check_one
@@ -49,6 +50,18 @@ def test_tasks_run_where_their_tiles_lie(on_dask):
     count, found = on_dask.run_on_scheduler(roots)
     assert count > 2 * 3, f"as many as dask calls a large group, of {len(held)} programs"
     assert not found
+
+
+def test_what_is_made_of_nothing_is_spread(on_dask):
+    """All of it would be made where the plan lies, were that an object that each task reads."""
+    backend = session.current().backend
+    assert isinstance(backend, EngineBackend)
+    for n in range(5):
+        x = (np.arange(3_000_000.0) + n).persist()
+        (tiles,) = backend._arrays.values()
+        held = on_dask.who_has([tile.handle.future for tile in tiles.values()])
+        assert len({worker for workers in held.values() for worker in workers}) == 3, held
+        del x
 
 
 def test_a_worker_that_is_killed_costs_no_answer(on_dask, tmp_path):

@@ -71,9 +71,10 @@ def check_one(name):
 
 @pytest.mark.some(10)
 @pytest.mark.parametrize("slots", [1, 2, 3, 5])
+@pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_kind_of_stage_is_a_task(name, slots):
-    with running_on(EngineBackend(InlineEngine(slots))), config.override(small_bytes=0):
+def test_every_kind_of_stage_is_a_task(name, several, slots):
+    with running_on(EngineBackend(InlineEngine(slots, several))), config.override(small_bytes=0):
         check_one(name)
 
 
@@ -101,9 +102,11 @@ def test_as_many_bytes_move_as_between_our_own_workers(name):
     assert moved[0] == moved[1]
 
 
-def test_what_is_little_takes_few_tasks():
-    """A step of k-means: a pass a rank, what is little of each, and a task for each stage behind them."""
-    engine = InlineEngine(4)
+@pytest.mark.parametrize(("several", "most"), [(False, 4 * 2 + 3), (True, 4 + 3)])
+def test_what_is_little_takes_few_tasks(several, most):
+    """A step of k-means: a pass a rank, what is little of each where that is no object already, and a task
+    for each stage behind them."""
+    engine = InlineEngine(4, several)
     with running_on(EngineBackend(engine)), config.override(small_bytes=0):
         x, c = np.array(numpy.tile(X, (100, 1))).persist(), X[:8]
         stages = []
@@ -117,7 +120,18 @@ def test_what_is_little_takes_few_tasks():
     assert "upload" not in stages[-1], "the centers travel with the tasks"
     assert "read" not in stages[-1]
     assert "gather" not in stages[-1]
-    assert sum(stages[-1].values()) <= 4 * 2 + 3, stages[-1]
+    assert sum(stages[-1].values()) <= most, stages[-1]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_what_is_kept_beside_little_results_is_read_again(several):
+    """A pass makes an array and its sums; both are used, and the array outlives the step."""
+    with running_on(EngineBackend(InlineEngine(3, several))), config.override(small_bytes=0):
+        x = np.array(numpy.tile(X, (100, 1))).persist()
+        y = x * 2
+        total = numpy.asarray(y.sum(axis=0))
+        numpy.testing.assert_allclose(total, 200 * X.sum(axis=0))
+        numpy.testing.assert_array_equal(y[::7], numpy.tile(X * 2, (100, 1))[::7])
 
 
 def test_a_program_that_comes_again_is_neither_planned_nor_sent_again():

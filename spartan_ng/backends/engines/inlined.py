@@ -24,7 +24,7 @@ class Inlined:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.name = engine.name
+        self.name, self.several = engine.name, engine.several
 
     def slots(self) -> int:
         """See `Engine`."""
@@ -32,7 +32,13 @@ class Inlined:
 
     def submit(self, name: str, function: Callable[..., Any], *args: Any) -> Handle:
         """See `Engine`."""
-        return self._engine.submit(name, function, *(a.value if isinstance(a, Value) else a for a in args))
+        return self._engine.submit(name, function, *map(_inside, args))
+
+    def submit_several(
+        self, name: str, count: int, function: Callable[..., Any], *args: Any
+    ) -> Sequence[Handle]:
+        """See `Engine`."""
+        return self._engine.submit_several(name, count, function, *map(_inside, args))
 
     def begin(self) -> None:
         """See `Engine`."""
@@ -59,3 +65,8 @@ class Inlined:
     @staticmethod
     def _away(handles: Sequence[Handle]) -> list[Handle]:
         return [h for h in handles if not isinstance(h, Value)]
+
+
+def _inside(argument: Any) -> Any:
+    """What goes inside a task, for what stands for it."""
+    return argument.value if isinstance(argument, Value) else argument

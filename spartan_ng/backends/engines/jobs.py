@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from spartan_ng.arrays import box_size
+from spartan_ng.backends.engines.inlined import Value
 from spartan_ng.backends.engines.protocol import Engine, Handle
 from spartan_ng.backends.protocol import Progress
 from spartan_ng.ops.functions import users_of
@@ -26,6 +27,7 @@ from spartan_ng.worker.tasks import (
     read_asked,
     reads,
     run_all,
+    run_apart,
     run_task,
 )
 
@@ -118,15 +120,16 @@ class Job:
                 made = {task.rank: every for task in tasks}
                 for slot in written:
                     self.where[slot] = {rank: Tile(every, (slot, rank), True) for rank in made}
+            elif len(written) > 1 and self._engine.several and not _asks(stage):
+                apart = {task.rank: self._run_apart(index, task, len(written)) for task in tasks}
+                made = {rank: handles[0] for rank, handles in apart.items()}
+                for n, slot in enumerate(written):
+                    self._place(slot, {r: Tile(handles[n], slot, True) for r, handles in apart.items()})
             else:
                 made = self._settled(index, tasks)
                 for slot in written:
                     alone = self._is_little(s for s in written if s != slot)
-                    tiles = {rank: Tile(handle, slot, alone) for rank, handle in made.items()}
-                    if known.once and tiles:
-                        (tile,) = tiles.values()
-                        tiles = dict.fromkeys(range(self._plan.workers), tile)
-                    self.where[slot] = tiles
+                    self._place(slot, {rank: Tile(handle, slot, alone) for rank, handle in made.items()})
                 light = tuple(s for s in written if self._is_little([s]))
                 self._light.update(dict.fromkeys(made.values(), light))
             if isinstance(stage, Join) or any(self._plan.slots[s].format == "csr" for s in written):
@@ -136,6 +139,12 @@ class Job:
             self._parts = {k: h for k, h in self._parts.items() if k[1] not in known.dying}
             if progress is not None:
                 progress(index, len(self._plan.stages))
+
+    def _place(self, slot: int, tiles: Tiles) -> None:
+        """Note where tiles are that tasks of their own have made; one that all ranks want is made once."""
+        if tiles and self._plan.slots[slot].tiling.duplicate:
+            tiles = dict.fromkeys(range(self._plan.workers), *tiles.values())
+        self.where[slot] = tiles
 
     def _task(self, index: int, rank: int, wanted: Iterable[Wanted]) -> _Task:
         """A task with what it reads."""
@@ -159,10 +168,20 @@ class Job:
 
     def _run(self, index: int, task: _Task) -> Handle:
         name = self._plan.stages[index].name
-        rounds = tuple(task.rounds)
-        return self._engine.submit(
-            name, run_task, self._sent, index, task.rank, task.given, rounds, *task.data
+        rounds, plan = tuple(task.rounds), self._plan_for(task)
+        return self._engine.submit(name, run_task, plan, index, task.rank, task.given, rounds, *task.data)
+
+    def _run_apart(self, index: int, task: _Task, count: int) -> Sequence[Handle]:
+        """An object for each slot that the stage writes, so that none keeps another or goes along with it."""
+        name, plan = self._plan.stages[index].name, self._plan_for(task)
+        return self._engine.submit_several(
+            name, count, run_apart, plan, index, task.rank, task.given, *task.data
         )
+
+    def _plan_for(self, task: _Task) -> Handle | Plan:
+        """The engine's object of the plan; where a task reads no other object, the plan goes inside it: it
+        would run where the plan lies, and so would all such tasks."""
+        return self._sent if any(not isinstance(h, Value) for h in task.data) else self._plan
 
     def _run_all(self, index: int, tasks: list[_Task]) -> Handle:
         name = self._plan.stages[index].name

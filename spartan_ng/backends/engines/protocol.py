@@ -17,6 +17,8 @@ class Engine(Protocol):
     """What is asked of an engine."""
 
     name: str
+    several: bool
+    """Whether a task can give several objects."""
 
     def slots(self) -> int:
         """Tasks that can run at a time."""
@@ -27,6 +29,15 @@ class Engine(Protocol):
 
         Handles among `args` stand for their objects; all else travels with the task, however large. The task
         may wait until somebody asks for it, or for what is made of it.
+        """
+        ...
+
+    def submit_several(
+        self, name: str, count: int, function: Callable[..., Any], *args: Any
+    ) -> Sequence[Handle]:
+        """As `submit`, where `function` gives `count` (2 or more) objects: a handle for each.
+
+        Asked only where `several`.
         """
         ...
 

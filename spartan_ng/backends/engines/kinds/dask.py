@@ -102,6 +102,7 @@ class DaskEngine:
     """
 
     name = "dask"
+    several = False
 
     def __init__(self, client: distributed.Client, owned: bool = False) -> None:
         self._client = client
@@ -133,6 +134,12 @@ class DaskEngine:
             task = (call, *(h.key if h.future is None else h.future for h in needed))
             self._waiting[handle.key] = (weakref.ref(handle), task)
         return handle
+
+    def submit_several(
+        self, name: str, count: int, function: Callable[..., Any], *args: Any
+    ) -> Sequence[_Handle]:
+        """A task of dask's gives one object."""
+        raise AssertionError(f"{name}: {count} objects of one task of dask's")
 
     def begin(self) -> None:
         """Send what waits as a graph of its own: dask orders a graph by what reads its tasks."""

@@ -52,6 +52,7 @@ class RayEngine:
     """The Ray of this process; shut down with the backend only if it was started or joined here."""
 
     name = "ray"
+    several = True
 
     def __init__(self, owned: bool = False) -> None:
         self._owned = owned
@@ -64,6 +65,13 @@ class RayEngine:
     def submit(self, name: str, function: Callable[..., Any], *args: Any) -> ray.ObjectRef:
         """A task that Ray runs again where its process ends."""
         return self._call.options(name=name).remote(function, *args)
+
+    def submit_several(
+        self, name: str, count: int, function: Callable[..., Any], *args: Any
+    ) -> Sequence[ray.ObjectRef]:
+        """A task that gives several objects; Ray keeps, moves and frees each for itself."""
+        refs: list[ray.ObjectRef] = self._call.options(name=name, num_returns=count).remote(function, *args)
+        return refs
 
     def begin(self) -> None:
         """Nothing waits."""
