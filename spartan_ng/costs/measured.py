@@ -6,6 +6,10 @@ steps of the square root of two, stay within eight times of the assumed ones, an
 machine. Not all that slows a machine down is seen: who shares its processors with others' virtual machines,
 or a core with another thread, does half as much for a while. So it is measured at several moments, and the
 best is kept.
+
+Operations are those of small products: BLAS uses the vector registers that a machine has, as compiled loops
+do, where NumPy's own functions do so on some machines only (`np.exp` takes several times as long without
+AVX-512).
 """
 
 from __future__ import annotations
@@ -21,13 +25,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 from time import sleep
 from typing import Any
 
 import numpy as np
 
-from spartan_ng.costs.tuned import THREAD_BYTES_S, THREAD_FLOPS_S
-from spartan_ng.ops.elementwise import ELEMENTWISE
+from spartan_ng.costs.tuned import SMALL_BLAS_SPEEDUP, THREAD_BYTES_S, THREAD_FLOPS_S
 from spartan_ng.system import machine
 from spartan_ng.system.files import locked
 from spartan_ng.system.ownership import why_not_own
@@ -39,14 +43,19 @@ WAITS_S = (2.0, 8.0, 32.0, 128.0, 512.0)
 slowed down."""
 TRIES = 5
 """Moments at which a machine that was not busy is measured, by one program or several."""
-_ROUNDS = 5
+_ROUNDS = 7
+_LEAST_ROUNDS = 3
+"""How often each is done, and how often undisturbed, at least: the median is taken, as the best of many says
+what programs do not reach, because caches have kept some of the memory."""
 _STREAM_BYTES = 1 << 26
 """What each thread reads to measure the memory: more than its share of any cache."""
 _MOST_STREAMS = 8
 """Threads that measure it, at most: fewer than that saturate the memory of any machine."""
-_CACHED = 1 << 12
-_CACHED_CALLS = 64
-"""Elements that stay in a core's first cache, and calls of a function of them."""
+_SIDE = 48
+"""Rows of matrices that stay in a core's caches; BLAS multiplies them on the thread that calls it."""
+_STACK = 4
+_CALLS = 100
+"""Products in a call, and calls in a round."""
 _QUIET = 1.3
 """Times of its threads' own time that a round may take: beyond it, other programs were at work."""
 _MOST = 8
@@ -97,30 +106,31 @@ def measure(threads: int) -> Rates | None:
     bytes_s, flops_s = assumed(threads)
     streams = min(threads, _MOST_STREAMS)
     vectors = [np.ones(_STREAM_BYTES // 8) for _ in range(streams)]
-    cached = np.linspace(0.0, 1.0, _CACHED)
-    outs = [np.empty_like(cached) for _ in range(threads)]
+    factors = np.full((_STACK, _SIDE, _SIDE), 0.5)
+    outs = [np.empty_like(factors) for _ in range(threads)]
 
     def stream(i: int) -> None:
         np.maximum.reduce(vectors[i])
 
     def compute(i: int) -> None:
-        for _ in range(_CACHED_CALLS):
-            np.exp(cached, out=outs[i])
+        for _ in range(_CALLS):
+            np.matmul(factors, factors, out=outs[i])
 
     with ThreadPoolExecutor(threads) as pool:
         stream_s = _together(pool, stream, streams)
         compute_s = _together(pool, compute, threads)
     if stream_s is None or compute_s is None:
         return None
-    operations = threads * _CACHED_CALLS * _CACHED * ELEMENTWISE["exp"].flops
+    operations = threads * _CALLS * _STACK * 2 * _SIDE**3
     return (
         _settled(streams * _STREAM_BYTES / stream_s, bytes_s),
-        _settled(operations / compute_s, flops_s),
+        _settled(operations / SMALL_BLAS_SPEEDUP / compute_s, flops_s),
     )
 
 
 def _together(pool: ThreadPoolExecutor, work: Callable[[int], None], count: int) -> float | None:
-    """Seconds that `count` threads take at once, in the best round; None where none was undisturbed."""
+    """Seconds that `count` threads take at once, in the middle one of the rounds that nothing disturbed; None
+    where those were too few."""
 
     def timed(i: int) -> tuple[float, float, float]:
         start, own = time.perf_counter(), time.thread_time()
@@ -133,7 +143,7 @@ def _together(pool: ThreadPoolExecutor, work: Callable[[int], None], count: int)
         seconds = max(end for _, end, _ in rounds) - min(start for start, _, _ in rounds)
         if seconds <= _QUIET * max(own for _, _, own in rounds):
             quiet.append(seconds)
-    return min(quiet, default=None)
+    return median(quiet) if len(quiet) >= _LEAST_ROUNDS else None
 
 
 def _settled(rate: float, usual: int) -> int:
@@ -153,7 +163,7 @@ def profile_path() -> Path | None:
 def _identity(threads: int) -> str:
     """The machine as far as its rates depend on it."""
     machine = f"{platform.node()} {platform.machine()} {os.cpu_count()} cpus"
-    return f"{machine} {threads} threads numpy {np.__version__}"
+    return f"{machine} {threads} threads numpy {np.__version__} by products"
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -167,15 +177,13 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _is_rates(value: Any) -> bool:
-    return (
-        isinstance(value, list) and len(value) in (2, 3) and all(isinstance(v, int) and v > 0 for v in value)
-    )
+    return isinstance(value, list) and len(value) == 3 and all(isinstance(v, int) and v > 0 for v in value)
 
 
 def _kept(path: Path, threads: int) -> _Found:
     """The best rates, and how often they were measured; zeros where they were not."""
-    found = (_read(path) or {}).get(_identity(threads), (0, 0, 0))
-    return found[0], found[1], found[2] if len(found) == 3 else 1
+    bytes_s, flops_s, tries = (_read(path) or {}).get(_identity(threads), (0, 0, 0))
+    return bytes_s, flops_s, tries
 
 
 def _measure_at_moments(path: Path, threads: int) -> None:

@@ -11,6 +11,10 @@ BLAS_SPEEDUP = 4
 """Operations of a dense product that BLAS does in the time of one of a loop over elements: it
 vectorizes, and reads from the caches. (`benchmarks`: matmul 1000 to 4000 beside sums of maps)"""
 
+SMALL_BLAS_SPEEDUP = 3.5
+"""The same of products of some tens of rows, by which the profile is measured. (`benchmarks predictions`:
+exp and sum, sorts)"""
+
 RESULT_FLOPS = 8
 """Operations that an element of a product's result takes the time of at least: BLAS writes it, the
 next step reads it. (`benchmarks`: products of thin matrices)"""
