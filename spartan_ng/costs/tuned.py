@@ -49,6 +49,10 @@ WRITTEN = 2
 """Times that a byte counts which a pass writes: the line that it lies in is read before. (`benchmarks
 predictions`)"""
 
+FRESH = 8
+"""Times that a byte counts which is written to memory that the system hands out for it, page by page.
+(`benchmarks cold`)"""
+
 OUTSIDE = 4
 """Times that a byte counts which is read from outside, of a file or by a function: it is fetched or
 made, often unpacked, and copied. (`benchmarks larger`: reading the file, warm)"""
@@ -86,6 +90,9 @@ INTERPRETED_FLOPS_S = 500_000_000
 COMPILE_S = 2.0
 """Seconds that the first kernels of a program take to compile, with the start of the compiler's process.
 (`benchmarks cold`)"""
+
+BEGIN_S = 0.25
+"""Seconds that the optimizer, the kernels and the workers take to be imported. (`benchmarks cold`)"""
 
 SMALL_FLOPS = 1 << 20
 """Operations of a task below which it is done on one thread. (`benchmarks cold`)"""

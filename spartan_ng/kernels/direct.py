@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.costs.operations import of_node
-from spartan_ng.costs.tuned import DIRECT_FLOPS
+from spartan_ng.costs.operations import of_node, weighed
+from spartan_ng.costs.profile import Profile
+from spartan_ng.costs.tuned import DIRECT_FLOPS, FRESH, THREAD_BYTES_S, THREAD_FLOPS_S
 from spartan_ng.graph.node import OPERATORS, Node, Op, topological
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
@@ -37,6 +38,7 @@ _LONG, _LONG_FLOPS = 16, 1 << 28
 """A product is long that adds so many times its sides, in so many operations. (`benchmarks larger`)"""
 _FLAT = 64
 """A vector is nothing beside a matrix of so many times its bytes."""
+_ONE_THREAD = Profile(memory_bytes_s=THREAD_BYTES_S, flops_s=THREAD_FLOPS_S, task_ns=0)
 _STREAMED = frozenset({"add", "maximum", "minimum", "argmax", "argmin", "logical_or", "logical_and"})
 """Folds that NumPy runs at the memory's speed where they fold everything."""
 
@@ -74,9 +76,37 @@ def run_direct(
                     return None
         elif node.op is Op.INDEX and node.nbytes > TINY_BYTES:
             return None
+    return _values(roots, order)
+
+
+def run_stepwise(roots: Sequence[Node], order: Sequence[Node], most_s: float) -> list[Any] | None:
+    """The values of `roots`, whose graph is `order`, a call of NumPy's for each step; None where NumPy has
+    none for one, or takes longer than `most_s` seconds for all of them."""
+    for node in order:
+        is_outside = node.data is not None and node.data.source is not None
+        if is_outside or not node.size or not _has_step(node):
+            return None
+    return _values(roots, order) if sum(map(_stepped_ns, order)) <= most_s * 1e9 else None
+
+
+def _stepped_ns(node: Node) -> int:
+    """Nanoseconds that NumPy takes for a step, on one thread and with memory that is new."""
+    if node.op not in OPERATORS:
+        return 0
+    touched = FRESH * node.nbytes + sum(i.nbytes for i in node.inputs)
+    return _ONE_THREAD.compute_ns(weighed(node, of_node(node)), touched, 1)
+
+
+def _values(roots: Sequence[Node], order: Sequence[Node]) -> list[Any]:
+    """The values of `roots`, step by step; what no later step needs is let go."""
+    last = {i: node for node in order for i in node.inputs}
+    stay = {*roots, *(node for node in order if node.op is Op.DATA)}
     known: dict[Node, Any] = {}
     for node in order:
         known[node] = _STEPS[node.op](node, *[known[i] for i in node.inputs])
+        for i in node.inputs:
+            if last[i] is node and i not in stay:
+                known.pop(i, None)
     leaves = [known[n] for n in order if n.op is Op.DATA]
     found: list[Any] = []
     for root in roots:

@@ -1,0 +1,76 @@
+"""The first programs of a process: NumPy computes them, step by step, while the session is being imported.
+
+The optimizer, the kernels and the workers take a quarter of a second to import, in which NumPy does most of
+what a first program asks for. So a thread imports them, and until they are there, programs that NumPy is done
+with in less time than that do not wait.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.config import config
+from spartan_ng.costs.tuned import BEGIN_S
+from spartan_ng.garbage import collected_later
+from spartan_ng.graph.node import Node, topological
+
+_KEPT_BYTES = 1 << 24
+"""Steps up to this size that a program holds are kept, as long as nobody is there who could weigh it."""
+
+_importing: threading.Thread | None = None
+_lock = threading.Lock()
+
+
+def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayRef] | None:
+    """The values of `nodes` by NumPy; None where they are for the session, which is imported from now on."""
+    _begin()
+    if not _leaves_to_numpy():
+        return None
+    from spartan_ng.kernels.direct import run_stepwise
+
+    order = topological(nodes) if order is None else order
+    wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
+    found = run_stepwise(wanted, order, BEGIN_S)
+    if found is None:
+        return None
+    values = {n: ArrayRef(v.shape, v.dtype, value=v) for n, v in zip(wanted, found, strict=True)}
+    return [values[node] if node.data is None else node.data for node in nodes]
+
+
+def keeps(node: Node) -> bool:
+    """Whether a step that the program holds is kept without being weighed: NumPy makes it anyway."""
+    return _leaves_to_numpy() and node.nbytes <= _KEPT_BYTES
+
+
+def wait() -> None:
+    """Until what is being imported is there."""
+    importing = _importing
+    if importing is not None and importing is not threading.current_thread():
+        importing.join()
+
+
+def _leaves_to_numpy() -> bool:
+    """Whether the program's settings leave work to NumPy on the driver."""
+    asked = config.debug or config.check or config.memory_bytes is not None
+    return config.small_bytes > 0 and config.kernels == "auto" and not asked
+
+
+def _begin() -> None:
+    """Import the session on a thread of its own; not a daemon: an import that is cut off may crash."""
+    global _importing
+    with _lock:
+        if _importing is None:
+            import logging  # noqa: F401  # locks itself before a fork: after us, if it registers before us
+
+            # the child would wait for ever for a lock that the import held
+            os.register_at_fork(before=wait)
+            _importing = threading.Thread(target=_import, name="spartan_ng imports")
+            _importing.start()
+
+
+def _import() -> None:
+    with collected_later():
+        import spartan_ng.session  # noqa: F401

@@ -1,0 +1,142 @@
+"""The first programs of a process: NumPy's answers, whether the session is there yet or not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import spartan_ng as sp
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.costs.tuned import BEGIN_S
+from spartan_ng.graph import build
+from spartan_ng.graph.node import topological
+from spartan_ng.kernels.direct import run_stepwise
+from tests.programs import Program, programs
+from tests.sampling import examples
+
+
+def run(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", HELD + program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+HELD = """
+import os, sys, threading
+import numpy
+import spartan_ng as np
+from spartan_ng import beginning
+go, real = threading.Event(), beginning._import
+
+def held():
+    go.wait()
+    real()
+
+beginning._import = held
+A = numpy.random.default_rng(0).random((3000, 2000))
+a = np.array(A)
+"""
+"""The import waits until it is let go."""
+
+
+@given(program=programs())
+@examples(100)
+def test_step_by_step_as_numpy(program: Program) -> None:
+    """Where NumPy has a function for each step."""
+    with sp.config.override(small_bytes=0), np.errstate(all="ignore"):
+        arrays = [a for a in program.run(sp, sp.array) if isinstance(a, sp.ndarray)]
+        roots = list(dict.fromkeys(a._node() for a in arrays if a._node().data is None))
+        found = run_stepwise(roots, topological(roots), 1e9)
+        expected = [np.asarray(a) for a in sp.compute(*arrays)] if arrays else []
+    if found is None:
+        return
+    values = dict(zip(roots, found, strict=True))
+    for a, theirs in zip(arrays, expected, strict=True):
+        ours = values.get(a._node())
+        if ours is not None:
+            assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_numpy_answers_until_the_session_is_there() -> None:
+    told = run(
+        """
+found = (a * 2 + 1).sum(axis=0).compute()
+assert "spartan_ng.planner" not in sys.modules
+numpy.testing.assert_allclose(found, (A * 2 + 1).sum(axis=0))
+go.set()
+beginning.wait()
+from spartan_ng import session
+numpy.testing.assert_allclose((a * 2 + 1).sum(axis=0).compute(), found)
+print(session.current().last_run is not None)
+"""
+    )
+    assert told == "True\n"
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "config.debug = 1",
+        "config.check = True",
+        "config.small_bytes = 0",
+        "config.kernels = 'interpret'",
+        "config.memory_bytes = 1 << 30",
+    ],
+)
+def test_what_is_asked_of_the_session_waits_for_it(what: str) -> None:
+    told = run(
+        f"np.{what}; go.set(); (a * 2 + 1).sum().compute(); print('spartan_ng.planner' in sys.modules)"
+    )
+    assert told == "True\n"
+
+
+def test_what_takes_long_waits_for_the_session() -> None:
+    told = run(
+        """
+go.set()
+b = a
+for _ in range(40):
+    b = np.exp(b) / 3
+b.sum().compute()
+print("spartan_ng.planner" in sys.modules)
+"""
+    )
+    assert told == "True\n"
+
+
+def test_a_step_that_the_program_holds_is_computed_once() -> None:
+    told = run(
+        """
+b = np.sort(a[:500], axis=0)
+b.sum().compute()
+print(b._peek() is not None)
+go.set()
+"""
+    )
+    assert told == "True\n"
+
+
+def test_a_fork_finds_no_lock_that_is_held() -> None:
+    told = run(
+        """
+(a * 2 + 1).sum().compute()
+go.set()
+pid = os.fork()
+if not pid:
+    total = float((a * 2 + 1).sum())
+    os._exit(0 if numpy.isclose(total, (A * 2 + 1).sum()) else 1)
+print(os.waitpid(pid, 0)[1])
+"""
+    )
+    assert told == "0\n"
+
+
+def test_an_array_of_a_file_is_for_the_session() -> None:
+    ref = ArrayRef((3,), np.dtype(float), value=np.ones(3), source=object())
+    node = build.data(ref)
+    assert run_stepwise([node], [node], BEGIN_S) is None
