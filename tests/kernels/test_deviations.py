@@ -9,6 +9,7 @@ import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
+from spartan_ng.kernels.compiled import deviations
 from spartan_ng.kernels.compiled.deviations import sum_and_deviations
 from spartan_ng.ops.folds import FOLDS, DeviationFold
 from tests.test_programs import running_on
@@ -165,3 +166,21 @@ def test_states_of_many_blocks(shape, count):
     expected = x.reshape(count * 40, *shape).var(axis=0) * count * 40
     np.testing.assert_allclose(fold.finalize(total), expected, rtol=1e-10)
     np.testing.assert_array_equal(total[0], count * 40.0)
+
+
+@pytest.mark.parametrize("piece", [1 << 12, 1 << 17])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("mean", [0.0, 1e9])
+def test_columns_of_an_array_are_folded_by_the_same_kernel(monkeypatch, piece, axes, mean):
+    monkeypatch.setattr(deviations, "_PIECE", piece)
+    x = np.random.default_rng(0).random((1000, 6, 9))[..., 2:7] + mean
+    fold = FOLDS["squared deviations"]
+    assert isinstance(fold, DeviationFold)
+    (total,), states = fold.block_and_sum(x, axes, x.dtype)
+    with config.override(kernels="compile"):
+        found = sum_and_deviations(x, axes, x.dtype)
+    assert found is not None
+    np.testing.assert_allclose(found[0][0], total, rtol=1e-13)
+    np.testing.assert_array_equal(found[1][0], states[0])
+    np.testing.assert_allclose(found[1][1] + found[1][2], states[1] + states[2], rtol=1e-13)
+    np.testing.assert_allclose(found[1][3], states[3], rtol=1e-9)

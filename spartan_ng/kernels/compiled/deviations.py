@@ -1,6 +1,7 @@
 """Compiled sum and squared deviations of a block, in one pass over strips of rows.
 
-What `ops.folds.DeviationFold` makes of contiguous blocks whose folded axes are neighbours. A strip's
+What `ops.folds.DeviationFold` makes of blocks whose folded axes are neighbours; one that is some columns of
+an array is copied, a piece at a time, which stays in the cache. A strip's
 distances from an origin give both its sum and its squares; the strip is read a second time, out of the cache,
 only where its own mean turns out to lie so far away that five bits of the squares would cancel (or something
 is not finite). The origin is the first row, then the mean so far, rounded to a power of two of the size of
@@ -13,6 +14,7 @@ are folded a panel of columns at a time.
 
 from __future__ import annotations
 
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -27,6 +29,8 @@ from spartan_ng.ops.folds import FOLDS, DeviationFold, State
 
 LEAST = 1 << 12
 """Elements from which a compiled block is worth having."""
+_PIECE = 1 << 17
+"""Elements that are copied at a time."""
 _PANEL: int = constant_of("deviations", "PANEL")
 _LINE_BYTES = 64
 """A line of the cache: vectors that lie across two take longer."""
@@ -36,16 +40,34 @@ _LIMITS = {"f4": "1e30", "f8": "1e300"}
 
 
 def sum_and_deviations(x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tuple[State, State] | None:
-    """The states of a contiguous block's sum and deviations, as from `DeviationFold.block_and_sum`, or None:
+    """The states of a block's sum and deviations, as from `DeviationFold.block_and_sum`, or None:
     NumPy has to make them (for now)."""
     code = out.str[1:]
-    if x.size < LEAST or x.dtype != out or code not in _TYPES or not x.flags.c_contiguous:
+    if x.size < LEAST or x.dtype != out or code not in _TYPES or x.strides[-1] != x.itemsize:
         return None
     if axes != tuple(range(axes[0], axes[0] + len(axes))):
         return None
     source = source_of("deviations", NUMBER=_TYPES[code], NBYTES=str(out.itemsize), LIMIT=_LIMITS[code])
-    kernel = at_hand(source, None, lambda f: _flaw(f, x, axes, out), "squared deviations")
-    return None if kernel is None else _folded(kernel, x, axes, out)
+    pieces = [x] if x.flags.c_contiguous else _pieces(x, axes[0])
+    first = np.ascontiguousarray(pieces[0])
+    kernel = at_hand(source, None, lambda f: _flaw(f, first, axes, out), "squared deviations")
+    if kernel is None:
+        return None
+    found = [_folded(kernel, np.ascontiguousarray(piece), axes, out) for piece in pieces]
+    if len(found) == 1:
+        return found[0]
+    fold = FOLDS["squared deviations"]
+    assert isinstance(fold, DeviationFold), "the row says how states are combined"
+    sums, states = zip(*found, strict=True)
+    return (reduce(np.add, [total for (total,) in sums]),), fold.combine_all(states)
+
+
+def _pieces(x: Any, axis: int) -> list[Any]:
+    """Parts of a block along an axis, none of them too short for a compiled loop."""
+    n = x.shape[axis]
+    count = max(1, min(x.size // _PIECE, n))
+    along = (slice(None),) * axis
+    return [x[(*along, slice(i * n // count, (i + 1) * n // count))] for i in range(count)]
 
 
 def _flaw(kernel: Function, x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> str:
