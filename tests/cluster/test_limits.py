@@ -116,6 +116,7 @@ def test_the_last_words_of_who_has_left_are_no_strangers(insecure, caplog):
         until(lambda: peer.has_heard)
         (there,) = insecure._port.peers
         insecure.loop.call(lambda: insecure._port.forget(there.name))
+        until(lambda: not insecure._port.peers)
         peer.say([b"goodbye"])
         until(lambda: peer.is_cut_off(0.1))
     assert "is cut off" not in caplog.text
