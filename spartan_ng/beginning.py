@@ -25,12 +25,14 @@ _lock = threading.Lock()
 
 
 def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayRef] | None:
-    """The values of `nodes` by NumPy; None where they are for the session, which is imported from now on."""
-    _begin()
+    """The values of `nodes` by NumPy; None where they are for the session. It is imported meanwhile."""
     if not _leaves_to_numpy():
         return None
-    from spartan_ng.kernels.direct import run_stepwise
+    from spartan_ng.kernels.direct import (
+        run_stepwise,
+    )  # before the other thread's imports share Python with it
 
+    _begin()
     order = topological(nodes) if order is None else order
     wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
     found = run_stepwise(wanted, order, BEGIN_S)
