@@ -22,16 +22,17 @@ class _Host:
     processors: int
     """That one or another may use."""
 
-    @property
-    def busy(self) -> int:
-        """Processors that are busy when all work."""
-        return min(self.threads, self.processors)
+    def busy(self, threads: int) -> float:
+        """Processors that so many of the threads keep busy when all work."""
+        return min(self.threads, self.processors) * threads / self.threads
 
 
 def profile(members: Sequence[Member]) -> Profile:
-    """The memory of the smallest of these workers, what share of the work each can take (by its threads, and
-    by its memory where that is less), and the rates of their hosts; assumed ones where a worker does not say
-    them. One worker is assumed where there are none yet."""
+    """The memory of the smallest of these workers, the share of the work each can take, and hosts' rates.
+
+    The share is by threads, of which a host runs as many as it has processors, and by memory where that is
+    less. Rates are assumed where a worker does not say them, and one worker where there are none yet.
+    """
     memory = min((m.memory_bytes for m in members if m.memory_bytes), default=0)
     found = Profile(workers=max(1, len(members)), weights=_weights(members))
     if memory:
@@ -41,15 +42,12 @@ def profile(members: Sequence[Member]) -> Profile:
 
 def _with_rates(found: Profile, members: Sequence[Member]) -> Profile:
     """With the rates of one worker that is alone on its host, on average, and of all together."""
-    hosts = _hosts(members)
     alone, together = [0.0, 0.0], [0.0, 0.0]
-    for member in members:
-        host = hosts[_host_of(member)]
-        threads = _threads(member)
+    for member, busy in zip(members, _busy(members), strict=True):
         for i, rate in enumerate(member.rates):
             each = rate / len(member.processors)
-            alone[i] += each * min(threads, len(member.processors)) / len(members)
-            together[i] += each * host.busy * threads / host.threads
+            alone[i] += each * min(_threads(member), len(member.processors)) / len(members)
+            together[i] += each * busy
     (bytes_s, flops_s), (all_bytes_s, all_flops_s) = (
         [max(1, round(rate)) for rate in rates] for rates in (alone, together)
     )
@@ -78,10 +76,20 @@ def _threads(member: Member) -> int:
     return member.threads or 1
 
 
+def _busy(members: Sequence[Member]) -> list[float]:
+    """Processors that each worker keeps busy when all work."""
+    hosts = _hosts(members)
+    return [hosts[_host_of(member)].busy(_threads(member)) for member in members]
+
+
 def _weights(members: Sequence[Member]) -> tuple[int, ...]:
     """The workers' power in sixteenths of the strongest one's; empty where all are equal."""
-    threads = max((m.threads for m in members), default=0) or 1
+    threads = _busy(members) if all(m.processors for m in members) else [m.threads for m in members]
+    most = max(threads, default=0) or 1
     memory = max((m.memory_bytes for m in members), default=0) or 1
-    power = [min((m.threads or threads) / threads, (m.memory_bytes or memory) / memory) for m in members]
+    power = [
+        min((n or most) / most, (m.memory_bytes or memory) / memory)
+        for n, m in zip(threads, members, strict=True)
+    ]
     weights = tuple(max(1, round(16 * p)) for p in power)
     return weights if len(set(weights)) > 1 else ()

@@ -45,6 +45,13 @@ def test_hosts_add_up() -> None:
     assert apart.together(3) == (30_000, 6_000), "who does not say its host shares none"
 
 
+def test_workers_of_a_crowded_host_take_less() -> None:
+    crowded = [member(i) for i in range(4)]
+    assert profile(crowded).weights == (), "all alike"
+    assert profile([*crowded, member(4, host="another")]).weights == (8, 8, 8, 8, 16)
+    assert profile([*crowded, member(4, host="another", threads=2)]).weights == (4, 4, 4, 4, 16)
+
+
 def test_workers_that_are_bound_to_processors_have_their_own() -> None:
     found = profile([member(i, processors=(i,)) for i in range(4)])
     assert found.together(4) == (4 * 20_000, 4 * 4_000)

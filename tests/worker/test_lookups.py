@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import TILINGS, config
+from spartan_ng.costs.operations import lookups
+from spartan_ng.costs.tuned import DISTINCT_FLOPS
 from spartan_ng.plan.rows import Axis, Read, Slot
+from spartan_ng.plan.stages import Join
 from spartan_ng.worker.memory.regions import gathered, lookup
 from spartan_ng.worker.memory.store import read_region
 from spartan_ng.worker.stages.joins import _distinct
@@ -102,3 +106,18 @@ def test_indices_are_asked_for_once_and_found_again(places: list[int], dtype: An
     np.testing.assert_array_equal(wanted, np.unique(indices))
     assert rows.shape == indices.shape
     np.testing.assert_array_equal(wanted[rows], indices)
+
+
+def test_asking_others_for_rows_counts_the_sort_of_the_indices() -> None:
+    whole = Slot((1 << 20,), np.dtype(float), Tiling.grid(1))
+    cut = replace(whole, tiling=Tiling.grid(4))
+    indices = Slot((1_000,), np.dtype(int), Tiling.grid(4))
+    found = Slot((1_000,), np.dtype(float), Tiling.grid(4))
+    reads = tuple(
+        Read(n, (Axis(0, 0, 1, slot.shape[0]),), (0,), slot.shape, (0,))
+        for n, slot in enumerate((whole, indices))
+    )
+    join = Join("take", "take", None, (0,), reads, 2, Tiling.grid(4))
+    here = join.operations((whole, indices, found))
+    assert here == lookups(1_000, whole.nbytes)
+    assert join.operations((cut, indices, found)) == here + DISTINCT_FLOPS * 1_000
