@@ -7,7 +7,6 @@ with in less time than that do not wait.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 
@@ -16,6 +15,7 @@ from spartan_ng.config import config
 from spartan_ng.costs.tuned import BEGIN_S
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, topological
+from spartan_ng.system.processes import before_fork
 
 _KEPT_BYTES = 1 << 24
 """Steps up to this size that a program holds are kept, as long as nobody is there who could weigh it."""
@@ -28,9 +28,8 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     """The values of `nodes` by NumPy; None where they are for the session. It is imported meanwhile."""
     if not _leaves_to_numpy():
         return None
-    from spartan_ng.kernels.direct import (
-        run_stepwise,
-    )  # before the other thread's imports share Python with it
+    # before the other thread's imports share Python with it
+    from spartan_ng.kernels.direct import run_stepwise
 
     _begin()
     order = topological(nodes) if order is None else order
@@ -68,7 +67,7 @@ def _begin() -> None:
             import logging  # noqa: F401  # locks itself before a fork: after us, if it registers before us
 
             # the child would wait for ever for a lock that the import held
-            os.register_at_fork(before=wait)
+            before_fork(wait)
             _importing = threading.Thread(target=_import, name="spartan_ng imports")
             _importing.start()
 

@@ -60,14 +60,9 @@ class Cuts:
     wanted: tuple[bool, ...]
 
 
-def selected(
-    roots: Sequence[Node], order: Sequence[Node], backend: Backend, evaluate: Evaluate
-) -> Sequence[Node]:
-    """`roots` with the places of sorted lines that do not fit put in, where a look finds them.
-
-    `order` is theirs, as from `topological`.
-    """
-    if not any(n.fn == "along_axis" for n in order) or "select_places" in config.disabled_passes:
+def selected(roots: Sequence[Node], backend: Backend, evaluate: Evaluate) -> Sequence[Node]:
+    """`roots` with the places of sorted lines that do not fit put in, where a look finds them."""
+    if "select_places" in config.disabled_passes:
         return roots
     memory_bytes, workers = backend.profile.memory_bytes, backend.workers
 

@@ -102,15 +102,23 @@ class Session:
         """See `evaluate`; with `died` (see `_plan_and_run`) on workers, whoever has the arrays."""
         roots: Sequence[Node] = nodes
         order = topological(nodes) if order is None else order
+        has_lines = False
         for node in order:
+            has_lines = has_lines or node.fn == "along_axis"
             source = None if node.data is None else node.data.source
             if source is not None and source.is_written_to():
                 raise SourceError(f"{source} has changed since it was opened")
         if has_constants(order):
             roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
-        roots = selected(roots, order, self.backend, self._evaluate_plain)
-        values = {root: root.data for root in roots if root.data is not None}
-        wanted = list(dict.fromkeys(root for root in roots if root.data is None))
+        if has_lines:
+            roots = selected(roots, self.backend, self._evaluate_plain)
+        values: dict[Node, ArrayRef] = {}
+        wanted: list[Node] = []
+        for root in dict.fromkeys(roots):
+            if root.data is None:
+                wanted.append(root)
+            else:
+                values[root] = root.data
         same = wanted == nodes
         begun = time.perf_counter()
         found = self._direct(wanted, order if same else topological(wanted))
@@ -121,7 +129,7 @@ class Session:
                 tell_direct(wanted, time.perf_counter() - begun)
         elif wanted:
             known = order if same else topological(wanted)
-            refs = self._stay(wanted, known) if died is None else None
+            refs = None if died is not None or self._home is None else self._stay(wanted, known, self._home)
             if refs is None:
                 refs = self._plan_and_run(wanted, known, [] if died is None else died)
             values.update(zip(wanted, refs, strict=True))
@@ -133,16 +141,16 @@ class Session:
         struck = None if home is None else home.bargain(nodes, topological(nodes), self._plans_of_driver)
         return self if struck is None else self._on_driver()
 
-    def _stay(self, wanted: Sequence[Node], order: Sequence[Node]) -> list[ArrayRef] | None:
+    def _stay(self, wanted: Sequence[Node], order: Sequence[Node], home: Home) -> list[ArrayRef] | None:
         """The values of a program that stays on the driver; None where it does not."""
-        struck = None if self._home is None else self._home.bargain(wanted, order, self._plans_of_driver)
-        if self._home is None or struck is None:
+        struck = home.bargain(wanted, order, self._plans_of_driver)
+        if struck is None:
             return None
         here = self._on_driver()
         before = here.worked_s
         refs = here._evaluate(wanted, order)
         self.worked_s += here.worked_s - before
-        self._home.bill(struck)
+        home.bill(struck)
         if config.debug >= 3:
             tell_stay(struck.here_s, struck.there_s, struck.sending_s)
         return refs

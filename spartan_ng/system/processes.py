@@ -34,6 +34,12 @@ def after_fork(function: Callable[[], None]) -> None:
         os.register_at_fork(after_in_child=function)
 
 
+def before_fork(function: Callable[[], None]) -> None:
+    """Call a function before each fork of this process."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=function)
+
+
 def end_with_parent() -> None:
     """Ask the kernel to terminate this process when its parent dies, where it does such things."""
     if _prctl is not None:
