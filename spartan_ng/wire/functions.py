@@ -1,19 +1,22 @@
 """Users' functions on the wire: by name where the other side can import them, else by cloudpickle.
 
 Only what is installed (the standard library, site-packages, this package) goes by name: a module next to
-the user's script exists on this machine alone, so its functions go by value.
+the user's script exists on this machine alone, so its functions go by value. Their code keeps the file that
+it was written in, which cloudpickle leaves out since 3.1.3: errors and profiles tell people of it.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import pickle
 import site
 import sys
 import sysconfig
+from collections.abc import Callable
 from functools import cache, reduce
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import cloudpickle
@@ -29,12 +32,12 @@ def dump_function(function: Any) -> tuple[str | None, bytes | None]:
         return name, None
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     if module is None or module.__name__ == "__main__" or _installed(module.__name__):
-        return None, cloudpickle.dumps(function)
+        return None, _dump(function)
     known = module.__name__ in cloudpickle.list_registry_pickle_by_value()
     if not known:
         cloudpickle.register_pickle_by_value(module)
     try:
-        return None, cloudpickle.dumps(function)
+        return None, _dump(function)
     finally:
         if not known:
             cloudpickle.unregister_pickle_by_value(module)
@@ -47,6 +50,24 @@ def load_function(name: str | None, pickled: Pickled | None) -> Any:
         return pickle.loads(pickled)
     module, _, path = name.partition(":")
     return reduce(getattr, path.split("."), importlib.import_module(module))
+
+
+class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]  # it has no types
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, CodeType):
+            make, args = self.dispatch_table[CodeType](obj)
+            return _made_in, (obj.co_filename, make, args)
+        return super().reducer_override(obj)
+
+
+def _dump(function: Any) -> bytes:
+    with io.BytesIO() as file:
+        _Pickler(file).dump(function)
+        return file.getvalue()
+
+
+def _made_in(filename: str, make: Callable[..., CodeType], args: tuple[Any, ...]) -> CodeType:
+    return make(*args).replace(co_filename=filename)
 
 
 def _importable_name(function: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import types
 
 import msgspec
 import numpy as np
@@ -234,6 +235,27 @@ def test_functions_by_value_and_by_name():
     assert through(UserFunction(np.add)).function is np.add
     factor = 3
     assert through(UserFunction(lambda x: factor * x)).function(4) == 12
+
+
+def test_functions_by_value_keep_the_file_that_they_were_written_in():
+    """Whatever cloudpickle does: it has dropped files between two of its releases."""
+
+    def inner(x):
+        return double(x)
+
+    def codes(code):
+        yield code
+        for const in code.co_consts:
+            if isinstance(const, types.CodeType):
+                yield from codes(const)
+
+    def lines(function):
+        return [(c.co_filename, list(c.co_lines())) for c in codes(function.__code__)]
+
+    for function in (double, inner, lambda x: [inner(y) + 1 for y in x]):
+        assert lines(through(UserFunction(function)).function) == lines(function)
+    seen = through(UserFunction(inner)).function
+    assert seen.__globals__["double"].__code__.co_filename == __file__
 
 
 def test_a_plan_comes_back_equal():
