@@ -169,7 +169,10 @@ def test_what_a_function_raises_comes_back_with_the_users_line():
     with (
         running_on(EngineBackend(InlineEngine(2))),
         config.override(small_bytes=0),
-        pytest.raises(UserFunctionError, match=r"fails raised ValueError: mine\n.*test_plans.py"),
+        pytest.raises(
+            UserFunctionError,
+            match=r"fails raised ValueError: mine\n(?s:.*)File \".*test_plans.py\", line \d+, in fails",
+        ),
     ):
         np.map(fails, np.array(X), dtype=float).compute()
 

@@ -59,7 +59,7 @@ def exits(block):
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (fails, r"fails raised ValueError: mine\n.*test_ray.py"),
+        (fails, r"fails raised ValueError: mine\n(?s:.*)File \".*test_ray.py\", line \d+, in fails"),
         # Ray starts a process anew for each of its tries: minutes.
         pytest.param(exits, r"exits \(at .*test_ray.py:\d+\)", marks=pytest.mark.whole),
     ],

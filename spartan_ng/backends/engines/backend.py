@@ -13,6 +13,7 @@ An engine is a file with an `Engine`; see `dask` and `ray` beside this one.
 
 from __future__ import annotations
 
+import copyreg
 import time
 import weakref
 from collections import OrderedDict
@@ -29,10 +30,11 @@ from spartan_ng.backends.engines.protocol import Engine, Handle, TaskKilled
 from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.costs import Profile
 from spartan_ng.errors import UserFunctionError, WorkerLost
-from spartan_ng.ops.functions import named, users_of
+from spartan_ng.ops.functions import UserFunction, named, users_of
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Slot
 from spartan_ng.sources import SourceTile
+from spartan_ng.wire.functions import Pickled, dump_function, load_function
 from spartan_ng.worker.memory.regions import Piece, gathered, identity
 from spartan_ng.worker.memory.store import read_region
 from spartan_ng.worker.tasks import Made, Wanted, elements, facts, read
@@ -270,3 +272,15 @@ def _writable(value: Any) -> Any:
 def _same(plan: Plan) -> Plan:
     """A plan as an object of the engine."""
     return plan
+
+
+def _reduced(given: UserFunction) -> tuple[Any, ...]:
+    """A user's function as it travels to our own workers, whatever pickle the engine has."""
+    return _loaded, (given.origin, *dump_function(given.function))
+
+
+def _loaded(origin: str, name: str | None, pickled: Pickled | None) -> UserFunction:
+    return UserFunction(load_function(name, pickled), origin)
+
+
+copyreg.pickle(UserFunction, _reduced)
