@@ -378,7 +378,7 @@ def current() -> Session:
                 backend: Backend = _connect(address, os.environ.get(KEYS_VARIABLE))
             else:
                 backend = EmbeddedBackend(config.threads, config.memory_bytes)
-                measure_later(backend.threads)
+                measure_later(backend.threads, backend.profile.memory_bytes)
             _session = Session(backend)
         return _session
 

@@ -16,6 +16,7 @@ from msgspec import structs
 from spartan_ng.costs.measured import measure_later, of_host
 from spartan_ng.errors import ConnectionFailed, SpartanError
 from spartan_ng.events import now_ns
+from spartan_ng.memory import budget_bytes
 from spartan_ng.system.processes import raise_descriptors
 from spartan_ng.system.segments import host_identity
 from spartan_ng.texts import encodable
@@ -161,7 +162,7 @@ class WorkerServer:
 
     def run(self) -> None:
         """Work until told to stop; raises ConnectionFailed if the master is gone or refuses."""
-        measure_later(len(self._hello.processors))
+        measure_later(len(self._hello.processors), self._hello.memory_bytes or budget_bytes())
         try:
             self.loop.run()
         finally:

@@ -51,6 +51,9 @@ _STREAM_BYTES = 1 << 26
 """What each thread reads to measure the memory: more than its share of any cache."""
 _MOST_STREAMS = 8
 """Threads that measure it, at most: fewer than that saturate the memory of any machine."""
+_SHARE = 8
+"""What they read together is at most one part in so many of what the program may take: one with little memory
+leaves it to others."""
 _SIDE = 48
 """Rows of matrices that stay in a core's caches; BLAS multiplies them on the thread that calls it."""
 _STACK = 4
@@ -87,11 +90,14 @@ def assumed(threads: int) -> Rates:
     return threads * THREAD_BYTES_S, threads * THREAD_FLOPS_S
 
 
-def measure_later(threads: int) -> threading.Thread | None:
-    """Measure in some seconds, and again later, if the program still runs then and others have not done it
-    often enough; the thread, which never keeps a program from ending."""
+def measure_later(threads: int, memory_bytes: int) -> threading.Thread | None:
+    """Measure in some seconds, and again later, if the program still runs then, may take `memory_bytes` of
+    which that is a small part, and others have not done it often enough; the thread, which never keeps a
+    program from ending."""
     path = profile_path()
-    if path is None or _kept(path, threads)[2] >= TRIES:
+    if path is None or _SHARE * _streams(threads) * _STREAM_BYTES > memory_bytes:
+        return None
+    if _kept(path, threads)[2] >= TRIES:
         return None
     thread = threading.Thread(
         target=_measure_at_moments, args=(path, threads), name="spartan-ng-rates", daemon=True
@@ -104,7 +110,7 @@ def measure(threads: int) -> Rates | None:
     """Measure with `threads` threads at once, some tenths of a second; None where other programs keep the
     machine busy."""
     bytes_s, flops_s = assumed(threads)
-    streams = min(threads, _MOST_STREAMS)
+    streams = _streams(threads)
     vectors = [np.ones(_STREAM_BYTES // 8) for _ in range(streams)]
     factors = np.full((_STACK, _SIDE, _SIDE), 0.5)
     outs = [np.empty_like(factors) for _ in range(threads)]
@@ -118,6 +124,7 @@ def measure(threads: int) -> Rates | None:
 
     with ThreadPoolExecutor(threads) as pool:
         stream_s = _together(pool, stream, streams)
+        vectors.clear()
         compute_s = _together(pool, compute, threads)
     if stream_s is None or compute_s is None:
         return None
@@ -126,6 +133,11 @@ def measure(threads: int) -> Rates | None:
         _settled(streams * _STREAM_BYTES / stream_s, bytes_s),
         _settled(operations / SMALL_BLAS_SPEEDUP / compute_s, flops_s),
     )
+
+
+def _streams(threads: int) -> int:
+    """How many of the threads measure the memory."""
+    return min(threads, _MOST_STREAMS)
 
 
 def _together(pool: ThreadPoolExecutor, work: Callable[[int], None], count: int) -> float | None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from spartan_ng.costs import measured
 from spartan_ng.costs.measured import PROFILE_VARIABLE, assumed, measure, measure_later, rates
+
+ROOM = 1 << 40
+"""Memory that a program may take: enough to measure in."""
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ def test_a_measurement_stays_within_its_bounds() -> None:
 def test_a_busy_machine_is_not_measured(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "WAITS_S", (0.0, 0.0))
     monkeypatch.setattr(measured, "_QUIET", 0.0)
-    thread = measure_later(1)
+    thread = measure_later(1, ROOM)
     assert thread is not None
     thread.join()
     assert not path.exists()
@@ -46,7 +50,7 @@ def test_the_next_program_has_what_was_measured(path: Path, monkeypatch: pytest.
     monkeypatch.setattr(measured, "WAITS_S", (0.0,))
     monkeypatch.setattr(measured, "measure", lambda threads: (threads * 10**9, threads * 10**10))
     assert rates(3) == assumed(3)
-    thread = measure_later(3)
+    thread = measure_later(3, ROOM)
     assert thread is not None
     assert thread.daemon
     thread.join()
@@ -61,11 +65,11 @@ def test_of_several_moments_the_best_is_kept(path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(measured, "WAITS_S", (0.0,) * 4)
     programs = [(9, 90), (9, 90)]
     for best in programs:  # four moments of the first, of the second as many as are left
-        thread = measure_later(2)
+        thread = measure_later(2, ROOM)
         assert thread is not None
         thread.join()
         assert rates(2) == best
-    assert measure_later(2) is None, "often enough"
+    assert measure_later(2, ROOM) is None, "often enough"
     assert next(found) == (99, 99)
 
 
@@ -80,7 +84,7 @@ def test_what_another_process_measures_counts_for_all(path: Path, monkeypatch: p
     monkeypatch.setattr(measured, "WAITS_S", (1.0,))
     twice: list[int] = []
     monkeypatch.setattr(measured, "measure", twice.append)
-    thread = measure_later(2)
+    thread = measure_later(2, ROOM)
     assert thread is not None
     thread.join()
     assert rates(2) == (3, 4)
@@ -106,6 +110,34 @@ def test_a_file_that_others_may_write_is_no_profile(path: Path) -> None:
     assert rates(2) == (1, 1)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 64])
+def test_a_measurement_is_a_small_part_of_what_the_program_may_take(
+    path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """It stood beside the blocks of plans that keep to a budget, and took as much as they."""
+    taken: list[int] = []
+    monkeypatch.setattr(measured, "WAITS_S", (0.0,))
+    monkeypatch.setattr(measured, "_QUIET", float("inf"))
+
+    def most(n: int) -> int:
+        tracemalloc.start()
+        try:
+            measure(n)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    monkeypatch.setattr(measured, "measure", lambda n: taken.append(most(n)))
+    for budget in (10**8, 10**9, 10**10):
+        thread = measure_later(threads, budget)
+        if thread is not None:
+            thread.join()
+            assert taken.pop() < budget // 4
+    thread = measure_later(threads, 10**10)
+    assert thread is not None, "any machine of today is measured"
+    thread.join()
+
+
 def test_a_short_program_measures_nothing(path: Path) -> None:
     program = "import spartan_ng as np; np.config.small_bytes = 0; print(float(np.arange(100.0).sum()))"
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -121,7 +153,7 @@ def test_a_program_may_end_while_it_is_measured(path: Path) -> None:
         "    while True: whole(*args)\n"
         "measured._together = together\n"
         "measured.WAITS_S = (0.0,)\n"
-        "thread = measured.measure_later(2)\n"
+        "thread = measured.measure_later(2, 1 << 40)\n"
         "atexit.register(thread.join)\n"
         "begun.wait()\n"
     )
@@ -131,5 +163,5 @@ def test_a_program_may_end_while_it_is_measured(path: Path) -> None:
 
 def test_assumed_rates_are_neither_read_nor_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PROFILE_VARIABLE, "assumed")
-    assert measure_later(2) is None
+    assert measure_later(2, ROOM) is None
     assert rates(2) == assumed(2)
