@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -289,6 +290,142 @@ def test_a_view_keeps_what_it_shows():
     del a
     assert gone() is None
     assert seen.tolist() == [2, 3, 4, 5]
+
+
+# --- NumPy's loops, called without NumPy -------------------------------------------------------------
+
+LINES = {
+    "line": lambda n: numpy.arange(n) / 8 - 2,
+    "backwards": lambda n: (numpy.arange(3 * n) / 8 - 2)[::-3],
+    "rows": lambda n: (numpy.arange(2 * n) / 8 - 2).reshape(2, n),
+    "columns": lambda n: (numpy.arange(2 * n) / 8 - 2).reshape(n, 2).T,
+    "stretched": lambda n: numpy.broadcast_to(numpy.array(1.5), (n,)),
+    "crooked": lambda n: numpy.frombuffer(bytes(8 * n + 1), "f8", n, 1),
+    "swapped": lambda n: numpy.arange(n).astype(">f8"),
+}
+TELLING = [
+    "a * 1e308 * 1e10",
+    "a / 0",
+    "a / (a - a)",
+    "1e-320 * a * 1e-9",
+    "np.sqrt(a)",
+    "np.log(a)",
+    "a @ (1e300 * a)",
+]
+WRITING = [
+    "a *= 1e308; a *= 1e10",
+    "a /= 0",
+    "np.divide(a, 0, a)",
+    "np.log(a, out=a)",
+    "a[2:] /= a[:-2]",
+    "a **= 700.5",
+]
+
+
+def told(np, statement, value, **state):
+    """What a statement makes of an array, and what is said about it."""
+    names = {"np": np, "a": np.array(value)}
+    with warnings.catch_warnings(record=True) as said, numpy.errstate(**state):
+        warnings.simplefilter("always")
+        try:
+            exec(f"r = {statement}" if statement in TELLING else f"{statement}; r = a", names)
+        except FloatingPointError as error:
+            names["r"] = str(error)
+    found = names["r"]
+    bits = found if isinstance(found, str) else (found.dtype, numpy.asarray(found).tobytes())
+    return bits, numpy.asarray(names["a"]).tobytes(), [str(w.message) for w in said]
+
+
+@pytest.mark.parametrize("how", ["warn", "raise", "ignore"])
+@pytest.mark.parametrize("statement", TELLING + WRITING)
+def test_what_a_loop_tells_is_told_once(statement, how):
+    for value in (numpy.arange(5) - 2.0, numpy.arange(600) - 2.0):
+        assert told(np, statement, value, all=how) == told(numpy, statement, value, all=how)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 500, 501])
+def test_functions_of_doubles_have_numpys_bits(n, some):
+    functions = [
+        f for f in vars(numpy).values() if type(f) is numpy.ufunc and f.nin < 3 and hasattr(np, f.__name__)
+    ]
+    pairs = [(a, b) for a in LINES for b in (*LINES, 0.75, 3, numpy.float64(-2), 2**60, True)]
+    for f in some(functions, 20):
+        for a, b in some(pairs, 12):
+            x, other = LINES[a](n), LINES[b](n) if b in LINES else b
+            given = [(x,), (x, other), (other, x)][: 1 if f.nin == 1 else 3]
+            for operands in given[-2:]:
+                answers = []
+                for of in (numpy, np):
+                    ours = [of.array(o, copy=None) if isinstance(o, numpy.ndarray) else o for o in operands]
+                    with numpy.errstate(all="ignore"):
+                        try:
+                            found = getattr(of, f.__name__)(*ours)
+                        except (TypeError, ValueError, OverflowError):
+                            found = ()
+                    found = found if isinstance(found, tuple) else (found,)
+                    answers.append([(r.dtype, r.shape, numpy.asarray(r).tobytes()) for r in found])
+                assert answers[0] == answers[1], (f, a, b)
+
+
+@pytest.mark.parametrize("n", [1, 7, 500, 501])
+def test_products_of_lines_have_numpys_bits(n):
+    for a in LINES.values():
+        for b in LINES.values():
+            x, y = a(n).reshape(-1)[:n], b(n).reshape(-1)[:n]
+            mine, other = np.array(x, copy=None), np.array(y, copy=None)
+            assert (mine @ other, np.dot(mine, other)) == (x @ y, numpy.dot(x, y))
+
+
+def test_parts_of_an_array_may_overlap():
+    """Writes that read what they write, elements and places."""
+    for statement in (
+        "a[1:] += a[:-1]",
+        "a[::-1] -= a",
+        "np.add(a[1:], a[:-1], a[:-1])",
+        "a[1:] = a[:-1]",
+        "a[:] = a[::-1]",
+        "a[2:5] = a[2:5]",
+        "a[1:] = a[1:] * a[:-1]",
+        "a[3:] += 1",
+    ):
+        mine, theirs = np.arange(9.0), numpy.arange(9.0)
+        exec(statement, {"a": mine, "np": np})
+        exec(statement, {"a": theirs, "np": numpy})
+        assert mine.tolist() == theirs.tolist(), statement
+
+
+def test_what_is_to_be_read_only_is_not_written_to():
+    a = np.arange(4.0)
+    a.setflags(write=False)
+    for statement in ("a += 1", "a[1:] += 1", "a[1:] = a[1:]", "np.add(a, a, a)", "a[1:] = a[:3]"):
+        with pytest.raises(ValueError, match="read-only"):
+            exec(statement, {"a": a, "np": np})
+    assert a.tolist() == [0, 1, 2, 3]
+
+
+@compiled
+def test_memory_that_is_used_again_is_empty():
+    """Arrays and cells that follow others have nothing of theirs."""
+    a = np.arange(4.0)
+    for _ in range(200):
+        gone = weakref.ref(a[1:] + 1.0)
+        assert gone() is None
+        b = a + a
+        assert (b._views, b._state, b._cell.owner, b._cell.settled, b._cell.picks) == (
+            (),
+            None,
+            None,
+            False,
+            0,
+        )
+        seen = b[1:]
+        assert seen._cell.owner() is b
+        seen += 1.0
+    kept = a
+    for _ in range(100_000):  # one lends the memory of the next
+        b = np.arange(2.0)
+        b._cell.lender, kept = kept, b
+    del kept, b
 
 
 # --- who comes in between ----------------------------------------------------------------------------

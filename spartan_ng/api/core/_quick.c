@@ -25,8 +25,10 @@
 /* A part knows those before it. */
 #include "plain/fields.h"
 #include "plain/known.h"
+#include "plain/spares.h"
 #include "plain/values.h"
 #include "plain/keys.h"
+#include "plain/loops.h"
 #include "plain/operators.h"
 #include "plain/calls.h"
 #include "plain/functions.h"
@@ -129,12 +131,13 @@ static PyObject *
 connect(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"array",  "methods", "cell",   "wrap",  "numbers", "integers", "ours", "ufuncs",
-                            "finish", "reversed", "config", "surely", "least",   "flops",    "chain", NULL};
-    PyObject *array, *methods, *cell, *wrap, *numbers, *integers, *ours, *ufuncs, *finish, *reversed, *config;
+                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  NULL};
+    PyObject *array, *methods, *cell, *wrap, *numbers, *integers, *ours, *ufuncs, *dot, *finish, *reversed,
+        *config;
     Py_ssize_t surely, least, flops, chain;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOO!Onnnn:connect", names, &PyType_Type, &array,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!Onnnn:connect", names, &PyType_Type, &array,
                                      &methods, &PyType_Type, &cell, &wrap, &numbers, &integers, &ours, &ufuncs,
-                                     &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &chain))
+                                     &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &chain))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)array, &Quick) || !PyType_IsSubtype((PyTypeObject *)cell, &CellFields)
         || !PyAnySet_Check(numbers) || !PyAnySet_Check(integers) || !PyAnySet_Check(ufuncs)
@@ -163,9 +166,11 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     Py_XSETREF(known.integers, Py_NewRef(integers));
     Py_XSETREF(known.ours, Py_NewRef(ours));
     Py_XSETREF(known.ufuncs, Py_NewRef(ufuncs));
+    Py_XSETREF(known.dot, Py_NewRef(dot));
     Py_XSETREF(known.finish, Py_NewRef(finish));
     Py_XSETREF(known.reversed, Py_NewRef(reversed));
     Py_XSETREF(known.config, Py_NewRef(config));
+    keep_spares();
     known.surely = surely;
     known.least = least;
     known.flops = flops;

@@ -138,6 +138,7 @@ connect(
     integers=NUMPYS_INTEGERS,
     ours=OURS,
     ufuncs=ufuncs.OURS,
+    dot=np.dot,
     finish=operand_or_fresh,
     reversed=REVERSED,
     config=config,

@@ -67,13 +67,17 @@ static PyObject *out_names; /* of a call whose last argument is `out`, as maximu
 static PyObject *
 for_few(PyObject *numpys, PyObject **found, Py_ssize_t n, PyArrayObject *out)
 {
-    PyObject *all[MOST_OPERANDS + 2] = {NULL};
+    PyObject *all[MOST_OPERANDS + 2] = {NULL}, *result = looped(numpys, found, n, out);
     int failed = 0;
+    if (result == NULL && n == 2 && numpys == known.dot)
+        result = dotted(found[0], found[1]);
+    if (result != NULL || PyErr_Occurred())
+        return result;
     for (Py_ssize_t i = 0; i < n; i++)
         failed |= (all[i + 1] = plain_of(found[i])) == NULL;
     all[n + 1] = (PyObject *)out;
     PyObject *names = out == NULL ? NULL : out_names;
-    PyObject *result = failed ? NULL : PyObject_Vectorcall(numpys, all + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+    result = failed ? NULL : PyObject_Vectorcall(numpys, all + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
     for (Py_ssize_t i = 1; i <= n; i++)
         Py_XDECREF(all[i]);
     return result;

@@ -179,10 +179,30 @@ getitem(PyObject *self, PyObject *key)
     return method == NULL ? NULL : call_two(method, self, key);
 }
 
+/* Whether a write of an array into what a basic key names succeeded; results as in `written`, 1 where NumPy has to look
+ * at both. The view that `a[k] += b` ends with is not copied to its own place. */
+static int
+copied(PyArrayObject *target, PyObject *key, PyArrayObject *value)
+{
+    if (PyArray_DESCR(value) != PyArray_DESCR(target) || !PyArray_ISWRITEABLE(target))
+        return 1;
+    PyObject *place = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)target, key);
+    if (place == NULL)
+        return -1;
+    int done = PyArray_CheckExact(place) ? PyArray_CopyInto((PyArrayObject *)place, value) : 1;
+    Py_DECREF(place);
+    return done;
+}
+
 /* Whether a write into the memory of an array succeeded; -1 with NumPy's error, 0 where it is none for us. */
 static int
-written(PyArrayObject *target, PyObject *key, PyObject *value)
+written(PyArrayObject *target, PyObject *key, int is_basic, PyObject *value)
 {
+    if (is_basic && PyArray_CheckExact(value)) {
+        int done = copied(target, key, (PyArrayObject *)value);
+        if (done != 1)
+            return done;
+    }
     char *place = PyArray_CheckExact(value) || !PyArray_ISWRITEABLE(target) ? NULL : place_of(target, key);
     return place != NULL ? PyArray_Pack(PyArray_DESCR(target), place, value)
                          : PyArray_Type.tp_as_mapping->mp_ass_subscript((PyObject *)target, key, value);
@@ -193,13 +213,14 @@ setitem(PyObject *self, PyObject *key, PyObject *value)
 {
     if (value != NULL && Py_TYPE(self) == known.array) {
         PyObject *given = operand_of(value), *plain = given == NULL ? NULL : basic_key(key);
+        int is_basic = plain != NULL;
         if (given != NULL && plain == NULL)
             plain = fancy_key(key);
         PyArrayObject *target = plain == NULL ? NULL : open_of((Handle *)self);
         int done = -1;
         if (target != NULL) {
             given = plain_of(given);
-            done = given == NULL ? -1 : written(target, plain, given);
+            done = given == NULL ? -1 : written(target, plain, is_basic, given);
             Py_XDECREF(given);
             Py_DECREF(target);
         }

@@ -72,6 +72,7 @@ static struct {
     PyObject *numbers, *integers;  /* classes of numbers that NumPy takes as they are, and of its integers */
     PyObject *ours;                /* what becomes of NumPy's numbers */
     PyObject *ufuncs;              /* NumPy's functions that are ours */
+    PyObject *dot;                 /* NumPy's product of lines */
     PyObject *finish;              /* what a function's other results become */
     PyObject *reversed;            /* by numbers of axes, the view with its axes reversed */
     PyTypeObject *number;          /* the class of our numbers of double precision */

@@ -1,34 +1,5 @@
 /* Our numbers of double precision. */
 
-/* A number's value, if it is one of double precision, or takes it without loss. */
-static int
-as_double(PyObject *a, double *value)
-{
-    if (Py_TYPE(a) == known.number || Py_TYPE(a) == &PyDoubleArrType_Type)
-        *value = PyArrayScalar_VAL(a, Double);
-    else if (PyFloat_CheckExact(a))
-        *value = PyFloat_AS_DOUBLE(a);
-    else if (PyLong_CheckExact(a)) {
-        int overflow;
-        long n = PyLong_AsLongAndOverflow(a, &overflow);
-        if (overflow || n > (1L << 53) || n < -(1L << 53))
-            return 0;
-        *value = (double)n;
-    }
-    else
-        return 0;
-    return 1;
-}
-
-static PyObject *
-double_number(double value)
-{
-    PyObject *number = known.number->tp_alloc(known.number, 0);
-    if (number != NULL)
-        PyArrayScalar_ASSIGN(number, Double, value);
-    return number;
-}
-
 static PyTypeObject QuickFloat;
 enum { float_add, float_subtract, float_multiply, float_divide, float_times, float_neg, float_pos, float_abs, float_count };
 static Operator float_operators[float_count] = {
@@ -47,6 +18,8 @@ static Operator float_operators[float_count] = {
     static PyObject *name##_slot(PyObject *a, PyObject *b)                                                    \
     {                                                                                                         \
         double x, y;                                                                                          \
+        if (Py_TYPE(b) == known.array) /* whose operator is asked next */                                     \
+            Py_RETURN_NOTIMPLEMENTED;                                                                         \
         if (as_double(a, &x) && as_double(b, &y)) {                                                           \
             double z = operation;                                                                             \
             if (isnormal(z) || (z == 0 && (is_exact_zero)))                                                   \

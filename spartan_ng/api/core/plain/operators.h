@@ -22,9 +22,12 @@ by_methods(const Operator *op, PyTypeObject *ours, PyObject *a, PyObject *b)
 static PyObject *
 computed(PyObject *numpys, PyObject *x, PyObject *y)
 {
+    PyObject *given[2] = {x, y}, *found = looped(numpys, given, 2, NULL);
+    if (found != NULL)
+        return wrapped(found);
     x = plain_of(x);
     y = plain_of(y);
-    PyObject *found = x == NULL || y == NULL ? NULL : call_two(numpys, x, y);
+    found = x == NULL || y == NULL ? NULL : call_two(numpys, x, y);
     Py_XDECREF(x);
     Py_XDECREF(y);
     if (found != NULL)
@@ -68,7 +71,9 @@ matrix_product(PyObject *a, PyObject *b)
     const Operator *op = &operators[op_matmul];
     PyObject *x = op->numpys == NULL ? NULL : operand_of(a), *y = x == NULL ? NULL : operand_of(b);
     if (y != NULL && is_quick_product(x, y)) {
-        PyObject *found = computed(op->numpys, x, y);
+        PyObject *found = dotted(x, y);
+        if (found == NULL)
+            found = computed(op->numpys, x, y);
         if (found != NULL || PyErr_Occurred())
             return found;
     }
@@ -81,7 +86,9 @@ of_one(const Operator *op, PyObject *a)
     PyArrayObject *x = op->numpys != NULL && Py_TYPE(a) == known.array ? shown_of((Handle *)a) : NULL;
     if (x != NULL && PyArray_NBYTES(x) < known.least && PyArray_NBYTES(x) < small_bytes()) {
         Py_INCREF(x);
-        PyObject *found = call_one(op->numpys, (PyObject *)x);
+        PyObject *given[1] = {(PyObject *)x}, *found = looped(op->numpys, given, 1, NULL);
+        if (found == NULL)
+            found = call_one(op->numpys, (PyObject *)x);
         Py_DECREF(x);
         return found == NULL ? NULL : wrapped(found);
     }
@@ -96,9 +103,13 @@ in_place(const Operator *op, PyObject *a, PyObject *b)
     PyObject *found = NULL;
     if (target != NULL) {
         if (PyArray_NBYTES(target) <= small_bytes()) {
-            y = plain_of(y);
-            found = y == NULL ? NULL : call_three(op->numpys, (PyObject *)target, y, (PyObject *)target);
-            Py_XDECREF(y);
+            PyObject *given[2] = {(PyObject *)target, y};
+            found = looped(op->numpys, given, 2, target);
+            if (found == NULL) {
+                y = plain_of(y);
+                found = y == NULL ? NULL : call_three(op->numpys, (PyObject *)target, y, (PyObject *)target);
+                Py_XDECREF(y);
+            }
         }
         Py_DECREF(target);
     }
