@@ -17,7 +17,7 @@ from math import prod
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import VALUE, WHOLE, Read, Slot
+from spartan_ng.plan.rows import VALUE, Read, Slot
 from spartan_ng.plan.stages import Fused, Stage
 
 SLABS = 9
@@ -66,7 +66,7 @@ def read_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
     if isinstance(stage, Fused) and stage.band is not None:
         along, length = stage.band
         for read in _outside(plan, stage):
-            whole = _read_share(plan, stage, read)
+            whole = stage.share_bytes(plan.slots, read)
             lines = next((a.size for a in read.axes if a.label == along), 1)
             parts = stage.grid.parts[along]
             yield min(2 * whole, whole * parts // lines * length * SLABS) if lines > 1 else whole
@@ -79,21 +79,11 @@ def _whole(plan: Plan, stage: Stage) -> Iterator[tuple[Read, int]]:
     for read in _outside(plan, stage):
         along = stage.band[0] if isinstance(stage, Fused) and stage.band is not None else None
         if all(a.label != along for a in read.axes):
-            yield read, _read_share(plan, stage, read)
+            yield read, stage.share_bytes(plan.slots, read)
 
 
 def _outside(plan: Plan, stage: Stage) -> Iterator[Read]:
     return (r for r in stage.views() if r.slot != VALUE and plan.slots[r.slot].chunks is not None)
-
-
-def _read_share(plan: Plan, stage: Stage, read: Read) -> int:
-    """Bytes of the part of a read that a worker's task sees, at least."""
-    grid = stage.cut(plan.slots)
-    n = plan.slots[read.slot].dtype.itemsize
-    for axis in read.axes:
-        cut = grid.parts[axis.label] if axis.label != WHOLE and axis.label < len(grid.parts) else 1
-        n *= -(-axis.size // cut)
-    return n
 
 
 def _arriving_bytes(plan: Plan, number: int) -> int:
@@ -137,7 +127,7 @@ def _lives(plan: Plan) -> tuple[dict[int, int], dict[int, int]]:
 
 def _share(slot: Slot) -> int:
     """Bytes of the largest tile of an array."""
-    if slot.chunks is not None or slot.mapped:
+    if slot.is_outside:
         return 0
     if slot.expected_bytes is not None:
         return -(-slot.expected_bytes // prod(slot.tiling.parts))

@@ -33,6 +33,11 @@ class Slot:
     """Of a sparse or compressed array the bytes that it takes, as far as they are known; else None."""
 
     @property
+    def is_outside(self) -> bool:
+        """Whether its elements are read as they are used, and take no memory of a worker's."""
+        return self.chunks is not None or self.mapped
+
+    @property
     def stored_bytes(self) -> int:
         """Bytes of the form it has."""
         return self.nbytes if self.expected_bytes is None else self.expected_bytes

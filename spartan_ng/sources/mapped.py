@@ -20,6 +20,8 @@ from spartan_ng.sources.source import Source, checked_dtype
 _LOCAL_HEADER = 30
 """Bytes of a ZIP file's header before a member, without its name and extra field, whose lengths are the last
 four of them."""
+_PAGES_BYTES = 1 << 16
+"""What the kernel maps, and reads at least, where one byte is used."""
 
 
 class MappedFile(Source):
@@ -43,6 +45,15 @@ class MappedFile(Source):
         missing = offset + prod(shape) * self.dtype.itemsize - os.path.getsize(self.path)
         if missing > 0:
             raise SourceError(f"{path}: {self.dtype} {shape} needs {missing:,} bytes more than the file has")
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """As many elements, one after the other in the file, as the pages have that come together."""
+        left, sizes = max(1, _PAGES_BYTES // max(self.dtype.itemsize, 1)), []
+        for n in reversed(self.shape) if self.order == "C" else self.shape:
+            sizes.append(max(1, min(n, left)))
+            left //= max(n, 1)
+        return tuple(reversed(sizes) if self.order == "C" else sizes)
 
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.costs.tuned import WRITTEN
-from spartan_ng.plan.rows import VALUE, Read, Slot, Write
+from spartan_ng.plan.rows import VALUE, WHOLE, Read, Slot, Write
 
 if TYPE_CHECKING:
     from spartan_ng.plan.stages.fused import Fused
@@ -90,14 +90,33 @@ class Stage:
         return 1
 
     def seconds(self, slots: Sequence[Slot], moved_bytes: int, profile: Profile) -> float:
-        """What it is expected to take: its transfers, then its tasks side by side.
+        """What it is expected to take: its transfers, then its tasks side by side, with reading files.
 
-        The seconds come from the same profile and cost function that chose the tilings.
+        The seconds come from the same profile and cost functions that chose the tilings.
         """
         cut = self.cut(slots)
         ranks = 1 if cut.duplicate else max(cut.ntiles, 1)
         compute = profile.compute_ns(self.operations(slots), self.touched_bytes(slots), ranks)
-        return (profile.move_ns(moved_bytes) + compute) / 1e9
+        outside = profile.outside_ns(self._outside_bytes(slots))
+        return (profile.move_ns(moved_bytes) + compute + outside) / 1e9
+
+    def share_bytes(self, slots: Sequence[Slot], read: Read) -> int:
+        """Bytes of the part of a read that a task sees, at least."""
+        grid = self.cut(slots)
+        n = slots[read.slot].dtype.itemsize
+        for axis in read.axes:
+            cut = grid.parts[axis.label] if axis.label != WHOLE and axis.label < len(grid.parts) else 1
+            n *= -(-axis.size // cut)
+        return n
+
+    def _outside_bytes(self, slots: Sequence[Slot]) -> int:
+        """Bytes that a task reads of what lies outside, of each array once."""
+        found: dict[int, int] = {}
+        for read in self.views():
+            if read.slot != VALUE and slots[read.slot].is_outside:
+                share = max(found.get(read.slot, 0), self.share_bytes(slots, read))
+                found[read.slot] = min(share, slots[read.slot].nbytes)
+        return sum(found.values())
 
     def _in(self, fields: tuple[str, ...]) -> Iterator[Any]:
         """What these fields have, of tuples one after the other; None is nothing."""
