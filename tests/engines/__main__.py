@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -67,13 +68,21 @@ def running(engine: str) -> Iterator[Callable[[], list[int]]]:
     else:
         import ray
 
-        ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
+        start = partial(ray.init, num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
+        start()
         np.connect("ray")
         me = psutil.Process()
+        enter = ray.remote(Gate.enter)
 
         def meeting() -> list[int]:
             # Ray starts processes when tasks ask for them: one that is killed while idle has no successor.
-            _meet(ray)
+            while not _meet(ray, enter):
+                # A processor that it leases to a process before it knows that this has ended is lost to it.
+                click.echo("Ray has lost a processor: a new one")
+                session.use(EmbeddedBackend())
+                ray.shutdown()
+                start()
+                np.connect("ray")
             return [p.pid for p in me.children(recursive=True) if _runs_tasks(p)]
 
         yield meeting
@@ -81,13 +90,16 @@ def running(engine: str) -> Iterator[Callable[[], list[int]]]:
         ray.shutdown()
 
 
-def _meet(ray: Any) -> None:
-    """Return when as many processes run tasks at once as are to be there."""
+def _meet(ray: Any, enter: Any) -> bool:
+    """Return when as many processes run tasks at once as are to be there; whether they have come in time."""
+    last = time.monotonic() + 60
     with TemporaryDirectory() as folder, Gate(Path(folder)) as gate:
-        tasks = [ray.remote(Gate.enter).remote(gate) for _ in range(WORKERS)]
-        until(lambda: len(set(gate.arrived)) == WORKERS)
+        tasks = [enter.remote(gate) for _ in range(WORKERS)]
+        until(lambda: len(set(gate.arrived)) == WORKERS or time.monotonic() > last)
+        came = len(set(gate.arrived)) == WORKERS
         gate.open()
         ray.get(tasks)
+    return came
 
 
 def _runs_tasks(process: psutil.Process) -> bool:
