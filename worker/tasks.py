@@ -1,4 +1,4 @@
-"""One rank's share of one stage as a function of tiles: what engines run, which have tasks and objects.
+"""One rank's share of stages as a function of tiles: what engines run, which have tasks and objects.
 
 `reads` says what a task needs of others' tiles, for most stages. What the rest reads depends on data:
 `run_task` then gives `Needs` in place of `Made`, and is run again with what it asked for behind what it had.
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice
 from math import prod
 from typing import Any
 
@@ -52,11 +51,23 @@ Number = int | tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a datum of a task is: a region that has been read, or tile `number` of another task's `Made`, of
-    which the task wants `wanted`."""
+    """Where a task finds what it reads: in its datum `at`, or (None) among what it has made itself. That is a
+    region that has been read, or tile `number` of a task's `Made`, of which it wants `wanted`."""
 
     wanted: Wanted
+    at: int | None
     number: Number | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The share of `rank` in a stage, as a task runs it: what it is given, and the numbers of the tiles that
+    it makes, by slot."""
+
+    stage: int
+    rank: int
+    given: tuple[Given, ...]
+    makes: tuple[tuple[int, Number], ...]
 
 
 @dataclass(slots=True)
@@ -151,80 +162,90 @@ Round = tuple[tuple[int, int], ...]
 
 
 def run_task(
-    plan: Plan, index: int, rank: int, given: tuple[Given, ...], rounds: tuple[Round, ...], *data: Any
+    plan: Plan, parts: tuple[Part, ...], makes: tuple[Number, ...], rounds: tuple[Round, ...], *data: Any
 ) -> Made | Needs:
-    """Run the share of `rank` in stage `index`.
+    """Run the parts one after the other, and give the tiles `makes`.
 
-    `data` are the tiles and regions that `given` describes; then, for each round in which the task has asked
-    for more, its `Needs` and the answers of each tile.
+    `data` are the tiles and regions that the parts are given; then, for each round in which the last part has
+    asked for more, its `Needs` and the answers of each tile.
     """
     _prepare()
-    program = _program(plan, rank)
-    stage, job = plan.stages[index], f"{plan.key}/{index}/{rank}"
+    last = {g.number: i for i, part in enumerate(parts) for g in part.given if g.at is None}
+    made = Made({})
+    for i, part in enumerate(parts):
+        found = _run_part(plan, part, made, rounds, data)
+        if isinstance(found, Needs):
+            return found
+        made.tiles.update(found.tiles)
+        made.chunks.update(found.chunks)
+        made.nbytes += found.nbytes
+        for given in part.given:
+            if given.at is None and last[given.number] == i and given.number not in makes:
+                made.tiles.pop(given.number, None)
+    tiles = {n: made.tiles[n] for n in makes if n in made.tiles}
+    return Made(tiles, {s: c for s, c in made.chunks.items() if s in tiles}, made.nbytes)
+
+
+def run_apart(plan: Plan, parts: tuple[Part, ...], makes: tuple[Number, ...], *data: Any) -> list[Made]:
+    """As `run_task`, each tile by itself; for stages that ask for nothing more."""
+    made = run_task(plan, parts, makes, (), *data)
+    assert isinstance(made, Made), "nothing that it reads depends on data"
+    return [
+        Made(
+            {n: t for n, t in made.tiles.items() if n == number},
+            {s: c for s, c in made.chunks.items() if s == number},
+        )
+        for number in makes
+    ]
+
+
+def _run_part(
+    plan: Plan, part: Part, own: Made, rounds: tuple[Round, ...], data: tuple[Any, ...]
+) -> Made | Needs:
+    """One stage's share; `own` has what the task has made so far."""
+    program = _program(plan, part.rank)
+    stage, job = plan.stages[part.stage], f"{plan.key}/{part.stage}/{part.rank}"
+    keys: list[Key] = [(job, s) for s in range(len(plan.slots))]
     store = Store()
-    there: dict[tuple[int, int], Any] = {}
     chunks: dict[int, Any] = {}
     arrived: dict[Wanted, Any] = {}
-    answers: list[Any] = []
-    left = iter(data)
-    for what, datum in zip(given, left, strict=False):
-        wanted = what.wanted
+    for what in part.given:
+        wanted, datum = what.wanted, own if what.at is None else data[what.at]
         if what.number is None:
             arrived[wanted] = datum
         elif wanted.region is not None:
             arrived[wanted] = read_region(datum.tiles[what.number], wanted.region)
         else:
-            there[wanted.slot, wanted.rank] = _for_reading(datum.tiles[what.number])
             chunks.update(datum.chunks)
-    for tiles in rounds:
-        needs = next(left)
-        parts = {tile: iter(next(left)) for tile in tiles}
-        answers += [next(parts[w.slot, w.rank]) for w in needs.wanted]
-    keys: list[Key] = [(job, s) for s in range(len(plan.slots))]
-    for (slot, owner), tile in there.items():
-        if owner == rank:
-            store.put(keys[slot], tile)
-    transfer = _Given(arrived, answers)
-    executor = Executor(rank, plan.workers, store, transfer, 1)
-    run = Run(job, plan, program, keys, threading.Event(), index=index, chunks=chunks)
+            if wanted.rank == part.rank:
+                store.put(keys[wanted.slot], _for_reading(datum.tiles[what.number]))
+    transfer = _Given(arrived, _answers(rounds, data))
+    executor = Executor(part.rank, plan.workers, store, transfer, 1)
+    run = Run(job, plan, program, keys, threading.Event(), index=part.stage, chunks=chunks)
     try:
         with entered(executor.errstate), Acting(job):
-            HANDLERS[type(stage)](executor, run, stage, program.tasks[index])
+            HANDLERS[type(stage)](executor, run, stage, program.tasks[part.stage])
     except _NeedsMore:
         return Needs(transfer.missing)
     finally:
         executor.close()
-    made = {s: store.get(keys[s]) for s in dict.fromkeys(stage.written_slots()) if store.holds(keys[s])}
-    return Made(made, {s: c for s, c in run.chunks.items() if s in made}, run.stats.bytes_made)
+    made = {s: store.get(keys[s]) for s, _ in part.makes if store.holds(keys[s])}
+    return Made(
+        {n: made[s] for s, n in part.makes if s in made},
+        {s: c for s, c in run.chunks.items() if s in made},
+        run.stats.bytes_made,
+    )
 
 
-def run_apart(plan: Plan, index: int, rank: int, given: tuple[Given, ...], *data: Any) -> list[Made]:
-    """As `run_task`, each slot that the stage writes by itself; for stages that ask for nothing more."""
-    made = run_task(plan, index, rank, given, (), *data)
-    assert isinstance(made, Made), "nothing that it reads depends on data"
-    apart = [
-        Made(
-            {s: t for s, t in made.tiles.items() if s == slot},
-            {s: c for s, c in made.chunks.items() if s == slot},
-        )
-        for slot in dict.fromkeys(plan.stages[index].written_slots())
-    ]
-    apart[0].nbytes = made.nbytes
-    return apart
-
-
-def run_all(plan: Plan, index: int, tasks: tuple[tuple[int, tuple[Given, ...]], ...], *data: Any) -> Made:
-    """The shares of all ranks in stage `index`, which is little work: `tasks` has each rank with what it is
-    given, and `data` what is given to one after the other."""
-    left = iter(data)
-    every = [
-        (rank, run_task(plan, index, rank, given, (), *islice(left, len(given)))) for rank, given in tasks
-    ]
-    made = Made({}, nbytes=sum(one.nbytes for _, one in every if isinstance(one, Made)))
-    for rank, one in every:
-        assert isinstance(one, Made), "nothing that it reads depends on data"
-        made.tiles.update({(slot, rank): tile for slot, tile in one.tiles.items()})
-    return made
+def _answers(rounds: tuple[Round, ...], data: tuple[Any, ...]) -> list[Any]:
+    """What has been asked for, in the order of the questions."""
+    left = iter(data[len(data) - sum(1 + len(tiles) for tiles in rounds) :])
+    answers: list[Any] = []
+    for tiles in rounds:
+        needs = next(left)
+        parts = {tile: iter(next(left)) for tile in tiles}
+        answers += [next(parts[w.slot, w.rank]) for w in needs.wanted]
+    return answers
 
 
 def _for_reading(tile: Any) -> Any:

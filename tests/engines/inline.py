@@ -42,6 +42,8 @@ class InlineEngine:
         self.several = several
         self.names: list[str] = []
         """Of all tasks."""
+        self.made_bytes = 0
+        """All objects together."""
         self.closed = False
 
     def slots(self) -> int:
@@ -51,7 +53,9 @@ class InlineEngine:
         self.names.append(name)
         try:
             given = [a.value() if isinstance(a, Object) else pickle.loads(cloudpickle.dumps(a)) for a in args]
-            return Object(cloudpickle.dumps(function(*given)))
+            made = Object(cloudpickle.dumps(function(*given)))
+            self.made_bytes += len(made.data)
+            return made
         except Exception as error:  # noqa: BLE001 - the engine's client gets it
             return Object(error=error)
 

@@ -25,8 +25,9 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_size, box_slices
 from spartan_ng.backends.engines.inlined import Inlined, Value
-from spartan_ng.backends.engines.jobs import LITTLE_BYTES, Job, StageReads, Tile, Tiles, stage_reads
+from spartan_ng.backends.engines.jobs import Job, Tile, Tiles
 from spartan_ng.backends.engines.protocol import Engine, Handle, TaskKilled
+from spartan_ng.backends.engines.steps import LITTLE_BYTES, Step, steps_of
 from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.costs import Profile
 from spartan_ng.errors import UserFunctionError, WorkerLost
@@ -54,7 +55,7 @@ class _Known:
     """A plan on the engine."""
 
     handle: Handle
-    stages: list[StageReads]
+    steps: list[Step]
 
 
 class EngineBackend:
@@ -178,7 +179,7 @@ class EngineBackend:
         start = time.perf_counter()
         known = self._known(plan)
         where = {n: self._arrays[ref.serial] for n, ref in zip(plan.inputs, inputs, strict=True)}
-        job = Job(self.tasks, plan, known.handle, known.stages, where)
+        job = Job(self.tasks, plan, known.handle, known.steps, where)
         try:
             job.submit(progress)
             results = self._results(plan, job)
@@ -209,7 +210,8 @@ class EngineBackend:
         values = self._gathered([(refs[i], box_of(refs[i].shape)) for i in little]) if little else []
         for i, value in zip(little, values, strict=True):
             refs[i].value = value
-        self.tasks.wait(list(dict.fromkeys(t.handle for each in tiles for t in each.values())))
+        large = (each for i, each in enumerate(tiles) if i not in little)
+        self.tasks.wait(list(dict.fromkeys(t.handle for each in large for t in each.values())))
         job.learn()
         for ref, slot, each in zip(refs, slots, tiles, strict=True):
             if ref.format == "csr":
@@ -229,7 +231,7 @@ class EngineBackend:
         """The plan on the engine, and what its stages read."""
         found = self._plans.get(plan.key)
         if found is None:
-            found = self._plans[plan.key] = _Known(self.tasks.submit("plan", _same, plan), stage_reads(plan))
+            found = self._plans[plan.key] = _Known(self.tasks.submit("plan", _same, plan), steps_of(plan))
             if len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(plan.key)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from spartan_ng.arrays import box_size
 from spartan_ng.backends.engines.inlined import Value
 from spartan_ng.backends.engines.protocol import Engine, Handle
+from spartan_ng.backends.engines.steps import LITTLE_BYTES, Share, Step
 from spartan_ng.backends.protocol import Progress
-from spartan_ng.ops.functions import users_of
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.stages import Accumulate, Join, MergeParts, ScanTile, ScanTotals, Stage
 from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.tasks import (
     Given,
     Number,
+    Part,
     Round,
     Wanted,
     asked,
@@ -25,17 +25,9 @@ from spartan_ng.worker.tasks import (
     pick,
     read,
     read_asked,
-    reads,
-    run_all,
     run_apart,
     run_task,
 )
-
-LITTLE_BYTES = 64 * 1024
-"""Tiles of up to this size go to their readers as they are: a task that cuts them would cost more. Stages
-whose arrays are no larger are one task for all ranks."""
-_LITTLE_OPERATIONS = 1 << 20
-"""About a millisecond of work, as long as a task's way to its worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +44,14 @@ Tiles = dict[int, Tile]
 """By rank."""
 
 
-@dataclass(frozen=True, slots=True)
-class StageReads:
-    """What is known of a stage before it runs."""
-
-    reads: tuple[tuple[int, tuple[Wanted, ...]], ...]
-    """For each rank that has a task: what it reads."""
-    once: bool
-    """Whether all ranks make the same, so that one task does it."""
-    little: bool
-    """Whether all that it reads and writes is little, so that one task does it for all ranks."""
-    dying: tuple[int, ...]
-    """Slots that nobody reads after it."""
-
-
 @dataclass(slots=True)
 class _Task:
     """What a task is submitted with; see `run_task`."""
 
-    rank: int
-    given: tuple[Given, ...]
+    name: str
+    parts: tuple[Part, ...]
+    makes: dict[Number, tuple[int, int]]
+    """What it gives: by its number a tile's slot and rank."""
     data: list[Handle]
     rounds: list[Round] = field(default_factory=list)
 
@@ -83,17 +63,17 @@ class Job:
     ----------
     engine : whose tasks the stages become
     plan, sent : the plan, and the engine's object of it
-    known : what is known of each stage
+    steps : its stages, as tasks have them
     where : the tiles of the plan's inputs, by slot; then of all slots that are still read
     """
 
     def __init__(
-        self, engine: Engine, plan: Plan, sent: Handle, known: Sequence[StageReads], where: dict[int, Tiles]
+        self, engine: Engine, plan: Plan, sent: Handle, steps: Sequence[Step], where: dict[int, Tiles]
     ) -> None:
         self._engine = engine
         self._plan = plan
         self._sent = sent
-        self._known = known
+        self._steps = steps
         self.where = where
         self.stats = [StageStats() for _ in plan.stages]
         self._parts: dict[tuple[Handle, int, Region], Handle] = {}
@@ -101,94 +81,107 @@ class Job:
         """What is little of tasks that have made something large, too."""
         self._picked: dict[Handle, Handle] = {}
         """Of those, the little alone."""
-        self._made: list[tuple[int, list[Tile]]] = []
-        """For stages that teach something, what they have made."""
+        self._made: list[tuple[int, Tile]] = []
+        """For stages that teach something, what their tasks have made."""
 
     def handles(self) -> list[Handle]:
         """All that the job still wants."""
         return [t.handle for tiles in self.where.values() for t in tiles.values()]
 
     def submit(self, progress: Progress | None) -> None:
-        """Submit all stages; wait only where what comes next depends on data."""
-        for index, (stage, known) in enumerate(zip(self._plan.stages, self._known, strict=True)):
-            written = tuple(dict.fromkeys(stage.written_slots()))
-            tasks = [
-                self._task(index, rank, wanted) for rank, wanted in known.reads[: 1 if known.once else None]
-            ]
-            if known.little and len(tasks) > 1:
-                every = self._run_all(index, tasks)
-                made = {task.rank: every for task in tasks}
-                for slot in written:
-                    self.where[slot] = {rank: Tile(every, (slot, rank), True) for rank in made}
-            elif len(written) > 1 and self._engine.several and not _asks(stage):
-                apart = {task.rank: self._run_apart(index, task, len(written)) for task in tasks}
-                made = {rank: handles[0] for rank, handles in apart.items()}
-                for n, slot in enumerate(written):
-                    self._place(slot, {r: Tile(handles[n], slot, True) for r, handles in apart.items()})
-            else:
-                made = self._settled(index, tasks)
-                for slot in written:
-                    alone = self._is_little(s for s in written if s != slot)
-                    self._place(slot, {rank: Tile(handle, slot, alone) for rank, handle in made.items()})
-                light = tuple(s for s in written if self._is_little([s]))
-                self._light.update(dict.fromkeys(made.values(), light))
-            if isinstance(stage, Join) or any(self._plan.slots[s].format == "csr" for s in written):
-                self._made.append((index, [Tile(h, written[0], True) for h in made.values()]))
-            for slot in known.dying:
+        """Submit all steps; wait only where what comes next depends on data."""
+        for step in self._steps:
+            tasks = [self._task(step, shares) for shares in step.tasks()]
+            made: dict[int, Tiles] = {slot: {} for slot in step.makes}
+            for task, handles in zip(tasks, self._submitted(step, tasks), strict=True):
+                for (number, (slot, rank)), handle in zip(task.makes.items(), handles, strict=True):
+                    made[slot][rank] = Tile(
+                        handle, number, step.little or self._is_alone(task, handles, slot)
+                    )
+                if step.teaches and handles:
+                    self._made.append((step.stages[0], Tile(handles[0], next(iter(task.makes)), True)))
+            for slot, tiles in made.items():
+                if tiles and self._plan.slots[slot].tiling.duplicate:
+                    tiles = dict.fromkeys(range(self._plan.workers), *tiles.values())
+                self.where[slot] = tiles
+            for slot in step.dying:
                 self.where.pop(slot, None)
-            self._parts = {k: h for k, h in self._parts.items() if k[1] not in known.dying}
+            self._parts = {k: h for k, h in self._parts.items() if k[1] not in step.dying}
             if progress is not None:
-                progress(index, len(self._plan.stages))
+                progress(step.stages[0], len(self._plan.stages))
 
-    def _place(self, slot: int, tiles: Tiles) -> None:
-        """Note where tiles are that tasks of their own have made; one that all ranks want is made once."""
-        if tiles and self._plan.slots[slot].tiling.duplicate:
-            tiles = dict.fromkeys(range(self._plan.workers), *tiles.values())
-        self.where[slot] = tiles
-
-    def _task(self, index: int, rank: int, wanted: Iterable[Wanted]) -> _Task:
+    def _task(self, step: Step, shares: Iterable[Share]) -> _Task:
         """A task with what it reads."""
-        given: list[Given] = []
-        data: list[Handle] = []
-        for one in wanted:
-            tile = self.where[one.slot].get(one.rank)
-            if tile is None:
-                continue
-            if not tile.alone and self._is_little([one.slot]):
-                tile = self._without_the_large(tile)
-            if one.region is None or self._goes_whole(one, tile):
-                given.append(Given(one, tile.number))
-                data.append(tile.handle)
-            else:
-                given.append(Given(one))
-                data.append(self._part(tile, one))
-            if one.rank != rank:
-                self.stats[index].bytes_moved += elements(one) * self._plan.slots[one.slot].dtype.itemsize
-        return _Task(rank, tuple(given), data)
+        parts: list[Part] = []
+        makes: dict[Number, tuple[int, int]] = {}
+        own: dict[tuple[int, int], Number] = {}
+        """What the task has made, by slot and rank."""
+        data: dict[Handle, int] = {}
+        for share in shares:
+            slots = self._plan.stages[share.stage].written_slots()
+            found = (self._given(share, wanted, own, data) for wanted in share.reads)
+            given = tuple(one for one in found if one is not None)
+            written: dict[int, Number] = {s: (s, share.rank) if step.little else s for s in slots}
+            parts.append(Part(share.stage, share.rank, given, tuple(written.items())))
+            for slot, number in written.items():
+                alike = range(self._plan.workers) if self._plan.slots[slot].tiling.duplicate else [share.rank]
+                own.update({(slot, rank): number for rank in alike})
+                if slot in step.makes:
+                    makes[number] = (slot, share.rank)
+        name = "; ".join(self._plan.stages[n].name for n in step.stages)
+        return _Task(name, tuple(parts), makes, list(data))
 
-    def _run(self, index: int, task: _Task) -> Handle:
-        name = self._plan.stages[index].name
-        rounds, plan = tuple(task.rounds), self._plan_for(task)
-        return self._engine.submit(name, run_task, plan, index, task.rank, task.given, rounds, *task.data)
+    def _given(
+        self, share: Share, one: Wanted, own: dict[tuple[int, int], Number], data: dict[Handle, int]
+    ) -> Given | None:
+        """Where a task finds what it wants; `data` is what it is submitted with. None where nobody has it."""
+        if (one.slot, one.rank) in own:
+            return Given(one, None, own[one.slot, one.rank])
+        tile = self.where.get(one.slot, {}).get(one.rank)
+        if tile is None:
+            return None
+        if one.rank != share.rank:
+            moved = elements(one) * self._plan.slots[one.slot].dtype.itemsize
+            self.stats[share.stage].bytes_moved += moved
+        if not tile.alone and self._is_little([one.slot]):
+            tile = self._without_the_large(tile)
+        if one.region is None or self._goes_whole(one, tile):
+            return Given(one, data.setdefault(tile.handle, len(data)), tile.number)
+        return Given(one, data.setdefault(self._part(tile, one), len(data)))
 
-    def _run_apart(self, index: int, task: _Task, count: int) -> Sequence[Handle]:
-        """An object for each slot that the stage writes, so that none keeps another or goes along with it."""
-        name, plan = self._plan.stages[index].name, self._plan_for(task)
-        return self._engine.submit_several(
-            name, count, run_apart, plan, index, task.rank, task.given, *task.data
-        )
+    def _submitted(self, step: Step, tasks: list[_Task]) -> list[list[Handle]]:
+        """For each task the objects of what it makes, one after the other."""
+        if step.asks:
+            return [[handle] * len(task.makes) for task, handle in self._settled(step.stages[0], tasks)]
+        several = self._engine.several and not step.little
+        return [
+            self._run_apart(task) if several and len(task.makes) > 1 else [self._run(task)] * len(task.makes)
+            for task in tasks
+        ]
+
+    def _run(self, task: _Task) -> Handle:
+        makes, rounds = tuple(task.makes), tuple(task.rounds)
+        plan = self._plan_for(task)
+        return self._engine.submit(task.name, run_task, plan, task.parts, makes, rounds, *task.data)
+
+    def _run_apart(self, task: _Task) -> list[Handle]:
+        """An object for each tile that a task makes, so that none keeps another or goes along with it."""
+        makes, plan = tuple(task.makes), self._plan_for(task)
+        submit = self._engine.submit_several
+        return list(submit(task.name, len(makes), run_apart, plan, task.parts, makes, *task.data))
 
     def _plan_for(self, task: _Task) -> Handle | Plan:
         """The engine's object of the plan; where a task reads no other object, the plan goes inside it: it
         would run where the plan lies, and so would all such tasks."""
         return self._sent if any(not isinstance(h, Value) for h in task.data) else self._plan
 
-    def _run_all(self, index: int, tasks: list[_Task]) -> Handle:
-        name = self._plan.stages[index].name
-        given = tuple((task.rank, task.given) for task in tasks)
-        return self._engine.submit(
-            name, run_all, self._sent, index, given, *(handle for task in tasks for handle in task.data)
-        )
+    def _is_alone(self, task: _Task, handles: list[Handle], slot: int) -> bool:
+        """Whether nothing that counts is in one object with a tile; notes what of it is little."""
+        slots = dict.fromkeys(s for s, _ in task.makes.values())
+        if len(slots) == 1 or handles[0] != handles[-1]:
+            return True
+        self._light[handles[0]] = tuple(s for s in slots if self._is_little([s]))
+        return self._is_little(s for s in slots if s != slot)
 
     def _is_little(self, slots: Iterable[int]) -> bool:
         """Whether these arrays are little together."""
@@ -219,26 +212,24 @@ class Job:
             self._parts[key] = self._engine.submit("read", read, tile.handle, tile.number, wanted.region)
         return self._parts[key]
 
-    def _settled(self, index: int, tasks: list[_Task]) -> dict[int, Handle]:
-        """The tasks' results; where they depend on data, tasks are run again until they need no more."""
-        made = {task.rank: self._run(index, task) for task in tasks}
-        if self._plan.workers == 1 or not _asks(self._plan.stages[index]):
-            return made
+    def _settled(self, index: int, tasks: list[_Task]) -> list[tuple[_Task, Handle]]:
+        """The results of tasks that data decide: they are run again until they need no more."""
         submit = self._engine.submit
-        while tasks:
-            questions = self._engine.get([submit("asked", asked, made[task.rank]) for task in tasks])
-            more = [(task, question) for task, question in zip(tasks, questions, strict=True) if question]
-            for task, question in more:
-                needs = made[task.rank]
+        made = [self._run(task) for task in tasks]
+        left = list(range(len(tasks)))
+        while left:
+            questions = self._engine.get([submit("asked", asked, made[i]) for i in left])
+            left = [i for i, question in zip(left, questions, strict=True) if question]
+            for i, question in zip(left, filter(None, questions), strict=True):
+                task, needs = tasks[i], made[i]
                 task.data.append(needs)
                 for (slot, owner), size in question.items():
                     tile = self.where[slot][owner]
                     task.data.append(submit("read", read_asked, tile.handle, tile.number, needs, slot, owner))
                     self.stats[index].bytes_moved += size * self._plan.slots[slot].dtype.itemsize
                 task.rounds.append(tuple(question))
-                made[task.rank] = self._run(index, task)
-            tasks = [task for task, _ in more]
-        return made
+                made[i] = self._run(task)
+        return list(zip(tasks, made, strict=True))
 
     def output(self, slot: int) -> Tiles:
         """The tiles of a result, each alone."""
@@ -257,49 +248,7 @@ class Job:
 
     def learn(self) -> None:
         """Count what could not be known before."""
-        asked_of = [
-            (i, self._engine.submit("count", facts, t.handle, t.number)) for i, ts in self._made for t in ts
-        ]
-        found = self._engine.get([h for _, h in asked_of]) if asked_of else []
-        for (index, _), (_, nbytes) in zip(asked_of, found, strict=True):
+        asked_of = [self._engine.submit("count", facts, t.handle, t.number) for _, t in self._made]
+        found = self._engine.get(asked_of) if asked_of else []
+        for (index, _), (_, nbytes) in zip(self._made, found, strict=True):
             self.stats[index].bytes_made += nbytes
-
-
-def _asks(stage: Stage) -> bool:
-    """Whether what a stage reads depends on data."""
-    return isinstance(stage, MergeParts | Join) and bool(stage.sought_slots())
-
-
-def _is_little(plan: Plan, stage: Stage) -> bool:
-    """Whether a stage is work for one task: no function of a user's, and nothing that data decide."""
-    if isinstance(stage, Accumulate | Join | MergeParts | ScanTile | ScanTotals) or users_of(stage):
-        return False
-    slots = [plan.slots[s] for s in dict.fromkeys((*stage.read_slots(), *stage.written_slots()))]
-    return (
-        all(s.format == "dense" and s.chunks is None for s in slots)
-        and sum(s.nbytes for s in slots) <= LITTLE_BYTES
-        and stage.operations(plan.slots) <= _LITTLE_OPERATIONS
-    )
-
-
-def stage_reads(plan: Plan) -> list[StageReads]:
-    """What each stage reads, and what dies with it."""
-    last: dict[int, int] = {}
-    for i, stage in enumerate(plan.stages):
-        for slot in (*stage.read_slots(), *stage.written_slots()):
-            last[slot] = i
-        if isinstance(stage, ScanTile) and stage.totals is not None:
-            last[stage.totals] = i
-    kept = {*plan.inputs, *plan.outputs}
-    out = []
-    for i, stage in enumerate(plan.stages):
-        each = ((rank, reads(plan, stage, rank)) for rank in range(plan.workers))
-        out.append(
-            StageReads(
-                tuple((rank, tuple(found)) for rank, found in each if found is not None),
-                all(plan.slots[s].tiling.duplicate for s in stage.written_slots()),
-                _is_little(plan, stage),
-                tuple(s for s, at in last.items() if at == i and s not in kept),
-            )
-        )
-    return out

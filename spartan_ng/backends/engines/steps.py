@@ -1,0 +1,146 @@
+"""Which stages of a plan are one task: what a rank goes on with alone is no object in between.
+
+An object costs a task that waits for it, and on most engines a copy; a large array that a pass makes for the
+next one of its rank never leaves the task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spartan_ng.ops.functions import users_of
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stages import Accumulate, Join, MergeParts, ScanTile, ScanTotals, Stage
+from spartan_ng.worker.tasks import Wanted, reads
+
+LITTLE_BYTES = 64 * 1024
+"""Tiles of up to this size go to their readers as they are: a task that cuts them would cost more. Stages
+whose arrays are no larger are one task for all ranks."""
+_LITTLE_OPERATIONS = 1 << 20
+"""About a millisecond of work, as long as a task's way to its worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a rank does in a stage."""
+
+    stage: int
+    rank: int
+    reads: tuple[Wanted, ...]
+
+
+@dataclass(slots=True)
+class Step:
+    """Stages that are one task for each rank, or one for all ranks."""
+
+    stages: list[int]
+    shares: list[Share]
+    """Of one stage after the other."""
+    written: set[int]
+    """Slots that are written in it."""
+    once: bool
+    """Whether all ranks make the same, so that one task does it."""
+    little: bool
+    """Whether all that it reads and writes is little, so that one task does it for all ranks."""
+    asks: bool
+    """Whether what it reads depends on data."""
+    teaches: bool
+    """Whether how many bytes it makes is known when it has run."""
+    makes: tuple[int, ...] = ()
+    """Slots that are read after it."""
+    dying: tuple[int, ...] = ()
+    """Slots that nobody reads after it."""
+
+    def tasks(self) -> list[tuple[Share, ...]]:
+        """For each task its shares, in the order of the stages."""
+        if self.little:
+            return [tuple(self.shares)] if self.shares else []
+        ranks: dict[int, list[Share]] = {}
+        for share in self.shares:
+            ranks.setdefault(share.rank, []).append(share)
+        return [tuple(shares) for shares in ranks.values()]
+
+
+def steps_of(plan: Plan) -> list[Step]:
+    """A plan's steps, each behind those that make what it reads."""
+    steps: list[Step] = []
+    made_in: dict[int, int] = {}
+    """By slot, the step that makes it."""
+    for index, stage in enumerate(plan.stages):
+        new = _step(plan, index, stage)
+        home = _home(new, steps, made_in)
+        if home < len(steps):
+            steps[home].stages += new.stages
+            steps[home].shares += new.shares
+            steps[home].written |= new.written
+        else:
+            steps.append(new)
+        made_in.update(dict.fromkeys(new.written, home))
+    _end(plan, steps)
+    return steps
+
+
+def _step(plan: Plan, index: int, stage: Stage) -> Step:
+    """A stage by itself."""
+    written = stage.written_slots()
+    once = all(plan.slots[s].tiling.duplicate for s in written)
+    every = ((rank, reads(plan, stage, rank)) for rank in range(plan.workers))
+    shares = [Share(index, rank, tuple(found)) for rank, found in every if found is not None]
+    return Step(
+        [index],
+        shares[: 1 if once else None],
+        set(written),
+        once,
+        little=_is_little(plan, stage),
+        asks=plan.workers > 1 and isinstance(stage, MergeParts | Join) and bool(stage.sought_slots()),
+        teaches=isinstance(stage, Join) or any(plan.slots[s].format == "csr" for s in written),
+    )
+
+
+def _home(new: Step, steps: list[Step], made_in: dict[int, int]) -> int:
+    """The first step that a stage can join: one that has touched what it reads."""
+    slots = {wanted.slot for share in new.shares for wanted in share.reads}
+    first = max((made_in[slot] for slot in slots if slot in made_in), default=0)
+    for home in range(first, len(steps)):
+        touched = {w.slot for share in steps[home].shares for w in share.reads} | steps[home].written
+        if slots & touched and _goes_on(new, steps[home]):
+            return home
+    return len(steps)
+
+
+def _goes_on(new: Step, old: Step) -> bool:
+    """Whether a task may go on from one step to the other: no task waits for what another makes in it."""
+    if new.asks or old.asks or new.teaches or old.teaches or new.little != old.little:
+        return False
+    return new.little or (
+        new.once == old.once
+        and all(w.rank == share.rank for share in new.shares for w in share.reads if w.slot in old.written)
+    )
+
+
+def _end(plan: Plan, steps: list[Step]) -> None:
+    """Note what each step leaves to others, and what it is the last to read."""
+    last: dict[int, int] = {}
+    for i, step in enumerate(steps):
+        for stage in (plan.stages[n] for n in step.stages):
+            slots = [*stage.read_slots(), *stage.written_slots()]
+            if isinstance(stage, ScanTile) and stage.totals is not None:
+                slots.append(stage.totals)
+            last.update(dict.fromkeys(slots, i))
+    kept = {*plan.inputs, *plan.outputs}
+    for i, step in enumerate(steps):
+        written = dict.fromkeys(s for n in step.stages for s in plan.stages[n].written_slots())
+        step.makes = tuple(s for s in written if s in kept or last[s] > i)
+        step.dying = tuple(s for s, at in last.items() if at == i and s not in kept)
+
+
+def _is_little(plan: Plan, stage: Stage) -> bool:
+    """Whether a stage is work for one task: no function of a user's, and nothing that data decide."""
+    if isinstance(stage, Accumulate | Join | MergeParts | ScanTile | ScanTotals) or users_of(stage):
+        return False
+    slots = [plan.slots[s] for s in dict.fromkeys((*stage.read_slots(), *stage.written_slots()))]
+    return (
+        all(s.format == "dense" and s.chunks is None for s in slots)
+        and sum(s.nbytes for s in slots) <= LITTLE_BYTES
+        and stage.operations(plan.slots) <= _LITTLE_OPERATIONS
+    )
