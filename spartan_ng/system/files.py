@@ -6,7 +6,7 @@ import errno
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from spartan_ng.system import library
 from spartan_ng.system.library import INT, TEXT
@@ -68,6 +68,8 @@ def locked(path: str) -> Iterator[None]:
         _fcntl.flock(descriptor, _fcntl.LOCK_EX)
         yield
     finally:
+        with suppress(OSError):
+            _fcntl.flock(descriptor, _fcntl.LOCK_UN)  # a process that was forked meanwhile has it open, too
         os.close(descriptor)
 
 

@@ -27,6 +27,7 @@ from spartan_ng.kernels.compiled.cache import (
 from spartan_ng.kernels.compiled.compile import Compiler, compiler, wait_for_compiles
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.plan.stages import Fused
+from tests.waiting import Gate, until
 
 SOURCE = """\
 from spartan_ng.kernels.compiled.intrinsics import compiled
@@ -73,6 +74,51 @@ def call(kernel):
     table = np.zeros((1, 1), np.int64)
     kernel.function(table)
     return table[0, 0]
+
+
+def test_processes_that_want_a_kernel_at_one_time_compile_it_once(a_compiler, monkeypatch, tmp_path):
+    """Each worker of a host compiled all kernels of a plan by itself."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "kernels"))
+    looks = []
+
+    def looked(directory, name):
+        looks.append(name)
+        return find(directory, name)
+
+    monkeypatch.setattr("spartan_ng.kernels.compiled.compile.find", looked)
+    with Gate(tmp_path / "gate") as gate:
+        one, other = a_compiler(), a_compiler()
+        compiling = one._process.compile
+
+        def held(name, source):
+            gate.enter()
+            return compiling(name, source)
+
+        monkeypatch.setattr(one._process, "compile", held)
+        kernels = [c.kernel(SOURCE.format(value=5)) for c in (one, other)]
+        one.request(kernels[0])
+        until(lambda: gate.arrived)
+        other.request(kernels[1])
+        until(lambda: len(looks) > 2)  # the first one's two, and the other's
+        gate.open()
+        assert one.wait()
+        assert other.wait()
+        assert [call(k) for k in kernels] == [5, 5]
+        assert len(gate.arrived) == 1
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_without_locks_every_process_compiles(a_compiler, monkeypatch, tmp_path):
+    def no_locks(path):
+        raise OSError("no locks here")
+
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(cache, "locked", no_locks)
+    one = a_compiler()
+    kernel = one.kernel(SOURCE.format(value=6))
+    one.request(kernel)
+    assert one.wait()
+    assert call(kernel) == 6
 
 
 def test_a_kernel_is_compiled_once(a_compiler, monkeypatch, tmp_path):

@@ -1,8 +1,9 @@
 """Where compiled kernels lie on disk: one folder for all that generated code depends on, bounded in size.
 
 It is machine code that will be run: a folder or a file that anybody else owns, or may write, is not used.
-Processes share it without locks. Files are put in place whole, and what cannot be read, whoever broke it, is
-removed and compiled anew; so a folder that is deleted, or thinned out, under a process does no harm.
+Processes read it without locks. Files are put in place whole, and what cannot be read, whoever broke it, is
+removed and compiled anew; so a folder that is deleted, or thinned out, under a process does no harm. A lock
+only keeps processes, such as the workers of a host, from compiling the same at one time.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import sys
 import tempfile
 import time
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from spartan_ng.kernels.compiled.native import processor
+from spartan_ng.system.files import locked
 from spartan_ng.system.ownership import why_not_own
 
 CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
@@ -102,6 +105,23 @@ def is_kept(directory: Path, name: str) -> bool:
 def keep(directory: Path, name: str, code: bytes) -> None:
     """Put a kernel's machine code in place; a disk that has no room for it changes nothing."""
     _put(directory, name, _sealed(code))
+
+
+@contextmanager
+def turn(directory: Path, name: str) -> Iterator[None]:
+    """Around compiling a kernel: processes that want the same one wait here. Where the folder has no locks,
+    each compiles it."""
+    lock = directory / f"{name}.lock"
+    with ExitStack() as stack:
+        with suppress(OSError):
+            stack.enter_context(locked(str(lock)))
+            stack.callback(_remove, lock)
+        yield
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
 
 
 def keep_source(directory: Path, name: str, source: str) -> Path:

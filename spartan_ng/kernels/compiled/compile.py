@@ -27,6 +27,7 @@ from spartan_ng.kernels.compiled.cache import (
     keep_source,
     kernel_name,
     thin_out,
+    turn,
 )
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.process import CompileError, CompilerProcess
@@ -171,15 +172,20 @@ class Compiler:
         kernel.seconds = time.perf_counter() - start
 
     def _load(self, source: str) -> Function:
-        """The compiled function, from the disk where some process has compiled it before."""
+        """The compiled function, from the disk where some process has compiled it before, or does so now."""
         directory, name = self._folder(), kernel_name(source)
         code = find(directory, name)
         if code is None:
-            code = self._process.compile(name, source)
-            keep(directory, name, code)
-            keep_source(directory, name, source)
-            thin_out(directory)
+            with turn(directory, name):
+                code = find(directory, name) or self._compiled(directory, name, source)
         return native.load(name, code)
+
+    def _compiled(self, directory: Path, name: str, source: str) -> bytes:
+        code = self._process.compile(name, source)
+        keep(directory, name, code)
+        keep_source(directory, name, source)
+        thin_out(directory)
+        return code
 
     def source_file(self, kernel: Kernel) -> Path:
         """Where people find the kernel's source."""
