@@ -62,6 +62,9 @@ static PyMethodDef quick_methods[] = {
 
 static PyGetSetDef quick_attributes[] = {
     {"shape", get_shape, set_property, "Lengths of the axes; a filtered array counts its elements now.", &known.shape},
+    {"ndim", get_ndim, set_property, "Number of axes.", &known.ndim},
+    {"size", get_size, set_property, "Number of elements.", &known.size},
+    {"dtype", get_dtype, set_property, "The type of the elements.", &known.dtype},
     {"T", get_transposed, set_property, "The axes reversed.", &known.transposed},
     {NULL},
 };
@@ -156,7 +159,9 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     known.small_bytes = ((PyMemberDescrObject *)option)->d_member->offset;
     Py_DECREF(option);
     if (learned(operators, op_count, methods) < 0 || kept(&known.open, methods, "_open") < 0
-        || kept(&known.shape, methods, "shape") < 0 || kept(&known.transposed, methods, "T") < 0
+        || kept(&known.shape, methods, "shape") < 0 || kept(&known.ndim, methods, "ndim") < 0
+        || kept(&known.size, methods, "size") < 0 || kept(&known.dtype, methods, "dtype") < 0
+        || kept(&known.transposed, methods, "T") < 0
         || kept(&known.copy, methods, "copy") < 0)
         return NULL;
     Py_XSETREF(known.array, (PyTypeObject *)Py_NewRef(array));

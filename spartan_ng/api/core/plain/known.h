@@ -76,7 +76,7 @@ static struct {
     PyObject *finish;              /* what a function's other results become */
     PyObject *reversed;            /* by numbers of axes, the view with its axes reversed */
     PyTypeObject *number;          /* the class of our numbers of double precision */
-    PyObject *transposed, *shape;  /* properties */
+    PyObject *transposed, *shape, *ndim, *size, *dtype; /* properties */
     PyObject *copy;                /* a method */
     PyObject *config;              /* where the threshold stands, */
     Py_ssize_t small_bytes;        /* and where in it */

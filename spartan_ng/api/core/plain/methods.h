@@ -11,13 +11,17 @@ property_of(PyObject *property, PyObject *self)
     return Py_TYPE(property)->tp_descr_get(property, self, (PyObject *)Py_TYPE(self));
 }
 
-static PyObject *
-get_shape(PyObject *self, void *closure)
-{
-    PyArrayObject *shown = Py_TYPE(self) == known.array ? shown_of((Handle *)self) : NULL;
-    return shown == NULL ? property_of(known.shape, self)
-                         : PyArray_IntTupleFromIntp(PyArray_NDIM(shown), PyArray_DIMS(shown));
-}
+/* The getter of an attribute that NumPy's array has: of what is shown, or what the property says. */
+#define OF_SHOWN(name, found)                                                                                 \
+    static PyObject *get_##name(PyObject *self, void *closure)                                                \
+    {                                                                                                         \
+        PyArrayObject *shown = Py_TYPE(self) == known.array ? shown_of((Handle *)self) : NULL;                \
+        return shown == NULL ? property_of(known.name, self) : found;                                         \
+    }
+OF_SHOWN(shape, PyArray_IntTupleFromIntp(PyArray_NDIM(shown), PyArray_DIMS(shown)))
+OF_SHOWN(ndim, PyLong_FromLong(PyArray_NDIM(shown)))
+OF_SHOWN(size, PyLong_FromSsize_t(PyArray_SIZE(shown)))
+OF_SHOWN(dtype, Py_NewRef((PyObject *)PyArray_DESCR(shown)))
 
 /* Set what a property sets; `closure` is where it is kept. */
 static int
