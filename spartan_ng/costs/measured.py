@@ -111,7 +111,6 @@ def measure(threads: int) -> Rates | None:
     machine busy."""
     bytes_s, flops_s = assumed(threads)
     streams = _streams(threads)
-    vectors = [np.ones(_STREAM_BYTES // 8) for _ in range(streams)]
     factors = np.full((_STACK, _SIDE, _SIDE), 0.5)
     outs = [np.empty_like(factors) for _ in range(threads)]
 
@@ -123,10 +122,12 @@ def measure(threads: int) -> Rates | None:
             np.matmul(factors, factors, out=outs[i])
 
     with ThreadPoolExecutor(threads) as pool:
-        stream_s = _together(pool, stream, streams)
-        vectors.clear()
         compute_s = _together(pool, compute, threads)
-    if stream_s is None or compute_s is None:
+        if compute_s is None:  # found out by little work, before any memory is taken
+            return None
+        vectors = [np.ones(_STREAM_BYTES // 8) for _ in range(streams)]
+        stream_s = _together(pool, stream, streams)
+    if stream_s is None:
         return None
     operations = threads * _CALLS * _STACK * 2 * _SIDE**3
     return (
@@ -149,8 +150,10 @@ def _together(pool: ThreadPoolExecutor, work: Callable[[int], None], count: int)
         work(i)
         return start, time.perf_counter(), time.thread_time() - own
 
-    quiet = []
-    for _ in range(_ROUNDS):
+    quiet: list[float] = []
+    for i in range(_ROUNDS):
+        if i - len(quiet) > _ROUNDS - _LEAST_ROUNDS:
+            return None
         rounds = list(pool.map(timed, range(count)))
         seconds = max(end for _, end, _ in rounds) - min(start for start, _, _ in rounds)
         if seconds <= _QUIET * max(own for _, _, own in rounds):

@@ -90,11 +90,13 @@ def run_stepwise(roots: Sequence[Node], order: Sequence[Node], most_s: float) ->
 
 
 def _stepped_ns(node: Node) -> int:
-    """Nanoseconds that NumPy takes for a step, on one thread and with memory that is new."""
+    """Nanoseconds that NumPy takes for a step, on one thread and with memory that is new; of products that a
+    plan would leave to BLAS and its threads, too, those of the memory."""
     if node.op not in OPERATORS:
         return 0
     touched = FRESH * node.nbytes + sum(i.nbytes for i in node.inputs)
-    return _ONE_THREAD.compute_ns(weighed(node, of_node(node)), touched, 1)
+    operations = 0 if _is_of_matrices(node) else weighed(node, of_node(node))
+    return _ONE_THREAD.compute_ns(operations, touched, 1)
 
 
 def _values(roots: Sequence[Node], order: Sequence[Node]) -> list[Any]:
@@ -128,15 +130,19 @@ def _tiny_bytes(order: Sequence[Node]) -> int:
 
 def _is_stream(node: Node, threads: int) -> bool:
     """Whether NumPy takes in the operands as fast as our threads would."""
-    matrices = (node, *node.inputs)
-    floats = node.fn == "contract" and node.dtype.char in "fdFD"
-    if floats and all(n.ndim == 2 and min(n.shape) >= _WIDE for n in matrices):
+    if _is_of_matrices(node):
         return not _is_long_sum(node)
     if node.nbytes > TINY_BYTES:
         return False
     return node.fn == "contract" or (
         threads <= FEW_THREADS and node.size == 1 and node.op is Op.FOLD and node.fn in _STREAMED
     )
+
+
+def _is_of_matrices(node: Node) -> bool:
+    """Whether a node is a product that keeps BLAS and its threads at work."""
+    floats = node.fn == "contract" and node.dtype.char in "fdFD"
+    return floats and all(n.ndim == 2 and min(n.shape) >= _WIDE for n in (node, *node.inputs))
 
 
 def _is_long_sum(product: Node) -> bool:

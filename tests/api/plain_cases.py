@@ -223,7 +223,8 @@ r = np.isnan(a)|r = np.modf(a)|r = np.where(a)|r = np.compress(m, a)|r = np.oute
 r = np.linalg.norm(a)|r = np.flip(a)|r = np.array_equal(a, b)|r = a.copy()|r = a.copy('F')
 r = a.copy(order='K')|r = a.copy(1)|r = a.copy(axis=1)|r = a.T|r = a.T.T|a.T[...] = 3
 r = a[1:].T; a[...] = 2|q = a.T; r = q[0]; q[0] = 2|r = a.shape|a.shape = (2, -1); r = a|a.shape = 99
-del a.shape|a.dtype = 'i8'; r = a|a.dtype = 'u1'|del a.dtype|a.ndim = 1|a.size = 2|del a.size|a.T = 1|a[i] += 1|a[i] = a[i][::-1]|a[i, i] = b0|a[m] *= 2|r = a[i][0]|r = a[i, i]
+del a.shape|a.dtype = 'i8'; r = a|a.dtype = 'u1'|del a.dtype|a.ndim = 1|a.size = 2|del a.size
+a.T = 1|a[i] += 1|a[i] = a[i][::-1]|a[i, i] = b0|a[m] *= 2|r = a[i][0]|r = a[i, i]
 r = a[:, i]|r = a[i, :]|r = a[i, None]|r = a[m, 0]|r = a[m, m]|r = a[i, t]|r = a[t, t]|r = a[i > 5]
 a[:, i] = 1|a[t, i] = 5|a[i, 1:] = 2|a[99 + i] = 1|r = a[99 + i]|r = a[i * 1.0]|a[i * 1.0] = 2|r = a[-i]
 r = a[m[:2]]|a[m[:2]] = 1|with lazily(np): q = a + b;; a[i] = 1; r = q|q = a[i]; a[i] = 9; r = q

@@ -138,6 +138,17 @@ def test_a_measurement_is_a_small_part_of_what_the_program_may_take(
     thread.join()
 
 
+def test_a_busy_machine_is_noticed_before_memory_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever else is at work is left what there is, and after few rounds."""
+    monkeypatch.setattr(measured, "_QUIET", 0.0)
+    tracemalloc.start()
+    try:
+        assert measure(1) is None
+        assert tracemalloc.get_traced_memory()[1] < measured._STREAM_BYTES
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_short_program_measures_nothing(path: Path) -> None:
     program = "import spartan_ng as np; np.config.small_bytes = 0; print(float(np.arange(100.0).sum()))"
     subprocess.run([sys.executable, "-c", program], check=True)
