@@ -136,7 +136,9 @@ class SimulatedBackend:
                 store.put(("driver", ref.serial), SourceTile(ref.source))
             elif box is not None:
                 part = ref.value[box_slices(box)]
-                store.put(("driver", ref.serial), np.asarray(part) if ref.format == "dense" else part)
+                if ref.format == "dense":  # what is sent lies in C order; a file's is read where it lies
+                    part = np.asarray(part) if ref.source is not None else np.array(part, order="C")
+                store.put(("driver", ref.serial), part)
         self._own(ref, tiling)
 
     def _own(self, ref: ArrayRef, tiling: Tiling) -> None:

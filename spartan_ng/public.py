@@ -311,10 +311,10 @@ def _held(name: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _node_of(a: ndarray) -> Node:
-    """An array's node; a leaf where the elements are there, also of a view: nothing is left to do."""
+    """What is computed for an array; a leaf where the elements are there, also of a view: nothing is left."""
     value = a._peek() if a._views else None
     if value is None:
-        return a._node()
+        return a._unturned()._node()
     node, whole = build.constant(value), a._cell._node
     if node.data is not None and whole is not None and whole.data is not None:
         node.data.computed = whole.data.computed

@@ -14,6 +14,7 @@ from scipy import sparse
 
 import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
+from spartan_ng.api.core import forcing
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled import select
@@ -29,7 +30,8 @@ S = sparse.random(500, 300, 0.05, format="csr", random_state=1)
 
 @contextmanager
 def asking() -> Iterator[list[Kernel]]:
-    """The kernels that runs ask for, none of which is ever compiled."""
+    """The kernels that runs ask for, none of which is ever compiled; steps that the program holds are not
+    kept, which a listing has not."""
     found: list[Kernel] = []
 
     def request(kernel: Kernel) -> None:
@@ -39,6 +41,7 @@ def asking() -> Iterator[list[Kernel]]:
     with pytest.MonkeyPatch.context() as patch, config.override(small_bytes=0, kernels="compile"):
         patch.setattr(compiler, "_kernels", {})
         patch.setattr(compiler, "request", request)
+        patch.setattr(forcing, "_worth_keeping", lambda asked, order: [])
         patch.setattr(select, "_FAILED", {})
         yield found
 
@@ -75,6 +78,8 @@ PROGRAMS = {
     "a scan": lambda x: sp.cumsum((x * 2 + 1).ravel()),
     "columns' scans": lambda x: sp.cumsum(x * 2 + 1, axis=0) + 1,
     "non-zeros": lambda x: (sp.array(S) * (x @ x[:300].T + 1)).sum(1),
+    "turned and stretched": lambda x: (-x, sp.broadcast_to((x * 2 + 1).T, (2, 300, 500))),
+    "a step that is another's base": lambda x: (-x, sp.broadcast_to(sp.negative(-x), (2, 500, 300))),
     "a finished product": lambda x: sp.exp(x @ x[:300] / 100 + 1),
 }
 

@@ -22,8 +22,8 @@ import numpy as np
 import spartan_ng as ours
 from spartan_ng.api.algebra import linalg as algebra
 from spartan_ng.api.core.borrowed import of_numpy
-from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.handle import Handle, array_of
+from spartan_ng.api.core.conversion import array_of, as_handle
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.operands import operand, stored
 from spartan_ng.api.ndarray.arithmetic import is_operand

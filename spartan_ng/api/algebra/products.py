@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining, manipulation, reductions
-from spartan_ng.api.core.conversion import as_handle, numbers_here
+from spartan_ng.api.core.conversion import array_of, as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, array_of, wrap, wrap_array, wrap_node
+from spartan_ng.api.core.handle import Handle, wrap, wrap_array, wrap_node
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import small_values, stored

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell, order_letter
-from spartan_ng.api.core.handle import Handle, make, over_buffer, settle
+from spartan_ng.api.core.handle import Handle, copied, make, over_buffer, settle
 from spartan_ng.api.core.kinds import (
     PLAIN,
     PLAIN_OR_NUMERIC,
@@ -177,6 +177,15 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
     if any(n > sys.maxsize for n in lengths):
         raise ValueError(f"Maximum allowed dimension exceeded: {lengths}")
     return lengths
+
+
+def array_of(a: Any) -> ndarray:
+    """What NumPy gives as an array also where it has no axes; a number's class and cell know no writes."""
+    if isinstance(a, Handle) and (a.ndim or not a._cell.frozen):
+        return a  # type: ignore[return-value]
+    made = copied(a)
+    made._cell.frozen = False
+    return made
 
 
 def forced(a: Any) -> Any:

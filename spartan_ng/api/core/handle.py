@@ -108,8 +108,9 @@ class Handle(HandleFields):
         value = self._peek()
         if value is not None:
             return value
-        if self._views and (before := before_turns(self._views)) is not None:
-            return seen_through(make(self._cell, self._views[:before])._force(), self._views[before:])
+        base = self._unturned()
+        if base is not self:
+            return seen_through(base._force(), self._views[len(base._views) :])
         node = self._node()
         ref = node.data
         if ref is None:
@@ -125,6 +126,11 @@ class Handle(HandleFields):
         layout = self._layout()
         stretched = 0 in layout.strides  # what reads stretched axes makes no order of them
         return value if value.ndim < 2 or stretched else laid_out(value, order_of(layout))
+
+    def _unturned(self) -> Handle:
+        """What is to be computed for these elements: without last views that only turn and stretch."""
+        before = before_turns(self._views) if self._views else None
+        return self if before is None else make(self._cell, self._views[:before])
 
     def _to_read(self) -> np.ndarray[Any, Any]:
         """The elements' memory on the driver, read-only."""
@@ -423,18 +429,9 @@ def copied(a: Any, order: Any = "C") -> ndarray:
     return make(cell)
 
 
-def array_of(a: Any) -> ndarray:
-    """What NumPy gives as an array also where it has no axes; a number's class and cell know no writes."""
-    if isinstance(a, Handle) and (a.ndim or not a._cell.frozen):
-        return a  # type: ignore[return-value]
-    made = copied(a)
-    made._cell.frozen = False
-    return made
-
-
 def settle(*arrays: Any) -> None:
     """Evaluate several arrays together; their elements stay where they are."""
-    handles = [a for a in arrays if isinstance(a, Handle) and a._peek() is None]
+    handles = [a._unturned() for a in arrays if isinstance(a, Handle) and a._peek() is None]
     waiting = [(h, n) for h in handles if (n := h._node()).data is None]
     for (h, node), ref in zip(waiting, run([n for _, n in waiting]), strict=True):
         h._settle(ref, node)
