@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import Any
 
 from msgspec.structs import replace
@@ -109,15 +110,14 @@ class Job:
         return "; ".join(parts)
 
     def summary(self, job: str) -> JobDone:
-        """What the client hears: a stage takes as long as on its slowest worker; bytes add up."""
+        """What the client hears: a stage takes from when all workers had done the one before until all have
+        done it, so that nobody's waiting for others counts twice; bytes add up."""
         parts = [self.parts[n] for n in self.names]
-        stats = tuple(
-            (
-                max(s for s, *_ in stage),
-                *(sum(counts) for counts in zip(*(c for _, *c in stage), strict=True)),
-            )
-            for stage in zip(*[p.stats for p in parts], strict=True)
-        )
+        done = [max(ends) for ends in zip(*[accumulate(s for s, *_ in p.stats) for p in parts], strict=True)]
+        took = [end - before for before, end in pairwise([0.0, *done])]
+        stages = zip(*[p.stats for p in parts], strict=True)
+        counts = [map(sum, zip(*(c for _, *c in stage), strict=True)) for stage in stages]
+        stats = tuple((s, *c) for s, c in zip(took, counts, strict=True))
         nnz = tuple(sum(counts) for counts in zip(*[p.nnz for p in parts], strict=True))
         return JobDone(job, stats, nnz, tuple(p.values for p in parts))
 

@@ -22,9 +22,9 @@ from spartan_ng.plan.stages import Accumulate, Fused, Join
 
 @dataclass(slots=True)
 class StageStats:
-    """What one stage took: seconds on the slowest worker (or on one), bytes received from other workers; the
-    bytes made where these cannot be known before (users' updates, CSR tiles); and tasks that others took
-    over."""
+    """What one stage took: seconds from the end of the one before, on the slowest worker of each (or on one);
+    bytes received from other workers; the bytes made where these cannot be known before (users' updates, CSR
+    tiles); and tasks that others took over."""
 
     seconds: float = 0.0
     bytes_moved: int = 0

@@ -165,13 +165,13 @@ def test_a_job_uses_as_many_workers_as_its_plan():
     assert [to for to, _ in sent(submit(master(3), world=2), RunJob)] == ["w0", "w1"]
 
 
-def test_costs_are_the_slowest_workers_seconds_and_all_bytes():
+def test_seconds_go_from_one_stages_end_on_all_workers_to_the_nexts_and_bytes_add_up():
     state = master(2)
     submit(state, world=2)
     assert finish(state, "w0", stats=((1.0, 5, 1, 2), (2.0, 7, 0, 0))) == []
     ((to, done),) = finish(state, "w1", stats=((3.0, 1, 2, 1), (1.0, 0, 0, 0)))
     assert to == "c"
-    assert done.stats == ((3.0, 6, 3, 3), (2.0, 7, 0, 0))
+    assert done.stats == ((3.0, 6, 3, 3), (1.0, 7, 0, 0))
 
 
 def test_an_error_stops_the_others_and_leaves_nothing():
