@@ -89,7 +89,7 @@ static PyObject *
 selected(PyArrayObject *shown, PyObject *key)
 {
     Py_ssize_t nbytes = PyArray_NBYTES(shown), small = small_bytes();
-    if (PyArray_NDIM(shown) == 0 || nbytes >= known.least || nbytes >= small)
+    if (PyArray_NDIM(shown) == 0 || nbytes > small)
         return NULL;
     PyObject *plain = fancy_key(key);
     if (plain == NULL)

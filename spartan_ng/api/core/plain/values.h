@@ -88,7 +88,20 @@ plain_of(PyObject *x)
     return plain;
 }
 
-/* Whether operands are small, and what is made of them is, however they broadcast (`few_pair`). */
+/* Elements of what two arrays are broadcast to, or more, if they are not. */
+static double
+broadcast_size(PyArrayObject *a, PyArrayObject *b)
+{
+    int of_a = PyArray_NDIM(a), of_b = PyArray_NDIM(b);
+    double size = 1;
+    for (int i = 1; i <= Py_MAX(of_a, of_b); i++) {
+        npy_intp x = i <= of_a ? PyArray_DIM(a, of_a - i) : 1, y = i <= of_b ? PyArray_DIM(b, of_b - i) : 1;
+        size *= (double)Py_MAX(x, y);
+    }
+    return size;
+}
+
+/* Whether operands are small, and what is made of them is, however they broadcast. */
 static int
 stay_small(PyObject *x, PyObject *y)
 {
@@ -97,7 +110,8 @@ stay_small(PyObject *x, PyObject *y)
     Py_ssize_t of_a = a == NULL ? 0 : PyArray_NBYTES(a), of_b = b == NULL ? 0 : PyArray_NBYTES(b);
     if (of_a >= known.least || of_b >= known.least)
         return 0;
-    if (a != NULL && b != NULL && of_a * PyArray_SIZE(b) > known.surely && !PyArray_SAMESHAPE(a, b))
+    if (a != NULL && b != NULL && of_a * PyArray_SIZE(b) > known.surely && !PyArray_SAMESHAPE(a, b)
+        && 8 * broadcast_size(a, b) >= (double)Py_MIN(known.least, small_bytes()))
         return 0;
     return of_a + of_b < known.least && of_a + of_b < small_bytes();
 }
