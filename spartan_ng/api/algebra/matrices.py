@@ -86,8 +86,9 @@ def _triangle(m: Any, k: int, lower: bool) -> ndarray:
     mask = tri(rows, columns, k, bool)
     if not lower:
         mask = ~mask
-    zero = build.constant(np.zeros((), m.dtype))
-    return wrap_node(build.map_("where", mask._node(), m._node(), zero, dtype=m.dtype))
+    native = m.dtype.newbyteorder("=")  # as what NumPy selects
+    zero = build.constant(np.zeros((), native))
+    return wrap_node(build.map_("where", mask._node(), m._node(), zero, dtype=native))
 
 
 @numpy_function(np.diag)
