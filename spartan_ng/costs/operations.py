@@ -6,6 +6,7 @@ a step's operations into those of a loop over elements that take as long.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -13,16 +14,19 @@ import numpy as np
 
 from spartan_ng.costs.tuned import (
     BLAS_SPEEDUP,
+    LINE_FLOPS,
     LOOKUP_FLOPS,
     NEAR_BYTES,
     NEAR_LOOKUP_FLOPS,
+    PANEL_FLOPS,
     RESULT_FLOPS,
     STEP_FLOPS,
+    TURNED,
     USER_FLOPS,
 )
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS, REDUCING
 from spartan_ng.ops.random import DISTRIBUTIONS
@@ -58,7 +62,11 @@ def flops(
     if kind == "map":
         return made * ELEMENTWISE[str(fn)].flops
     if kind == "fold":
-        return taken * FOLDS[str(fn)].flops
+        fold = FOLDS[str(fn)]
+        if not isinstance(fold, ArgFold):
+            return taken * fold.flops
+        across = params[0] != (len(shape),)  # the lines that it searches do not lie one behind the other
+        return taken * fold.flops * (TURNED if across else 1) + made * LINE_FLOPS
     if kind == "scan" and fn in SCANS:
         return made * SCANS[str(fn)].flops
     if "along_axis" in (kind, fn):
@@ -101,10 +109,15 @@ def weighed(node: Node, count: int, share: float = 1.0) -> int:
     BLAS's.
     """
     if node.fn == "contract" and share == 1.0:
-        return by_blas(count, node.size)
+        return by_blas(count, node.size, [i.size for i in node.inputs])
     return int(count * share)
 
 
-def by_blas(count: int, made: int) -> int:
-    """Operations of a loop that take as long as `count` of a dense product with `made` results."""
-    return max(count // BLAS_SPEEDUP, RESULT_FLOPS * made)
+def by_blas(count: int, made: int, read: Sequence[int]) -> int:
+    """Operations of a loop that take as long as `count` of a dense product of so large operands with `made`
+    results.
+
+    Where an operand has all labels of the product, the other one has none of its own: it is a vector.
+    """
+    copied = sum(read) if count > 2 * max(read) else 0
+    return max(count // BLAS_SPEEDUP, RESULT_FLOPS * made) + PANEL_FLOPS * copied

@@ -19,6 +19,11 @@ RESULT_FLOPS = 8
 """Operations that an element of a product's result takes the time of at least: BLAS writes it, the
 next step reads it. (`benchmarks`: products of thin matrices)"""
 
+PANEL_FLOPS = 5
+"""Operations that an element of a matrix takes the time of which BLAS multiplies with another matrix: it is
+copied into panels that fit the caches. Vectors are read as they lie. (`benchmarks predictions`: k-means
+step)"""
+
 USER_FLOPS = 1_000
 """Operations that an element is taken to cost in a user's function: too much to compute it twice,
 and enough to share a few thousand of them between workers. Nobody can count them."""
@@ -26,6 +31,10 @@ and enough to share a few thousand of them between workers. Nobody can count the
 STEP_FLOPS = 4
 """Operations an element of a step that has no row in a table: it finds where the element lies, and
 moves it."""
+
+LINE_FLOPS = 200
+"""Operations that a line takes the time of in which NumPy finds a place, besides its elements: it goes from
+line to line by calls. (`benchmarks predictions`: k-means step)"""
 
 LOOKUP_FLOPS = 96
 """Operations an element that is looked up: more often than not its line is in no cache. (`benchmarks

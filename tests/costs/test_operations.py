@@ -10,10 +10,13 @@ from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import of_node, volume, weighed
 from spartan_ng.costs.tuned import (
     BLAS_SPEEDUP,
+    LINE_FLOPS,
     LOOKUP_FLOPS,
     NEAR_BYTES,
     NEAR_LOOKUP_FLOPS,
+    PANEL_FLOPS,
     RESULT_FLOPS,
+    TURNED,
     USER_FLOPS,
 )
 from spartan_ng.graph import build
@@ -58,6 +61,25 @@ def test_a_fold_goes_over_its_operand(name: str, axes: tuple[int, ...]) -> None:
     assert of_node(node) == planned(node) == 1200 * FOLDS[name].flops
 
 
+@pytest.mark.parametrize("name", ["argmin", "argmax"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_places_are_found_line_by_line(name: str, axis: int) -> None:
+    node = build.fold(name, leaf(30, 40), (axis,))
+    each = FOLDS[name].flops * (1 if axis == 1 else TURNED)
+    assert of_node(node) == planned(node) == 1200 * each + LINE_FLOPS * (1200 // (30, 40)[axis])
+
+
+def test_a_fold_of_an_operand_counts_its_elements_and_not_those_of_the_pass() -> None:
+    """As the squares of rows in the distances of few centers, whose pass goes over rows and centers."""
+    x, c = leaf(500, 100), leaf(500, 16)
+    squares = build.fold("add", build.map_("square", x), (1,))
+    wide = build.broadcast(build.reshape(squares, (500, 1)), (500, 16))
+    node = build.map_("add", wide, c)
+    plan = lower(topological([node]), [node], Settings(Profile()), "key")
+    assert len(plan.stages) == 1
+    assert plan.stages[0].operations(plan.slots) == 2 * 50_000 + 8_000
+
+
 @pytest.mark.parametrize("name", ["add", "multiply", "maximum"])
 def test_a_scan_makes_as_many_as_it_takes(name: str) -> None:
     node = build.scan(name, leaf(30, 40), 1)
@@ -65,13 +87,14 @@ def test_a_scan_makes_as_many_as_it_takes(name: str) -> None:
     assert planned(node) >= of_node(node)
 
 
-@pytest.mark.parametrize(("m", "k", "n"), [(30, 40, 20), (500, 3, 500), (1, 9, 1)])
-def test_a_product_costs_its_volume_or_its_result(m: int, k: int, n: int) -> None:
+@pytest.mark.parametrize(("m", "k", "n"), [(30, 40, 20), (500, 3, 500), (1, 9, 1), (90, 50, 16), (70, 9, 1)])
+def test_a_product_costs_its_volume_or_its_result_and_copies_its_matrices(m: int, k: int, n: int) -> None:
     node = build.matmul(leaf(m, k), leaf(k, n), F8)
     assert volume(node) == m * k * n
     assert of_node(node) == 2 * m * k * n
     assert weighed(node, of_node(node)) == planned(node)
-    assert planned(node) == max(2 * m * k * n // BLAS_SPEEDUP, RESULT_FLOPS * m * n)
+    panels = PANEL_FLOPS * (m * k + k * n) if min(m, n) > 1 else 0
+    assert planned(node) == max(2 * m * k * n // BLAS_SPEEDUP, RESULT_FLOPS * m * n) + panels
     assert weighed(node, of_node(node), 0.5) == m * k * n, "what is stored in part is no work for BLAS"
 
 

@@ -89,16 +89,19 @@ def row_operations(
     `stored` tells of a product's sparse operand: each non-zero looks up what belongs to it in the other one.
     """
     made = prod(row.shape)
+    shapes = [reads[a].shape if a < len(reads) else rows[a - len(reads)].shape for a in row.args]
+    if row.kind == "fold":
+        return flops(row.kind, row.fn, row.params, row.shape, prod(shapes[0]), row.dtype)
     if row.kind != "contract":
         return flops(row.kind, row.fn, row.params, row.shape, max(made, prod(domain)), row.dtype)
     labels, _, out = row.params
-    shape, other = (reads[a].shape if a < len(reads) else rows[a - len(reads)].shape for a in row.args)
+    shape, other = shapes
     count = 2 * made * prod(n for letter, n in zip(labels, shape, strict=True) if letter not in out)
     if stored is not None:
         nonzeros, size = stored
         found = prod(other) if prod(shape) == size else prod(shape)
         return count * nonzeros // max(size, 1) + lookups(nonzeros, found * row.dtype.itemsize)
-    return count if row.sampled else by_blas(count, made)
+    return count if row.sampled else by_blas(count, made, [prod(shape), prod(other)])
 
 
 def _operator(row: Row) -> str:
