@@ -71,7 +71,8 @@ def flops(
         return made * SCANS[str(fn)].flops
     if "along_axis" in (kind, fn):
         line: int = shape[params[1]]
-        return made // max(line, 1) * AXIS_FUNCTIONS[params[0]].line_flops(line, dtype, params[2])
+        each = AXIS_FUNCTIONS[params[0]].line_flops(line, dtype, params[2], alone=len(shape) == 1)
+        return made // max(line, 1) * each
     if "take" in (kind, fn):
         return made * LOOKUP_FLOPS
     if kind == "random" and fn in DISTRIBUTIONS:

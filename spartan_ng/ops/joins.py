@@ -49,6 +49,8 @@ class AxisFunction:
     doubling : the cost is that of each doubling of the line's length, as in a sort
     vectorized : the cost for numbers of two bytes or more, without keywords, if NumPy has loops in vector
         registers for them; 0 where it has none
+    ranged : the cost in a line that is all of an array, if it is sorted in ranges that fit the cache
+        (`kernels.line_sorts`); 0 where it is not
     """
 
     name: str
@@ -56,11 +58,16 @@ class AxisFunction:
     flops: int = 30
     doubling: bool = False
     vectorized: int = 0
+    ranged: int = 0
 
-    def line_flops(self, n: int, dtype: np.dtype[Any], keywords: tuple[Any, ...] = ()) -> int:
-        """Operations that take as long as a line of n elements of `dtype`."""
+    def line_flops(
+        self, n: int, dtype: np.dtype[Any], keywords: tuple[Any, ...] = (), alone: bool = False
+    ) -> int:
+        """Operations that take as long as a line of n elements of `dtype`; `alone` it is all of an array."""
         in_registers = self.vectorized and not keywords and dtype.kind in "fiu" and dtype.itemsize > 1
         each = self.vectorized if in_registers else self.flops
+        if alone and self.ranged:
+            each = self.ranged
         return each * n * (n.bit_length() if self.doubling else 1)
 
 
@@ -96,7 +103,11 @@ _ROWS = [
     AxisFunction("sort", np.sort, 56, doubling=True, vectorized=6),
     # Stable whatever `kind` is asked for: the order of equal elements must not depend on the layout.
     AxisFunction(
-        "argsort", lambda a, axis, kind="stable": np.argsort(a, axis=axis, kind="stable"), 56, doubling=True
+        "argsort",
+        lambda a, axis, kind="stable": np.argsort(a, axis=axis, kind="stable"),
+        56,
+        doubling=True,
+        ranged=19,
     ),
     AxisFunction("partition", lambda a, axis, kth: np.partition(a, kth, axis=axis)),
     AxisFunction("argpartition", lambda a, axis, kth: np.argpartition(a, kth, axis=axis)),

@@ -192,7 +192,7 @@ def _sort(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     write = Access(draft.slot, draft.out)
     reads = tuple(_access(r, arrays) for r in draft.reads)
-    flops = AXIS_FUNCTIONS[str(node.params[0])].line_flops(node.size, node.dtype, node.params[2])
+    flops = AXIS_FUNCTIONS[str(node.params[0])].line_flops(node.size, node.dtype, node.params[2], True)
     return StageSketch(node.shape, cuttable, reads, (write,), flops, sorts=(key, element))
 
 
