@@ -60,7 +60,7 @@ class Config:
         compute than to store; "all" stores as little as possible, "no_redundancy" computes nothing twice,
         "off" stores every value
     disabled_passes : names of optimizer passes to leave out
-    threads : threads of an embedded worker, None for all cores
+    threads : threads of an embedded worker, and of functions of small arrays; None for all cores
     memory_bytes : memory budget of an embedded worker: arrays that plans read and make take no more at a
         time. None plans for two thirds of what the machine, or the container, has, and leaves the limit to it
     disk_folder : where arrays go that memory has no room for, None for the system's folder of temporary

@@ -29,6 +29,8 @@
 #include "plain/values.h"
 #include "plain/keys.h"
 #include "plain/loops.h"
+#include "plain/helpers.h"
+#include "plain/sharing.h"
 #include "plain/operators.h"
 #include "plain/calls.h"
 #include "plain/functions.h"
@@ -129,18 +131,33 @@ connect_numbers(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Where an option stands in the object that has them. */
+static int
+slot_of(PyObject *config, const char *name, Py_ssize_t *offset)
+{
+    PyObject *option = PyObject_GetAttrString((PyObject *)Py_TYPE(config), name);
+    int is_slot = option != NULL && Py_IS_TYPE(option, &PyMemberDescr_Type);
+    if (is_slot)
+        *offset = ((PyMemberDescrObject *)option)->d_member->offset;
+    else if (option != NULL)
+        PyErr_Format(PyExc_TypeError, "connect: %s is no slot", name);
+    Py_XDECREF(option);
+    return is_slot ? 0 : -1;
+}
+
 /* `connect(...)`: say which classes, methods and tables these are. */
 static PyObject *
 connect(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"array",  "methods", "cell",   "wrap",  "numbers", "integers", "ours", "ufuncs",
-                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  NULL};
+                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  "cores", NULL};
     PyObject *array, *methods, *cell, *wrap, *numbers, *integers, *ours, *ufuncs, *dot, *finish, *reversed,
         *config;
     Py_ssize_t surely, least, flops, chain;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!Onnnn:connect", names, &PyType_Type, &array,
+    int cores;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!Onnnni:connect", names, &PyType_Type, &array,
                                      &methods, &PyType_Type, &cell, &wrap, &numbers, &integers, &ours, &ufuncs,
-                                     &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &chain))
+                                     &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &chain, &cores))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)array, &Quick) || !PyType_IsSubtype((PyTypeObject *)cell, &CellFields)
         || !PyAnySet_Check(numbers) || !PyAnySet_Check(integers) || !PyAnySet_Check(ufuncs)
@@ -148,16 +165,8 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
         PyErr_SetString(PyExc_TypeError, "connect: classes or tables of other kinds");
         return NULL;
     }
-    PyObject *option = PyObject_GetAttrString((PyObject *)Py_TYPE(config), "small_bytes");
-    if (option == NULL)
+    if (slot_of(config, "small_bytes", &known.small_bytes) < 0 || slot_of(config, "threads", &known.threads) < 0)
         return NULL;
-    if (!Py_IS_TYPE(option, &PyMemberDescr_Type)) {
-        Py_DECREF(option);
-        PyErr_SetString(PyExc_TypeError, "connect: small_bytes is no slot");
-        return NULL;
-    }
-    known.small_bytes = ((PyMemberDescrObject *)option)->d_member->offset;
-    Py_DECREF(option);
     if (learned(operators, op_count, methods) < 0 || kept(&known.open, methods, "_open") < 0
         || kept(&known.shape, methods, "shape") < 0 || kept(&known.ndim, methods, "ndim") < 0
         || kept(&known.size, methods, "size") < 0 || kept(&known.dtype, methods, "dtype") < 0
@@ -180,6 +189,7 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     known.least = least;
     known.flops = flops;
     known.chain = chain;
+    known.cores = cores;
     Py_RETURN_NONE;
 }
 
@@ -189,6 +199,8 @@ static PyMethodDef functions[] = {
     {"connect_numbers", connect_numbers, METH_VARARGS, "Say which class our numbers of double precision have."},
     {"few", (PyCFunction)(void (*)(void))few, METH_FASTCALL,
      "What a function of NumPy's gives for a few small arrays and numbers; None for others."},
+    {"applied", (PyCFunction)(void (*)(void))applied_to, METH_FASTCALL,
+     "What a function of NumPy's gives for NumPy's arrays and numbers, by all threads where that is sooner."},
     {NULL},
 };
 
@@ -210,6 +222,7 @@ PyInit__quick(void)
     called_name = PyUnicode_InternFromString("_called");
     out_name = PyUnicode_InternFromString("out");
     out_names = out_name == NULL ? NULL : PyTuple_Pack(1, out_name);
+    pthread_atfork(NULL, NULL, be_alone);
     if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL)
         return NULL;
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;

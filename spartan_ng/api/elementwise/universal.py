@@ -48,7 +48,7 @@ from spartan_ng.api.core.operands import (
     without_output,
     wrapped_by,
 )
-from spartan_ng.api.core.quick import IS_COMPILED, QuickFunction
+from spartan_ng.api.core.quick import IS_COMPILED, QuickFunction, applied
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise.asked import (
     HALVES,
@@ -158,7 +158,7 @@ class ufunc(QuickFunction, Folding):
         if self.simple and not keywords and len(args) == 1 and type(a := args[0]) is Late.ndarray:
             x = a._peek() if a._views else a._cell.value
             if type(x) is np.ndarray and x.nbytes <= config.small_bytes:
-                return wrap(self.np(x))
+                return wrap(applied(self.np, (x,)))
         elif len(args) == self.nin:
             if type(args[0]) in NUMBERS and type(args[-1]) in NUMBERS and len(args) < 3 and not keywords:
                 return self.np(*args)
@@ -166,7 +166,7 @@ class ufunc(QuickFunction, Folding):
             if known is not None:
                 try:
                     if not keywords:
-                        found = self.np(*known)
+                        found = applied(self.np, tuple(known))
                         return wrap(found) if self.nout == 1 else tuple(map(wrap, found))
                     if _PLACES.issuperset(keywords) and self._write(known, **keywords):
                         return keywords["out"]
@@ -197,7 +197,10 @@ class ufunc(QuickFunction, Folding):
         target = out._open()
         if mask is None or target is None or target.nbytes > config.small_bytes:
             return False
-        self.np(*known, out=target, where=mask[0])
+        if where is True:
+            applied(self.np, tuple(known), target)
+        else:
+            self.np(*known, out=target, where=mask[0])
         return True
 
     def _wrapped(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -256,7 +259,7 @@ class ufunc(QuickFunction, Folding):
     def _now(self, operands: tuple[Any, ...], **keywords: Any) -> Any:
         """NumPy at once."""
         try:
-            r = self.np(*operands, **keywords)
+            r = self.np(*operands, **keywords) if keywords else applied(self.np, operands)
         except ValueError:
             with alone():
                 build.broadcast_shapes(self.__name__, *(np.shape(o) for o in operands))

@@ -7,6 +7,7 @@ import operator
 import sys
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored
-from spartan_ng.api.core.quick import plainly
+from spartan_ng.api.core.quick import applied, plainly
 from spartan_ng.api.core.temporaries import LEAST_BYTES
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.sparse import is_sparse
@@ -130,7 +131,7 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
                 taken = other if temporaries.is_own(other, y) and _fits(y, x) else None
             if taken is not None and temporaries.called_by_operator(1):
                 out = taken._cell.value
-                numpys(y, x, out=out) if reflected else numpys(x, y, out=out)
+                applied(numpys, (y, x) if reflected else (x, y), out)
                 return taken
         if isinstance(other, _REPEATED) and repeats and self._cell.frozen:
             if reflected or self.dtype.kind not in "iu":
@@ -156,17 +157,28 @@ def _sign(function: ufuncs.ufunc) -> Callable[[Any], ndarray]:
         if type(x) is _array and (nbytes := x.nbytes) <= config.small_bytes:
             temporary = nbytes >= LEAST_BYTES and sys.getrefcount(self) == temporaries.OF_FIRST
             if temporary and temporaries.is_own(self, x) and temporaries.called_by_operator(1):
-                numpys(x, out=x)  # `abs`, which may change the dtype, is called by no operator
+                applied(numpys, (x,), x)  # `abs`, which may change the dtype, is called by no operator
                 return self
-            return wrap(numpys(x))
+            return wrap(applied(numpys, (x,)))
         return function(self)
 
     return plainly(numpys)(method)
 
 
+def _write(numpys: Any, target: Any, other: Any) -> None:
+    """Write what a function of NumPy's gives over its first operand."""
+    applied(numpys, (target, other), target)
+
+
+def _write_power(target: Any, other: Any) -> None:
+    """The same of powers: NumPy's operator knows squares, roots and reciprocals, its function does not."""
+    target **= other
+
+
 def _assigning(function: ufuncs.ufunc) -> Any:
     """The operator in place; a scalar is not changed, Python rebinds the name to the result instead."""
     numpys: Callable[..., Any] = function.np
+    write = _write_power if function is ufuncs.power else partial(_write, numpys)
 
     def method(self: Arithmetic, other: Any) -> Any:
         target = self._open()
@@ -174,7 +186,7 @@ def _assigning(function: ufuncs.ufunc) -> Any:
             known = other if type(other) in NUMBERS else other._peek() if isinstance(other, Handle) else None
             if known is not None:
                 try:
-                    numpys(target, known, out=target)
+                    write(target, known)
                     return self
                 except ValueError as error:  # read-only memory is copied; our errors name the shapes
                     if not is_refusal(error):
@@ -360,7 +372,10 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
         target = a._in_place()
         if target is not None:
             try:
-                function.np(target, operands[0], out=target)
+                if function is ufuncs.power:
+                    _write_power(target, operands[0])
+                else:
+                    _write(function.np, target, operands[0])
             except ValueError as error:
                 if "broadcast" in str(error):
                     raise ShapeError(str(error)) from None

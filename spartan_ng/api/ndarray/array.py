@@ -25,6 +25,7 @@ from spartan_ng.api.core.views import REVERSED
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.elements import NUMPYS_INTEGERS, Elements
 from spartan_ng.config import config
+from spartan_ng.system.machine import cores
 
 
 class ndarray(Quick, Elements, metaclass=Deriving, own=True):
@@ -146,6 +147,7 @@ connect(
     least=LEAST_BYTES,
     flops=QUICK_FLOPS,
     chain=CHAIN,
+    cores=cores(),
 )
 
 __all__ = ["compute", "ndarray", "persist"]

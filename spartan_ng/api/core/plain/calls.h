@@ -61,8 +61,6 @@ few_operands(PyObject *const *given, Py_ssize_t n, PyObject **plain, Py_ssize_t 
     return nbytes < least && nbytes < small_bytes() && (alike || 8 * size <= known.surely) ? OF_ARRAYS : 0;
 }
 
-static PyObject *out_names; /* of a call whose last argument is `out`, as maximum and minimum want it named */
-
 /* What NumPy's function gives for operands as `few_operands` finds them, and for `out`, if that is not NULL. */
 static PyObject *
 for_few(PyObject *numpys, PyObject **found, Py_ssize_t n, PyArrayObject *out)
@@ -71,6 +69,8 @@ for_few(PyObject *numpys, PyObject **found, Py_ssize_t n, PyArrayObject *out)
     int failed = 0;
     if (result == NULL && n == 2 && numpys == known.dot)
         result = dotted(found[0], found[1]);
+    if (result == NULL && !PyErr_Occurred())
+        result = shared(numpys, found, n, out);
     if (result != NULL || PyErr_Occurred())
         return result;
     for (Py_ssize_t i = 0; i < n; i++)

@@ -78,14 +78,17 @@ static struct {
     PyTypeObject *number;          /* the class of our numbers of double precision */
     PyObject *transposed, *shape, *ndim, *size, *dtype; /* properties */
     PyObject *copy;                /* a method */
-    PyObject *config;              /* where the threshold stands, */
-    Py_ssize_t small_bytes;        /* and where in it */
+    PyObject *config;              /* where the options stand, */
+    Py_ssize_t small_bytes;        /* and where in it the threshold, */
+    Py_ssize_t threads;            /* and how many threads there are to be */
+    int cores;                     /* processors that this process may use */
     Py_ssize_t surely, least;      /* bytes of broadcast results, and from which temporaries are reused */
     Py_ssize_t flops;              /* of products that are done without further questions */
     Py_ssize_t chain;              /* views of views that are joined */
 } known;
 
 static PyObject *no_views, *call_name;
+static PyObject *out_names; /* of a call whose last argument is `out`, as maximum and minimum want it named */
 
 /* Bytes up to which operands are small, now. */
 static Py_ssize_t
@@ -98,6 +101,17 @@ small_bytes(void)
         bytes = PY_SSIZE_T_MAX;
     }
     return bytes;
+}
+
+/* Threads that the user wants, now; those of all processors where nothing is said. */
+static int
+helping_threads(void)
+{
+    PyObject *n = *(PyObject **)((char *)known.config + known.threads);
+    long threads = n == NULL || !PyLong_CheckExact(n) ? known.cores : PyLong_AsLong(n);
+    if (threads == -1 && PyErr_Occurred())
+        PyErr_Clear();
+    return (int)Py_MIN(threads, known.cores);
 }
 
 static PyObject *

@@ -6,7 +6,7 @@
  * (an overflow, a division by zero) is left to NumPy, which does it again: nothing has been written by then. */
 #include <fenv.h>
 
-enum { MOST_LOOPED = 500, MOST_LOOPED_OPERANDS = 2 }; /* NumPy lets other threads run during longer loops */
+enum { MOST_LOOPED = 1 << 13, MOST_WRITTEN = 1 << 11, MOST_LOOPED_OPERANDS = 2 }; /* some microseconds, without other threads */
 #define TOLD (FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID)
 
 /* A number's value, if it is one of double precision, or takes it without loss. */
@@ -86,8 +86,9 @@ looped(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
     PyArrayObject *like = target;
     char *places[MOST_LOOPED_OPERANDS + 1];
     npy_intp steps[MOST_LOOPED_OPERANDS + 1], step = sizeof(double);
-    double numbers[MOST_LOOPED_OPERANDS], found[MOST_LOOPED];
-    if (target != NULL && (!in_steps(target, &step) || step == 0 || !PyArray_ISWRITEABLE(target)))
+    double numbers[MOST_LOOPED_OPERANDS], found[MOST_WRITTEN];
+    if (target != NULL && (!in_steps(target, &step) || step == 0 || PyArray_SIZE(target) > MOST_WRITTEN
+                           || !PyArray_ISWRITEABLE(target)))
         return NULL;
     for (Py_ssize_t i = 0; i < n; i++) {
         if (!PyArray_CheckExact(operands[i])) {

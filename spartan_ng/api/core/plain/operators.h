@@ -23,8 +23,10 @@ static PyObject *
 computed(PyObject *numpys, PyObject *x, PyObject *y)
 {
     PyObject *given[2] = {x, y}, *found = looped(numpys, given, 2, NULL);
-    if (found != NULL)
-        return wrapped(found);
+    if (found == NULL && !PyErr_Occurred())
+        found = shared(numpys, given, 2, NULL);
+    if (found != NULL || PyErr_Occurred())
+        return found == NULL ? NULL : wrapped(found);
     x = plain_of(x);
     y = plain_of(y);
     found = x == NULL || y == NULL ? NULL : call_two(numpys, x, y);
@@ -87,7 +89,9 @@ of_one(const Operator *op, PyObject *a)
     if (x != NULL && PyArray_NBYTES(x) < known.least && PyArray_NBYTES(x) < small_bytes()) {
         Py_INCREF(x);
         PyObject *given[1] = {(PyObject *)x}, *found = looped(op->numpys, given, 1, NULL);
-        if (found == NULL)
+        if (found == NULL && !PyErr_Occurred())
+            found = shared(op->numpys, given, 1, NULL);
+        if (found == NULL && !PyErr_Occurred())
             found = call_one(op->numpys, (PyObject *)x);
         Py_DECREF(x);
         return found == NULL ? NULL : wrapped(found);
@@ -105,7 +109,9 @@ in_place(const Operator *op, PyObject *a, PyObject *b)
         if (PyArray_NBYTES(target) <= small_bytes()) {
             PyObject *given[2] = {(PyObject *)target, y};
             found = looped(op->numpys, given, 2, target);
-            if (found == NULL) {
+            if (found == NULL && !PyErr_Occurred())
+                found = shared(op->numpys, given, 2, target);
+            if (found == NULL && !PyErr_Occurred()) {
                 y = plain_of(y);
                 found = y == NULL ? NULL : call_three(op->numpys, (PyObject *)target, y, (PyObject *)target);
                 Py_XDECREF(y);

@@ -1,0 +1,179 @@
+/* Threads that help with jobs in pieces, which whoever is free takes.
+ *
+ * A job's pieces are given out by one number: which job it is, how many pieces it has, and which is the next. Who
+ * takes one has it of the job that is there, and the job stays until all of its pieces are done. The caller works,
+ * too: where no helper comes in time, it has done everything itself, and has lost the microsecond of asking. Where
+ * helpers were none, as when others want the processors, too, the next jobs are not shared. */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+
+enum { MOST_HELPERS = 7, MOST_PIECES = 1 << 15 };
+enum { WATCHED = 1000, WAITED = 1000 };         /* times that a thread looks before it sleeps, or lets others run */
+enum { SOON_NS = 30000 };                       /* from one job to the next of a program that does nothing else */
+enum { ASKED_NS = 1000, MOST_ALONE = 1 << 10 }; /* that asking takes; jobs without helpers where they are no help */
+
+typedef void (*Work)(void *job, int piece);
+
+static struct {
+    pthread_mutex_t busy, lock;  /* one job at a time; sleeping */
+    pthread_cond_t woken;
+    int started;                 /* helpers that there are, */
+    atomic_int wanted, asleep;   /* that are to help, and that sleep */
+    atomic_ullong ticket;        /* 32 bits of the job's number, 16 of its pieces, 16 of the next one */
+    atomic_int done;             /* pieces */
+    Work work;
+    void *job;
+    long long ended_ns;          /* when the last job was done */
+    int alone, bound;            /* jobs that will not be shared, and how many it is the next time */
+} helping = {.busy = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .woken = PTHREAD_COND_INITIALIZER};
+
+static void
+rest(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int
+is_left(unsigned long long ticket)
+{
+    return (ticket & 0xffff) < (ticket >> 16 & 0xffff);
+}
+
+/* Do one piece, if there is one that nobody has taken. */
+static int
+helped(void)
+{
+    unsigned long long ticket = atomic_load(&helping.ticket);
+    while (is_left(ticket))
+        if (atomic_compare_exchange_weak(&helping.ticket, &ticket, ticket + 1)) {
+            helping.work(helping.job, (int)(ticket & 0xffff));
+            atomic_fetch_add(&helping.done, 1);
+            return 1;
+        }
+    return 0;
+}
+
+/* Look out for pieces for as long as a program takes from one operation to the next, and then sleep. Who is woken
+ * too late for a job looks out for the next ones. */
+static void *
+help(void *number)
+{
+    for (;;) {
+        for (int watched = 0; watched < WATCHED; watched++) {
+            if ((Py_ssize_t)number < atomic_load(&helping.wanted) && helped())
+                watched = 0;
+            rest();
+        }
+        pthread_mutex_lock(&helping.lock);
+        atomic_fetch_add(&helping.asleep, 1);
+        if (!((Py_ssize_t)number < atomic_load(&helping.wanted) && is_left(atomic_load(&helping.ticket))))
+            pthread_cond_wait(&helping.woken, &helping.lock);
+        atomic_fetch_sub(&helping.asleep, 1);
+        pthread_mutex_unlock(&helping.lock);
+    }
+    return NULL;
+}
+
+/* In the child of a fork there are no other threads. */
+static void
+be_alone(void)
+{
+    pthread_mutex_init(&helping.busy, NULL);
+    pthread_mutex_init(&helping.lock, NULL);
+    pthread_cond_init(&helping.woken, NULL);
+    helping.started = 0;
+    atomic_store(&helping.asleep, 0);
+    atomic_store(&helping.ticket, 0);
+}
+
+/* Have so many helpers, which no signal disturbs; how many there are. */
+static int
+started(int wanted)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (helping.started < wanted) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, help, (void *)(Py_ssize_t)helping.started) != 0)
+            break;
+        pthread_detach(thread);
+        helping.started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return Py_MIN(helping.started, wanted);
+}
+
+static long long
+now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+/* Take note of what helpers have done, `others` pieces beside `own` ones in so many nanoseconds, and of the wait for
+ * the last of them. */
+static void
+judge(int own, int others, long long worked_ns, long long waited_ns)
+{
+    if (own > 0 && others * (worked_ns / own) > waited_ns + ASKED_NS)
+        helping.bound /= 2;
+    else
+        helping.alone = helping.bound = Py_MIN(2 * helping.bound + 1, MOST_ALONE);
+}
+
+/* Do a job with helpers, until all of its pieces are done. */
+static void
+lead(Work work, void *job, int pieces, int helpers, int wakes)
+{
+    long long begun = now_ns(), ended;
+    int own = 0;
+    unsigned long long number = (atomic_load(&helping.ticket) >> 32) + 1;
+    helping.work = work;
+    helping.job = job;
+    atomic_store(&helping.done, 0);
+    atomic_store(&helping.wanted, helpers);
+    atomic_store(&helping.ticket, number << 32 | (unsigned long long)pieces << 16);
+    if (atomic_load(&helping.asleep) > 0 && (wakes || begun - helping.ended_ns < SOON_NS)) {
+        pthread_mutex_lock(&helping.lock);
+        pthread_cond_broadcast(&helping.woken);
+        pthread_mutex_unlock(&helping.lock);
+    }
+    while (helped())
+        own++;
+    ended = now_ns();
+    for (int waited = 0; atomic_load(&helping.done) < pieces; waited++) {
+        rest();
+        if (waited >= WAITED)
+            sched_yield();
+    }
+    helping.ended_ns = now_ns();
+    judge(own, pieces - own, ended - begun, helping.ended_ns - ended);
+}
+
+/* Have `pieces` of a job done by this thread, and by others where they are free; those that sleep are woken if it
+ * `wakes` them, or follows another one at once. Needs no GIL. */
+static void
+do_together(Work work, void *job, int pieces, int threads, int wakes)
+{
+    int helpers = 0, is_free = pieces > 1 && threads > 1 && pthread_mutex_trylock(&helping.busy) == 0;
+    if (is_free && helping.alone > 0)
+        helping.alone--;
+    else if (is_free)
+        helpers = started(Py_MIN(threads - 1, MOST_HELPERS));
+    if (helpers > 0)
+        lead(work, job, pieces, helpers, wakes);
+    else
+        for (int piece = 0; piece < pieces; piece++)
+            work(job, piece);
+    if (is_free)
+        pthread_mutex_unlock(&helping.busy);
+}

@@ -1,0 +1,340 @@
+/* Universal functions of arrays alike, line by line, and by all threads where that is sooner.
+ *
+ * NumPy goes through arrays that are no one line by an iterator, which takes longer than the loop over a short line,
+ * and on one thread. Here the loop that it would call is called for pieces of the arrays: the same loop over the same
+ * elements gives the same bits. What is not alike, turned, or lies over each other is left to NumPy. */
+
+enum { MOST_AXES = 6, MOST_SHARED = 3 };
+enum { LEAST_PIECE = 1 << 11, MOST_PIECE = 1 << 13, EACH = 4 };  /* elements; pieces for each thread */
+enum { SHARED_BYTES = 1 << 19, LARGE_BYTES = 1 << 22 };         /* touched; from where helpers are worth waking */
+
+typedef struct {
+    PyUFuncGenericFunction loop;
+    void *data;
+    int n, axes;                       /* places, the result's last; axes, the last of which the loop goes along */
+    npy_intp shape[MOST_AXES];
+    npy_intp steps[MOST_SHARED + 1][MOST_AXES];
+    char *places[MOST_SHARED + 1];
+    npy_intp part;                     /* elements of a line that the loop gets at a time */
+    npy_intp parts, units, per_piece;  /* of a line; of all lines; of those that a piece has */
+    atomic_int told;                   /* what floating-point operations have to tell */
+} Shared;
+
+/* Where a thread is: in which part of which line, and where that begins. */
+typedef struct {
+    npy_intp at[MOST_AXES], part;
+    char *lines[MOST_SHARED + 1];
+} Place;
+
+static Place
+place_at(const Shared *job, npy_intp unit)
+{
+    Place here = {.part = unit % job->parts};
+    npy_intp line = unit / job->parts;
+    memcpy(here.lines, job->places, sizeof here.lines);
+    for (int axis = job->axes - 2; axis >= 0; axis--) {
+        here.at[axis] = line % job->shape[axis];
+        line /= job->shape[axis];
+        for (int i = 0; i < job->n; i++)
+            here.lines[i] += here.at[axis] * job->steps[i][axis];
+    }
+    return here;
+}
+
+static void
+go_on(const Shared *job, Place *here)
+{
+    if (++here->part < job->parts)
+        return;
+    here->part = 0;
+    for (int axis = job->axes - 2; axis >= 0; axis--) {
+        int is_over = ++here->at[axis] == job->shape[axis];
+        for (int i = 0; i < job->n; i++)
+            here->lines[i] += job->steps[i][axis] * (is_over ? 1 - job->shape[axis] : 1);
+        if (!is_over)
+            return;
+        here->at[axis] = 0;
+    }
+}
+
+/* A piece: some parts of lines, one after the other. */
+static void
+do_piece(void *of, int piece)
+{
+    Shared *job = of;
+    npy_intp first = piece * job->per_piece, end = Py_MIN(first + job->per_piece, job->units);
+    npy_intp length = job->shape[job->axes - 1], steps[MOST_SHARED + 1];
+    for (int i = 0; i < job->n; i++)
+        steps[i] = job->steps[i][job->axes - 1];
+    be_quiet();
+    Place here = place_at(job, first);
+    for (npy_intp unit = first; unit < end; unit++, go_on(job, &here)) {
+        npy_intp from = here.part * job->part, count = Py_MIN(length - from, job->part);
+        char *places[MOST_SHARED + 1];
+        for (int i = 0; i < job->n; i++)
+            places[i] = here.lines[i] + from * steps[i];
+        job->loop(places, &count, steps, job->data);
+    }
+    int told = fetestexcept(TOLD);
+    if (told)
+        atomic_fetch_or(&job->told, told);
+}
+
+/* A number as an element of an array's dtype, as NumPy takes it; 0 where that is another question. */
+static int
+as_element(PyObject *a, int type, char *place)
+{
+    double x;
+    if (PyTypeNum_ISINTEGER(type)) {
+        int overflow;
+        if (!PyLong_CheckExact(a) || (type != NPY_LONG && type != NPY_INT))
+            return 0;
+        long n = PyLong_AsLongAndOverflow(a, &overflow);
+        if (overflow || (type == NPY_INT && (int)n != n))
+            return 0;
+        if (type == NPY_INT)
+            *(int *)place = (int)n;
+        else
+            *(long *)place = n;
+        return 1;
+    }
+    int is_complex = PyComplex_CheckExact(a) && type == NPY_CDOUBLE;
+    if (is_complex) {
+        ((double *)place)[0] = PyComplex_RealAsDouble(a);
+        ((double *)place)[1] = PyComplex_ImagAsDouble(a);
+        return 1;
+    }
+    if (!as_double(a, &x))
+        return 0;
+    if (type == NPY_FLOAT && (PyFloat_CheckExact(a) || PyLong_CheckExact(a))) {
+        *(float *)place = (float)x;
+        return isfinite(x) && isfinite(*(float *)place);
+    }
+    ((double *)place)[0] = x;
+    if (type == NPY_CDOUBLE)
+        ((double *)place)[1] = 0;
+    return type == NPY_DOUBLE || type == NPY_CDOUBLE;
+}
+
+/* Whether an array's axes go from long steps to short ones, as in C order; those of no step are stretched. */
+static int
+is_in_order(PyArrayObject *a)
+{
+    npy_intp before = NPY_MAX_INTP;
+    for (int axis = 0; axis < PyArray_NDIM(a); axis++) {
+        npy_intp step = PyArray_STRIDE(a, axis);
+        if (step < 0 || step > before)
+            return 0;
+        if (step > 0 && PyArray_DIM(a, axis) > 1)
+            before = step;
+    }
+    return PyArray_ISBEHAVED_RO(a);
+}
+
+/* The bytes from an array's first element to its last. */
+static npy_intp
+reach(PyArrayObject *a)
+{
+    npy_intp bytes = PyArray_ITEMSIZE(a);
+    for (int axis = 0; axis < PyArray_NDIM(a); axis++)
+        bytes += (PyArray_DIM(a, axis) - 1) * PyArray_STRIDE(a, axis);
+    return bytes;
+}
+
+/* Whether a result may be written where `out` lies while `a` is read: the same elements, or none. */
+static int
+is_apart(PyArrayObject *out, PyArrayObject *a)
+{
+    if (PyArray_BYTES(a) + reach(a) <= PyArray_BYTES(out) || PyArray_BYTES(out) + reach(out) <= PyArray_BYTES(a))
+        return 1;
+    return PyArray_BYTES(a) == PyArray_BYTES(out) && PyArray_SAMESHAPE(a, out)
+           && PyArray_CompareLists(PyArray_STRIDES(a), PyArray_STRIDES(out), PyArray_NDIM(a));
+}
+
+/* Whether no two elements of an array that is written to lie over each other. */
+static int
+is_spread(PyArrayObject *out)
+{
+    npy_intp reached = PyArray_ITEMSIZE(out);
+    for (int axis = PyArray_NDIM(out) - 1; axis >= 0; axis--) {
+        if (PyArray_DIM(out, axis) > 1 && PyArray_STRIDE(out, axis) < reached)
+            return 0;
+        reached += (PyArray_DIM(out, axis) - 1) * PyArray_STRIDE(out, axis);
+    }
+    return 1;
+}
+
+/* The loop of a function that takes and gives these types, or -1. */
+static int
+loop_for(PyUFuncObject *f, int type)
+{
+    const char *types = f->types;
+    for (int i = 0; i < f->ntypes; i++, types += f->nargs) {
+        int same = 1;
+        for (int k = 0; k < f->nin; k++)
+            same = same && types[k] == type;
+        if (same)
+            return i;
+    }
+    return -1;
+}
+
+/* The shape that operands are broadcast to; the number of its axes, or -1. */
+static int
+common_shape(PyArrayObject **arrays, int n, npy_intp *shape)
+{
+    int axes = 0;
+    for (int i = 0; i < n; i++)
+        axes = arrays[i] == NULL ? axes : Py_MAX(axes, PyArray_NDIM(arrays[i]));
+    if (axes < 1 || axes > MOST_AXES)
+        return -1;
+    for (int axis = 0; axis < axes; axis++)
+        shape[axis] = 1;
+    for (int i = 0; i < n; i++)
+        for (int axis = 1; arrays[i] != NULL && axis <= PyArray_NDIM(arrays[i]); axis++) {
+            npy_intp length = PyArray_DIM(arrays[i], PyArray_NDIM(arrays[i]) - axis), *found = &shape[axes - axis];
+            if (length != 1 && *found != 1 && length != *found)
+                return -1;
+            *found = length == 1 ? *found : length;
+        }
+    return axes;
+}
+
+/* Let an operand take part: a number at `place`, or an array that is broadcast to the job's shape. */
+static void
+take_part(Shared *job, int i, PyArrayObject *a, char *place)
+{
+    job->places[i] = a == NULL ? place : PyArray_BYTES(a);
+    int missing = job->axes - (a == NULL ? 0 : PyArray_NDIM(a));
+    for (int axis = 0; axis < job->axes; axis++)
+        job->steps[i][axis] = a == NULL || axis < missing || PyArray_DIM(a, axis - missing) == 1
+                                  ? 0
+                                  : PyArray_STRIDE(a, axis - missing);
+}
+
+/* Join axes that all places go through as through one, and cut what is there into pieces; how many. */
+static int
+cut(Shared *job, int threads)
+{
+    int last = 0;
+    for (int axis = 1; axis < job->axes; axis++) {
+        int joins = 1;
+        for (int i = 0; i < job->n; i++)
+            joins = joins && job->steps[i][last] == job->steps[i][axis] * job->shape[axis];
+        if (!joins && job->shape[last] != 1)
+            last++;
+        job->shape[last] = joins ? job->shape[last] * job->shape[axis] : job->shape[axis];
+        for (int i = 0; i < job->n; i++)
+            job->steps[i][last] = job->steps[i][axis];
+    }
+    job->axes = last + 1;
+    npy_intp length = job->shape[last], lines = 1;
+    for (int axis = 0; axis < last; axis++)
+        lines *= job->shape[axis];
+    job->part = Py_MAX(LEAST_PIECE, Py_MIN(lines * length / (EACH * threads), MOST_PIECE)) / 64 * 64;
+    job->parts = (length + job->part - 1) / job->part;
+    job->units = lines * job->parts;
+    job->per_piece = Py_MAX(1, job->part / Py_MAX(length, 1));
+    while ((job->units + job->per_piece - 1) / job->per_piece >= MOST_PIECES)
+        job->per_piece *= 2;
+    return (int)((job->units + job->per_piece - 1) / job->per_piece);
+}
+
+/* What the errors of floating-point operations are to NumPy. */
+static int
+numpys_errors(int told)
+{
+    return (told & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) | (told & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0)
+           | (told & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) | (told & FE_INVALID ? NPY_FPE_INVALID : 0);
+}
+
+/* What a function of NumPy's gives for operands, as a new array, or written to `out` (a new reference), by several
+ * threads; NULL without an error where NumPy is to do it. */
+static PyObject *
+shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject *out)
+{
+    PyUFuncObject *f = (PyUFuncObject *)numpys;
+    if (known.array == NULL || !Py_IS_TYPE(numpys, &PyUFunc_Type) || f->nin != n || n < 1 || n > MOST_SHARED
+        || f->nout != 1 || f->core_enabled || PySet_Contains(known.ufuncs, numpys) != 1)
+        return NULL;
+    PyArrayObject *arrays[MOST_SHARED + 1] = {NULL};
+    double numbers[MOST_SHARED][2];
+    npy_intp nbytes = 0;
+    int type = NPY_NOTYPE;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (PyArray_CheckExact(operands[i])) {
+            arrays[i] = (PyArrayObject *)operands[i];
+            if ((type != NPY_NOTYPE && PyArray_TYPE(arrays[i]) != type) || !is_in_order(arrays[i]))
+                return NULL;
+            type = PyArray_TYPE(arrays[i]);
+            nbytes += PyArray_NBYTES(arrays[i]);
+        }
+    int is_plain = PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type) || type == NPY_FLOAT || type == NPY_DOUBLE
+                   || type == NPY_CFLOAT || type == NPY_CDOUBLE;
+    if (!is_plain || (PyTypeNum_ISINTEGER(type) && strcmp(f->name, "power") == 0)) /* whose loop raises errors */
+        return NULL;
+    int loop = loop_for(f, type);
+    Shared job = {.n = (int)n + 1};
+    job.axes = loop < 0 ? -1 : common_shape(arrays, (int)n, job.shape);
+    if (job.axes < 0)
+        return NULL;
+    int found = f->types[loop * f->nargs + n];
+    npy_intp size = PyArray_MultiplyList(job.shape, job.axes);
+    if (!PyTypeNum_ISNUMBER(found) && !PyTypeNum_ISBOOL(found))
+        return NULL;
+    nbytes += size * (npy_intp)sizeof(double);
+    if (size == 0)
+        return NULL;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (arrays[i] == NULL && !as_element(operands[i], type, (char *)numbers[i]))
+            return NULL;
+    if (out != NULL) {
+        if (PyArray_TYPE(out) != found || PyArray_NDIM(out) != job.axes || !PyArray_ISBEHAVED(out) || !is_in_order(out)
+            || !PyArray_CompareLists(PyArray_DIMS(out), job.shape, job.axes) || !is_spread(out))
+            return NULL;
+        for (Py_ssize_t i = 0; i < n; i++)
+            if (arrays[i] != NULL && !is_apart(out, arrays[i]))
+                return NULL;
+        Py_INCREF(out);
+    }
+    else if ((out = (PyArrayObject *)PyArray_SimpleNew(job.axes, job.shape, found)) == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < n; i++)
+        take_part(&job, (int)i, arrays[i], (char *)numbers[i]);
+    take_part(&job, (int)n, out, NULL);
+    job.loop = f->functions[loop];
+    job.data = f->data == NULL ? NULL : (void *)f->data[loop];
+    int threads = nbytes < SHARED_BYTES ? 1 : helping_threads(), pieces = cut(&job, threads);
+    PyThreadState *state = size > MOST_LOOPED ? PyEval_SaveThread() : NULL;
+    do_together(do_piece, &job, pieces, threads, nbytes >= LARGE_BYTES);
+    if (state != NULL)
+        PyEval_RestoreThread(state);
+    if (job.told && PyUFunc_GiveFloatingpointErrors(f->name, numpys_errors(job.told)) < 0) {
+        Py_DECREF(out);
+        return NULL;
+    }
+    return (PyObject *)out;
+}
+
+/* `applied(numpys, operands, out=None)`: what a function of NumPy's gives for NumPy's arrays and numbers. */
+static PyObject *
+applied_to(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count < 2 || count > 3 || !PyTuple_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "applied takes a function, a tuple and a place for the result");
+        return NULL;
+    }
+    PyObject **operands = ((PyTupleObject *)args[1])->ob_item, *out = count < 3 || args[2] == Py_None ? NULL : args[2];
+    Py_ssize_t n = PyTuple_GET_SIZE(args[1]);
+    PyObject *found = NULL;
+    if (out == NULL || PyArray_CheckExact(out))
+        found = shared(args[0], operands, n, (PyArrayObject *)out);
+    if (found != NULL || PyErr_Occurred())
+        return found;
+    PyObject *all[NPY_MAXARGS];
+    if (n >= NPY_MAXARGS - 1)
+        return PyObject_CallObject(args[0], args[1]);
+    memcpy(all + 1, operands, n * sizeof(PyObject *));
+    all[n + 1] = out;
+    return PyObject_Vectorcall(args[0], all + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, out == NULL ? NULL : out_names);
+}

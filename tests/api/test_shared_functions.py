@@ -1,0 +1,250 @@
+"""Universal functions of larger arrays are shared by threads: that can be told by nothing but the time."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import warnings
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api.core import quick
+from spartan_ng.api.elementwise import ufuncs
+from tests.api.test_quick import python
+
+compiled = pytest.mark.skipif(not quick.IS_COMPILED, reason="nothing is compiled here")
+
+DTYPES = "fdFDilB?"
+SHAPES = [
+    ((40_000,), (40_000,)),
+    ((40_000,), ()),
+    ((40_000,), (1,)),
+    ((150, 300), (150, 300)),
+    ((150, 300), (300,)),
+    ((150, 1), (1, 300)),
+    ((30, 40, 38), (40, 38)),
+    ((30, 40, 38), (30, 1, 38)),
+    ((1, 40_000), (2, 1)),
+    ((3, 4, 5, 600), (3, 1, 5, 1)),
+]
+LAYOUTS = {
+    "plain": lambda a: a,
+    "inner": lambda a: a[..., 1:-1] if a.ndim and a.shape[-1] > 2 else a,
+    "lower": lambda a: a[1:] if a.ndim and a.shape[0] > 1 else a,
+    "every second": lambda a: numpy.repeat(a, 2, -1)[..., ::2] if a.ndim else a,
+    "backwards": lambda a: a[..., ::-1] if a.ndim else a,
+    "turned": lambda a: numpy.asfortranarray(a),
+    "stretched": lambda a: numpy.broadcast_to(a[..., :1], a.shape) if a.ndim else a,
+    "swapped": lambda a: a.astype(a.dtype.newbyteorder()),
+}
+NUMBERS = [2, 0.5, -3, 1e300, 1 << 40, 1.5 + 2j, True, numpy.float64(0.5), numpy.float32(3), numpy.int64(7)]
+OF_ONE, OF_TWO = (
+    sorted((f for f in ufuncs.OURS if (f.nin, f.nout) == (n, 1)), key=lambda f: f.__name__) for n in (1, 2)
+)
+
+
+def elements(shape, dtype, seed):
+    """Elements of some kind, special ones among them."""
+    rng = numpy.random.default_rng(seed)
+    if dtype in "ilB?":
+        return rng.integers(0, 2 if dtype == "?" else 60, shape).astype(dtype)
+    a = rng.standard_normal(shape) * 3
+    if dtype in "FD":
+        a = a + 1j * rng.standard_normal(shape)
+    a = a.astype(dtype)
+    if seed % 3 == 0 and a.size > 9:
+        a.reshape(-1)[:: a.size // 7] = rng.choice([0.0, -0.0, numpy.nan, numpy.inf, -numpy.inf, 1e30])
+    return a
+
+
+def told(call):
+    """What a call gives, to the bit and as it lies, or its error's class, and its warnings."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            found = call()
+        except (TypeError, ValueError, OverflowError) as error:
+            return type(error), None
+    found = numpy.asarray(found)
+    lies = tuple(s for s, n in zip(found.strides, found.shape, strict=True) if n > 1)
+    found = found.dtype, found.shape, lies, found.tobytes()
+    return found, sorted(str(w.message) for w in said)
+
+
+def pairs(draw):
+    """Two operands, now and then the second one a number."""
+    one, two = draw.choice(SHAPES)
+    if draw.random() < 0.5:
+        one, two = two, one
+    dtype, seed = draw.choice(DTYPES), draw.randrange(1000)
+    other = dtype if draw.random() < 0.8 else draw.choice(DTYPES)
+    lay = [LAYOUTS[draw.choice(list(LAYOUTS))] if draw.random() < 0.4 else LAYOUTS["plain"] for _ in "ab"]
+    a, b = lay[0](elements(one, dtype, seed)), elements(two, other, seed + 1)
+    if draw.random() < 0.5:
+        lay[1] = lay[0] if a.shape == b.shape else lay[1]
+    b = lay[1](b)
+    if a.ndim and draw.random() < 0.2:
+        b = draw.choice(NUMBERS)
+    return (b, a) if draw.random() < 0.2 else (a, b)
+
+
+@compiled
+def test_answers_are_numpys_to_the_bit(request):
+    """Values, dtypes, layouts, errors and warnings, of arrays alike and unlike."""
+    draw = random.Random(request.config.option.seed)
+    for _ in range(250):
+        function = draw.choice(OF_ONE + 2 * OF_TWO)
+        given = pairs(draw)[: function.nin]
+        if not isinstance(given[0], numpy.ndarray):
+            given = given[::-1]
+        expected = told(lambda f=function, x=given: f(*x))
+        assert told(lambda f=function, x=given: quick.applied(f, x)) == expected, (function, given)
+
+
+@compiled
+def test_places_are_written_as_numpy_writes_them(request):
+    """Also where operands lie over the place, or the place over itself."""
+    draw = random.Random(request.config.option.seed)
+    for _ in range(150):
+        function = draw.choice([numpy.add, numpy.multiply, numpy.maximum, numpy.less, numpy.arctan2])
+        memory = elements((200, 310), draw.choice("fd"), draw.randrange(1000))
+        keys = [
+            (slice(i, i + 150), slice(j, j + 300))
+            for i, j in ((draw.randrange(3), draw.randrange(3)) for _ in "abc")
+        ]
+        if draw.random() < 0.3:
+            keys = keys[:1] * 3
+        is_apart = draw.random() < 0.3
+        if draw.random() < 0.2:
+            memory = numpy.broadcast_to(memory[:, :1], memory.shape) if is_apart else memory.T[:190].T
+        found = []
+        for call in (lambda f, x, out: f(*x, out=out), quick.applied):
+            own = memory.copy("K")
+            place = numpy.zeros_like(own) if is_apart else own
+            where = tuple(slice(0, n) for n in own[keys[0]].shape) if is_apart else keys[2]
+            out = place[where]
+            operands = tuple(own[k] for k in keys[:2])
+            answer = told(lambda f=function, c=call, x=operands, o=out: c(f, x, o))
+            found.append((answer, place.tobytes()))
+        assert found[0] == found[1], (function, keys, memory.strides)
+
+
+@compiled
+@pytest.mark.parametrize("how", ["ignore", "warn", "raise", "call"])
+def test_errors_of_elements_are_told_as_numpy_tells_them(how):
+    """Those of a helper's elements, too: a bad one in each piece, in the first alone and in the last."""
+    n = 60_000
+    for bad in (slice(None, None, 1_000), slice(0, 1), slice(n - 1, n)):
+        for statement in ("1 / x", "x / x", "np.log(x)", "np.exp(800 * (1 - x))", "x.__itruediv__(x)"):
+            found = []
+            for module in (numpy, np):
+                called: list[object] = []
+                x = module.ones(n)
+                x[bad] = 0.0
+                with (
+                    warnings.catch_warnings(record=True) as said,
+                    numpy.errstate(all=how, call=lambda *a, c=called: c.append(a)),
+                ):
+                    warnings.simplefilter("always")
+                    try:
+                        value: object = numpy.asarray(eval(statement, {"np": module, "x": x})).tobytes()
+                    except FloatingPointError as error:
+                        value = str(error)
+                found.append((value, [str(w.message) for w in said], called))
+            assert found[0] == found[1], statement
+
+
+@compiled
+def test_threads_of_the_program_do_not_disturb_each_other():
+    x = numpy.random.default_rng(0).random(50_000)
+    wrong = []
+
+    def work(k):
+        a = np.array(x + k)
+        for _ in range(60):
+            found = numpy.asarray(np.sqrt(a) * a + k)
+            wrong.extend([] if numpy.array_equal(found, numpy.sqrt(x + k) * (x + k) + k) else [k])
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+@compiled
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_child_of_a_fork_has_helpers_of_its_own():
+    """Those of the parent are not there: the child neither waits for them nor finds their locks held."""
+    program = """
+import os, threading, warnings
+import numpy, spartan_ng as np
+warnings.simplefilter("ignore")
+x = np.array(numpy.random.default_rng(0).random(300_000))
+over = False
+def work():
+    while not over:
+        np.sqrt(x)
+worker = threading.Thread(target=work)
+worker.start()
+for _ in range(8):
+    np.exp(x)
+    child = os.fork()
+    if not child:
+        twice = [numpy.asarray(x * 2.0) for _ in range(20)]
+        os._exit(0 if all(numpy.array_equal(t, 2 * numpy.asarray(x)) for t in twice) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+over = True
+worker.join()
+print("right")
+"""
+    assert python("-c", program).strip() == "right"
+
+
+@compiled
+def test_one_thread_is_one_thread():
+    """Nobody helps where the user wants one thread, or may use one processor."""
+    program = """
+import os
+import numpy, spartan_ng as np
+from pathlib import Path
+def threads():
+    return len(list(Path("/proc/self/task").iterdir()))
+x = np.array(numpy.ones(300_000))
+before = threads()
+np.config.threads = 1
+y = x + x
+assert threads() == before
+np.config.threads = None
+y = x + x
+print(threads() - before, min(7, len(os.sched_getaffinity(0)) - 1))
+"""
+    if not os.path.isdir("/proc/self/task"):
+        pytest.skip("nobody says how many threads there are")
+    started, wanted = python("-c", program).split()
+    assert started == wanted
+
+
+@compiled
+def test_signals_are_for_the_program():
+    """A helper takes none: one that is sent to the process wakes the thread that sleeps."""
+    program = """
+import signal, time
+import numpy, spartan_ng as np
+x = np.array(numpy.ones(300_000))
+y = x + x
+came = []
+signal.signal(signal.SIGALRM, lambda *_: came.append(time.monotonic()))
+for _ in range(5):
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    begun = time.monotonic()
+    while not came:
+        signal.pause()
+    came.clear()
+print("woken")
+"""
+    assert python("-c", program).strip() == "woken"
