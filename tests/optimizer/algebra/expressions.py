@@ -52,7 +52,7 @@ class _Drawing:
 
     def matrix(self, rows: int, columns: int, depth: int) -> tuple[Run, str]:
         """A matrix of so many rows and columns."""
-        kind = self.draw(st.sampled_from("ppppts")) if depth else "l"
+        kind = self.draw(st.sampled_from("ppppctsn")) if depth else "l"
         if kind == "l":
             return self.leaf(rows, columns)
         if kind == "t":
@@ -64,6 +64,12 @@ class _Drawing:
             key = slice(start, start + step * rows, step) if step > 0 else slice(start + rows - 1, None, -1)
             stop = slice(None, rows)
             return (lambda xp, leaves: f(xp, leaves)[key][stop]), f"{text}[{key}][:{rows}]"
+        if kind in "cn":
+            f, text = self.matrix(rows, columns, depth - 1)
+            if kind == "c":
+                return (lambda xp, leaves: 2 * f(xp, leaves)), f"(2 * {text})"
+            g, number = self.leaf()
+            return (lambda xp, leaves: f(xp, leaves) * g(xp, leaves)), f"({text} * {number})"
         inner = self.draw(SIDES)
         f, left = self.matrix(rows, inner, depth - 1)
         g, right = self.matrix(inner, columns, depth - 1)

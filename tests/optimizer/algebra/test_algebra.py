@@ -84,6 +84,7 @@ FIRES: dict[str, tuple[Program, tuple[Any, ...]]] = {
         lambda xp, e, i, x: e[i].T @ x,
         (B[:5, :7], random.integers(0, 5, 40), A),
     ),
+    "product of what is scaled": (lambda xp, a, b: 0.5 * a @ (b * 0.25), (A, B[:, :20])),
     "order of products": (lambda xp, a, b, v: a @ b @ v, (A, B, V)),
 }
 """For each rule a program that it changes."""
@@ -96,6 +97,22 @@ KEEPS: dict[str, tuple[Program, tuple[Any, ...], str]] = {
         "sum of a product",
     ),
     "wanted itself": (lambda xp, a, b, v: ((p := a @ b), p @ v), (A, B, V), "order of products"),
+    "scaled for others, too": (
+        lambda xp, a, b: ((s := 2 * a) @ b, xp.sqrt(s)),
+        (A, B),
+        "product of what is scaled",
+    ),
+    "scaled by many": (lambda xp, a, b: (a * a[:, :1]) @ b, (A, B), "product of what is scaled"),
+    "scaled and few": (
+        lambda xp, a, b: (2 * a) @ b,
+        (A[:, :2], random.random((2, 50))),
+        "product of what is scaled",
+    ),
+    "scaled to another dtype": (
+        lambda xp, a, b: (2.5 * a) @ b,
+        (A.astype("i8"), B),
+        "product of what is scaled",
+    ),
     "all of it": (lambda xp, a, b: (a @ b)[::-1], (A, B), "slice of a product"),
     "small in between": (lambda xp, u, v, w: u @ (v @ w), (A, B, C[:, :2]), "order of products"),
     "already in order": (lambda xp, a, b, v: a @ (b @ v), (A, B, V), "order of products"),

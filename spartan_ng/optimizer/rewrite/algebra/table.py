@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.optimizer.rewrite.algebra.chains import order_of_products
 from spartan_ng.optimizer.rewrite.algebra.indicators import indicator_product, indicator_sum, lookup_product
+from spartan_ng.optimizer.rewrite.algebra.scaling import product_of_scaled
 from spartan_ng.optimizer.rewrite.algebra.sums import product_without_matrix, sum_of_product
 from spartan_ng.optimizer.rewrite.algebra.views import (
     diagonal_of_product,
@@ -101,6 +102,14 @@ RULES = (
         "floats of 32 or 64 bits, of one dtype; four rows a group",
         Op.JOIN_UPDATE,
         lookup_product,
+    ),
+    Rule(
+        "product of what is scaled",
+        "(s * A) @ B",
+        "s * (A @ B)",
+        f"{_NUMBERS}, of one dtype; dense operands; a result of at most twice the elements of A",
+        Op.JOIN_UPDATE,
+        product_of_scaled,
     ),
     Rule(
         "order of products",
