@@ -49,7 +49,7 @@ OF_ONE, OF_TWO = (
 def elements(shape, dtype, seed):
     """Elements of some kind, special ones among them."""
     rng = numpy.random.default_rng(seed)
-    if dtype in "ilB?":
+    if dtype in "hilB?":
         return rng.integers(0, 2 if dtype == "?" else 60, shape).astype(dtype)
     a = rng.standard_normal(shape) * 3
     if dtype in "FD":
@@ -248,3 +248,44 @@ for _ in range(5):
 print("woken")
 """
     assert python("-c", program).strip() == "woken"
+
+
+# --- elements where a mask is true -------------------------------------------------------------------
+
+
+@compiled
+def test_masks_select_what_they_select_in_numpy(request):
+    """Of all dtypes and layouts, with few truths, many, and truths that are neither 0 nor 1."""
+    draw = random.Random(request.config.option.seed)
+    for _ in range(120):
+        shape = draw.choice([(5_000,), (40_000,), (100_003,), (200, 300), (3, 50, 301), (7,)])
+        seed = draw.randrange(1000)
+        rng = numpy.random.default_rng(seed)
+        a = elements(shape, draw.choice("fdFDilB?hg"), seed) if draw.random() < 0.9 else rng.random(shape)
+        a = LAYOUTS[draw.choice(list(LAYOUTS))](a) if draw.random() < 0.3 else a
+        mask = rng.random(a.shape) < draw.choice([0, 1e-4, 0.1, 0.5, 0.9, 1])
+        if draw.random() < 0.2:
+            mask = numpy.sort(mask, axis=None).reshape(mask.shape)
+        if draw.random() < 0.2:
+            mask = (2 * mask.astype("u1")).view(bool)
+        if draw.random() < 0.2:
+            mask = numpy.asfortranarray(mask)
+        expected = told(lambda x=a, m=mask: x[m])
+        assert told(lambda x=a, m=mask: quick.selected(x, m)) == expected
+        assert told(lambda x=a, m=mask: np.array(x)[np.array(m)]) == expected
+    wrong = (numpy.arange(9_000.0), numpy.ones(9_001, bool)), (numpy.ones((90, 90)), numpy.ones(91, bool))
+    for a, key in wrong:
+        with pytest.raises(IndexError):
+            quick.selected(a, key)
+        with pytest.raises(IndexError):
+            np.array(a)[np.array(key)]
+
+
+@compiled
+def test_selected_elements_are_the_programs_own():
+    a = np.arange(50_000.0)
+    part = a[a > 100]
+    part[:] = 0
+    assert float(a.sum()) == 49_999 * 25_000
+    assert part.flags.owndata
+    assert part.flags.writeable

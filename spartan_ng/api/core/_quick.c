@@ -27,10 +27,11 @@
 #include "plain/known.h"
 #include "plain/spares.h"
 #include "plain/values.h"
-#include "plain/keys.h"
 #include "plain/loops.h"
 #include "plain/helpers.h"
 #include "plain/sharing.h"
+#include "plain/masks.h"
+#include "plain/keys.h"
 #include "plain/operators.h"
 #include "plain/calls.h"
 #include "plain/functions.h"
@@ -201,6 +202,8 @@ static PyMethodDef functions[] = {
      "What a function of NumPy's gives for a few small arrays and numbers; None for others."},
     {"applied", (PyCFunction)(void (*)(void))applied_to, METH_FASTCALL,
      "What a function of NumPy's gives for NumPy's arrays and numbers, by all threads where that is sooner."},
+    {"selected", (PyCFunction)(void (*)(void))selected_by, METH_FASTCALL,
+     "What an array of NumPy's has where another one is true, or at its indices."},
     {NULL},
 };
 

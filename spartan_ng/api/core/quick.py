@@ -102,11 +102,15 @@ if TYPE_CHECKING or _module is None:
         """What a function of NumPy's gives for NumPy's arrays and numbers, or writes to `out`."""
         return numpys(*operands) if out is None else numpys(*operands, out=out)
 
+    def selected(a: Any, key: Any) -> Any:
+        """What an array of NumPy's has where another one is true, or at its indices."""
+        return a[key]
+
 else:
     CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
     QuickFloat, QuickFunction = _module.QuickFloat, _module.QuickFunction
     connect, connect_numbers, few = _module.connect, _module.connect_numbers, _module.few
-    applied = _module.applied
+    applied, selected = _module.applied, _module.selected
 
 
 def plainly(numpys: Any) -> Callable[[F], F]:

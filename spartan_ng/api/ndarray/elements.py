@@ -18,6 +18,7 @@ from spartan_ng.api.core.handle import CHAIN, Handle, wrap
 from spartan_ng.api.core.kinds import NUMBERS, PYTHONS
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import NUMERIC
+from spartan_ng.api.core.quick import selected
 from spartan_ng.api.ndarray.copies import Copies
 from spartan_ng.config import config
 
@@ -211,7 +212,7 @@ class Elements(Copies):
             index = key._peek()
             if index is not None and index.ndim and _stays_small(shown, index):
                 try:
-                    return wrap(shown[index])
+                    return wrap(selected(shown, index))
                 except IndexError:  # ours name the shapes
                     pass
         elif kind is tuple and shown is not None:

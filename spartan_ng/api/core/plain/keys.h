@@ -98,7 +98,10 @@ selected(PyArrayObject *shown, PyObject *key)
     int whole = PyArray_CheckExact(plain) && !PyArray_ISBOOL((PyArrayObject *)plain);
     if (!whole || PyArray_SIZE((PyArrayObject *)plain) * nbytes < small * PyArray_DIM(shown, 0)) {
         Py_INCREF(shown);
-        found = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)shown, plain);
+        if (PyArray_CheckExact(plain))
+            found = masked(shown, (PyArrayObject *)plain);
+        if (found == NULL && !PyErr_Occurred())
+            found = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)shown, plain);
         Py_DECREF(shown);
     }
     Py_DECREF(plain);
