@@ -121,6 +121,23 @@ go.set()
     assert told == "True\n"
 
 
+def test_a_longer_program_does_not_wait_either() -> None:
+    """NumPy takes longer than the import, but not longer than that and a plan without kernels."""
+    told = run(
+        """
+b = (((((a * 2 + 1) * 3 - 1) / 7 + 2) * 5 - 3) / 2).sum(axis=0)
+from spartan_ng.kernels.direct import run_stepwise
+from spartan_ng.graph.node import topological
+from spartan_ng.costs.tuned import BEGIN_S
+assert run_stepwise([b._node()], topological([b._node()]), BEGIN_S) is None
+numpy.testing.assert_allclose(b.compute(), (((((A * 2 + 1) * 3 - 1) / 7 + 2) * 5 - 3) / 2).sum(axis=0))
+print("spartan_ng.planner" in sys.modules)
+go.set()
+"""
+    )
+    assert told == "False\n"
+
+
 def test_a_fork_finds_no_lock_that_is_held() -> None:
     told = run(
         """
