@@ -4,19 +4,32 @@
 are worked on, as from any source. Chunks say how to read, and nothing else: how arrays are cut is the
 optimizer's to choose, for each program anew. So an array of ours has no `chunks`, and xarray treats it as it
 does NumPy's: `apply_ufunc` gives functions the whole, and refuses arrays with chunks unless told `dask=`.
+
+What has no `chunks` xarray writes to files as one array in memory. `to_zarr` and `to_netcdf` here call
+xarray's own with arrays that have them, which come back to `ChunkManager.store`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import xarray
 from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
 
+from spartan_ng.api import standard
 from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.files.saving import drain
+from spartan_ng.api.files.sinks import in_rows
 from spartan_ng.api.files.sources import from_source
 from spartan_ng.api.ndarray.array import compute, ndarray
+from spartan_ng.graph.evaluation import shares_files
+from spartan_ng.sinks import ZarrPart
+from spartan_ng.sinks.zarr_store import stored_chunks
+from spartan_ng.sources.source import note_loop
 
 Chunks = tuple[tuple[int, ...], ...]
 """The lengths of the parts along each axis."""
@@ -72,6 +85,25 @@ class ChunkManager(ChunkManagerEntrypoint[Any]):  # type: ignore[misc]  # mypy d
         """NumPy's arrays of all of them, computed together."""
         return compute(*data)
 
+    def store(
+        self,
+        sources: Any,
+        targets: Any,
+        *,
+        regions: Any = None,
+        compute: bool = True,
+        **keywords: Any,
+    ) -> None:
+        """Write arrays into arrays of files: to local zarr stores from the workers that make the elements,
+        else from here, some rows at a time.
+
+        NotImplementedError where it is to be done later (`compute=False`): that takes dask.
+        """
+        if not compute:
+            raise NotImplementedError("arrays of spartan_ng are written at once: compute=False takes dask's")
+        for source, target, region in zip(sources, targets, regions or [None] * len(sources), strict=True):
+            _write(source, target, region)
+
     def apply_gufunc(self, *arguments: Any, **keywords: Any) -> Any:
         """Nothing: xarray asks for it where arrays have `chunks`."""
         raise NotImplementedError("arrays of spartan_ng have no chunks: functions get the whole array")
@@ -82,11 +114,22 @@ class Unread:
 
     def __init__(self, data: Any, chunks: tuple[int, ...]) -> None:
         self.data, self.shape, self.dtype = data, data.shape, data.dtype
+        self.waits_for_loop = _is_of_zarr(data)
         self.chunks = chunks if chunks != data.shape else None
         """The whole says nothing of how to read."""
 
     def __getitem__(self, box: tuple[slice, ...]) -> np.ndarray[Any, Any]:
         return np.asarray(self.data[box])
+
+
+def _is_of_zarr(data: Any) -> bool:
+    """Whether zarr reads it, below what xarray has put around; then zarr's loop is noted."""
+    while data is not None:
+        if type(data).__module__.startswith(("zarr.", "xarray.backends.zarr")):
+            note_loop()
+            return True
+        data = getattr(data, "array", None)
+    return False
 
 
 def _by_axis(chunks: Any, ndim: int) -> list[Any]:
@@ -106,3 +149,116 @@ def _parts(asked: Any, stored: Any, length: int) -> tuple[int, ...]:
             whole, rest = divmod(length, each) if each else (1, 0)
             return (each,) * whole + (rest,) * bool(rest)
     return (length,)
+
+
+# --- writing ---------------------------------------------------------------------------------------------
+
+
+def to_zarr(data: xarray.Dataset | xarray.DataArray, store: Any = None, **keywords: Any) -> Any:
+    """`data.to_zarr(store, **keywords)`, of arrays that need not fit into memory.
+
+    An array is written in the pass that makes it, by the workers, as `spartan_ng.to_zarr` writes it. Where no
+    `encoding` says how it is stored, chunks are whole rows of about 8 MB. Those that a region or an append
+    meets in part are safe (`safe_chunks=False`): who writes to one has it alone.
+    """
+    return _for_files(data).to_zarr(store, **{"safe_chunks": False, **keywords})
+
+
+def to_netcdf(data: xarray.Dataset | xarray.DataArray, path: Any = None, **keywords: Any) -> Any:
+    """`data.to_netcdf(path, **keywords)`, of arrays that need not fit into memory: some rows are made and
+    written at a time."""
+    return _for_files(data).to_netcdf(path, **keywords)
+
+
+def _for_files(data: Any) -> Any:
+    """The same with arrays that xarray's writers give to `store`, or that NumPy has."""
+    if isinstance(data, xarray.DataArray):
+        changed = {name: _for_file(v) for name, v in data.coords.variables.items() if _is_ours(v)}
+        written = _for_file(data) if _is_ours(data.variable) else data
+        return written.assign_coords(changed)
+    return data.assign({name: _for_file(v) for name, v in data.variables.items() if _is_ours(v)})
+
+
+def _is_ours(variable: xarray.Variable) -> bool:
+    return isinstance(variable._data, Handle)  # `data` would read what lies in a file
+
+
+def _for_file(variable: Any) -> Any:
+    """A variable, or an array with labels, on its way to a file."""
+    array = variable.data
+    if not array.size or not array.ndim or array.dtype.kind not in "biufc":
+        return variable.copy(deep=False, data=np.asarray(array))
+    new = variable.copy(deep=False, data=_given(standard.standard(array)))
+    new.encoding = {"chunks": stored_chunks(array.shape, array.dtype), **variable.encoding}
+    return new
+
+
+def _given(made: Any) -> Any:
+    """What xarray's encoders make of such arrays, in their class."""
+    if type(made) is not standard.Array:
+        return made
+    found = object.__new__(Written)
+    found._cell, found._views, found._state = made._cell, made._views, None
+    return found
+
+
+def _handed_on(function: Callable[..., Any]) -> Any:
+    @functools.wraps(function, updated=())
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        return _given(function(*arguments, **keywords))
+
+    return call
+
+
+class Written(standard.Array, own=True):
+    """An array on its way to a file. It has `chunks`, one an axis, by which xarray sees that it is not to be
+    made in memory; so has what it is encoded to."""
+
+    __slots__ = ()
+
+    @property
+    def chunks(self) -> Chunks:
+        """One part an axis: where parts of a file end is no concern of xarray's."""
+        return tuple((n,) for n in self.shape)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The standard's functions, whose arrays have chunks, too."""
+        return _NAMESPACE
+
+
+for _name, _method in vars(standard.Array).items():
+    if callable(_method) and _name not in vars(Written) and _name != "__reduce__":
+        setattr(Written, _name, _handed_on(_method))
+
+
+class _Namespace:
+    """The standard's namespace for `Written`."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(standard, name)
+        return found if isinstance(found, type) or not callable(found) else _handed_on(found)
+
+
+_NAMESPACE = _Namespace()
+
+
+def _write(source: ndarray, target: Any, region: Any) -> None:
+    """Write an array to a box of zarr's array, or of any other that takes slices."""
+    slices = region or (slice(None),) * source.ndim
+    box = tuple(s.indices(n)[:2] for s, n in zip(slices, target.shape, strict=True))
+    folder = _folder_of(target)
+    if folder is not None and shares_files():
+        drain(source, ZarrPart(target, folder, box))
+        return
+    first, rest = box[0][0], tuple(slice(*span) for span in box[1:])
+    for part in in_rows(source):
+        target[(slice(first, first + len(part)), *rest)] = part
+        first += len(part)
+
+
+def _folder_of(target: Any) -> str | None:
+    """Where an array of zarr's lies, if that is a folder of this machine."""
+    root = getattr(getattr(target, "store", None), "root", None)
+    if isinstance(root, os.PathLike):
+        return f"{root}/{target.path}"
+    return None

@@ -7,13 +7,15 @@ that NumPy computes on the driver never meets.
 
 from __future__ import annotations
 
+from _thread import get_ident
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
-from spartan_ng.errors import UserFunctionError
-from spartan_ng.graph.node import Node
+from spartan_ng.errors import SourceError, UserFunctionError
+from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.sources.source import LOOPS
 
 
 def _closed(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
@@ -81,10 +83,25 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list
 
     What a user's function raises says where, and the frames between it and here are nobody's: they are shown
     with `config.debug` alone. The function's own error is the `__context__`.
+
+    SourceError in the thread of an event loop that a source is read by.
     """
+    if get_ident() in LOOPS and in_process():
+        _check_sources(nodes)
     try:
         return _door.evaluate(nodes, order)
     except UserFunctionError as error:
         if config.debug:
             raise
         raise error.with_traceback(None) from None
+
+
+def _check_sources(nodes: Sequence[Node]) -> None:
+    for node in topological(nodes):
+        source = node.data.source if node.op is Op.DATA and node.data is not None else None
+        if source is not None and source.waits_for_loop:
+            raise SourceError(
+                f"{source}: zarr asks for an array inside its own event loop, where nothing can be read; "
+                "write it by spartan_ng.to_zarr, of xarray's by spartan_ng.xarrays.to_zarr, or give "
+                "numpy.asarray(x)"
+            )

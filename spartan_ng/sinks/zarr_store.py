@@ -1,4 +1,4 @@
-"""A zarr store as a sink: a chunk is written by whoever makes it.
+"""A zarr store, or a part of an array in one, as a sink: a chunk is written by whoever makes it.
 
 Blocks are whole chunks, but where workers' parts of the array meet inside of one: then each writes its part
 of it, one after the other.
@@ -28,8 +28,54 @@ CHUNK_BYTES = 1 << 23
 SHARE = 64
 """It is no more than one part in so many of the memory: several are made and packed at a time."""
 
+_LOCK = ".lock-"
 
-class ZarrStore(Sink):
+
+class ZarrBlocks(Sink):
+    """What is written to an array of zarr's that a folder has."""
+
+    folder: str
+    shape: tuple[int, ...]
+    start: tuple[int, ...]
+    """Where in zarr's array the first element goes."""
+    _array: Any
+
+    def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
+        """Whole chunks at once; parts of chunks while nobody else writes to them."""
+        there = tuple((lo + first, hi + first) for (lo, hi), first in zip(box, self.start, strict=True))
+        array = self._opened()
+        if _is_whole(there, _stored_as(array), array.shape):
+            array[box_slices(there)] = block
+            return
+        with self._alone(there, _stored_as(array)):
+            array[box_slices(there)] = block
+
+    @contextmanager
+    def _alone(self, box: Box, chunks: tuple[int, ...]) -> Iterator[None]:
+        """Hold the locks of the chunks that a box meets, in their order."""
+        spans = (range(lo // c, (hi - 1) // c + 1) for (lo, hi), c in zip(box, chunks, strict=True))
+        with ExitStack() as held:
+            for chunk in product(*spans):
+                name = os.path.join(self.folder, _LOCK + ".".join(map(str, chunk)))
+                held.enter_context(locked(name))
+            yield
+
+    def _unlock(self) -> None:
+        for name in os.listdir(self.folder):
+            if name.startswith(_LOCK):
+                os.unlink(os.path.join(self.folder, name))
+
+    def _opened(self) -> Any:
+        if self.__dict__.get("_array") is None:
+            self._array = needed("zarr", "zarr").open_array(self.folder, mode="r+")
+        return self._array
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the open array."""
+        return {k: v for k, v in self.__dict__.items() if k != "_array"}
+
+
+class ZarrStore(ZarrBlocks):
     """A store that is one array.
 
     Parameters
@@ -48,10 +94,8 @@ class ZarrStore(Sink):
         chunks: tuple[int, ...] | None,
         options: dict[str, Any],
     ) -> None:
-        self.path, self.shape = path, shape
-        self.chunks = (
-            chunks_for(shape, dtype, min(CHUNK_BYTES, budget_bytes() // SHARE)) if chunks is None else chunks
-        )
+        self.path, self.shape, self.start = path, shape, (0,) * len(shape)
+        self.chunks = stored_chunks(shape, dtype) if chunks is None else chunks
         self.folder = new_folder(path)
         try:
             self._array = needed("zarr", "zarr").create_array(
@@ -61,52 +105,51 @@ class ZarrStore(Sink):
             self.give_up()
             raise
 
-    def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
-        """Whole chunks at once; parts of chunks while nobody else writes to them."""
-        place = box_slices(box)
-        if self._is_whole(box):
-            self._opened()[place] = block
-            return
-        with self._alone(box):
-            self._opened()[place] = block
-
     def finish(self) -> None:
         """Rename it; the folder that was there goes."""
-        for name in os.listdir(self.folder):
-            if name.startswith(".lock"):
-                os.unlink(os.path.join(self.folder, name))
+        self._unlock()
         take_place(self.folder, self.path)
 
     def give_up(self) -> None:
         """Remove it."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _is_whole(self, box: Box) -> bool:
-        assert self.chunks is not None, "set when it was made"
-        return all(
-            lo % c == 0 and (hi % c == 0 or hi == n)
-            for (lo, hi), c, n in zip(box, self.chunks, self.shape, strict=True)
-        )
 
-    @contextmanager
-    def _alone(self, box: Box) -> Iterator[None]:
-        """Hold the locks of the chunks that a box meets, in their order."""
-        assert self.chunks is not None, "set when it was made"
-        spans = (range(lo // c, (hi - 1) // c + 1) for (lo, hi), c in zip(box, self.chunks, strict=True))
-        with ExitStack() as held:
-            for chunk in product(*spans):
-                name = os.path.join(self.folder, ".lock-" + ".".join(map(str, chunk)))
-                held.enter_context(locked(name))
-            yield
+class ZarrPart(ZarrBlocks):
+    """A box of an array that is there: zarr's, opened for writing, in a folder of this machine.
 
-    def _opened(self) -> Any:
-        if self.__dict__.get("_array") is None:
-            self._array = needed("zarr", "zarr").open_array(self.folder, mode="r+")
-        return self._array
+    What an error or a kill leaves of it is partly written.
+    """
 
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the open array."""
-        return {k: v for k, v in self.__dict__.items() if k != "_array"}
+    def __init__(self, array: Any, folder: str, box: Box) -> None:
+        self._array, self.folder = array, folder
+        self.shape = tuple(hi - lo for lo, hi in box)
+        self.start = tuple(lo for lo, _ in box)
+        self.chunks = _stored_as(array)
+
+    def finish(self) -> None:
+        """Remove the locks."""
+        self._unlock()
+
+    def give_up(self) -> None:
+        """Remove the locks."""
+        self._unlock()
+
+
+def _stored_as(array: Any) -> tuple[int, ...]:
+    """What is one object of a store: a chunk, or a shard of them."""
+    return tuple(getattr(array, "shards", None) or array.chunks)
+
+
+def _is_whole(box: Box, chunks: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return all(
+        lo % c == 0 and (hi % c == 0 or hi == n) for (lo, hi), c, n in zip(box, chunks, shape, strict=True)
+    )
+
+
+def stored_chunks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Chunks where nothing is said."""
+    return chunks_for(shape, dtype, min(CHUNK_BYTES, budget_bytes() // SHARE))
 
 
 def chunks_for(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ class Indexed(Source):
         self.of = of
         self.shape = tuple(int(n) for n in of.shape)
         self.dtype = checked_dtype(of.dtype, "from_source")
+        self.waits_for_loop = getattr(of, "waits_for_loop", False)
         self._serial = Serial() if serial else nullcontext()
 
     @property

@@ -29,6 +29,10 @@ import numpy as np
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import SourceError, SpartanError
 
+LOOPS: set[int] = set()
+"""Threads with event loops that sources are read by: who waits in one for such a source waits for ever."""
+ZARRS_LOOP = "zarr_io"
+"""The thread of zarr's."""
 _MOST_SAID = 200
 """Characters of a library's message."""
 
@@ -38,6 +42,8 @@ class Source(ABC):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    waits_for_loop = False
+    """Whether it is read by one of `LOOPS`."""
 
     @abstractmethod
     def read(self, box: Box) -> np.ndarray[Any, Any]:
@@ -64,6 +70,11 @@ class Source(ABC):
     def __str__(self) -> str:
         """What people call it."""
         return type(self).__name__
+
+
+def note_loop() -> None:
+    """Zarr has been asked for something: its thread is one of `LOOPS`."""
+    LOOPS.update(t.ident for t in threading.enumerate() if t.name == ZARRS_LOOP and t.ident)
 
 
 class OpenedSource(Source):

@@ -9,7 +9,7 @@ import numpy as np
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute
-from spartan_ng.sources.source import OpenedSource, checked_dtype
+from spartan_ng.sources.source import OpenedSource, checked_dtype, note_loop
 
 
 class ZarrArray(OpenedSource):
@@ -22,9 +22,12 @@ class ZarrArray(OpenedSource):
     options : of the file system, `storage_options` of zarr
     """
 
+    waits_for_loop = True
+
     def __init__(self, url: Path, name: str = "", options: dict[str, Any] | None = None) -> None:
         self.url, self.name, self.options = absolute(url), name, options
         array = self.opened
+        note_loop()
         self.shape = tuple(array.shape)
         self.dtype = checked_dtype(array.dtype, str(self))
         self._chunks = tuple(array.shards or array.chunks)

@@ -32,8 +32,8 @@ def _dense(a: Any, what: str) -> ndarray:
     return found if found.format == "dense" else asarray(found._force())
 
 
-def _parts(a: ndarray) -> Iterator[np.ndarray[Any, Any]]:
-    """Some rows at a time, in order, without having all of them where that can be."""
+def in_rows(a: ndarray) -> Iterator[np.ndarray[Any, Any]]:
+    """The elements, some rows at a time, in order, without having all of them where that can be."""
     found = in_parts(a) if a._peek() is None else None
     if found is None:
         value = a._force()
@@ -90,7 +90,7 @@ def _zarr_from_here(a: ndarray, url: Any, chunks: Any, options: dict[str, Any]) 
         store[...] = a._force()
         return
     first = 0
-    for part in _parts(a):
+    for part in in_rows(a):
         store[first : first + len(part)] = part
         first += len(part)
 
@@ -120,7 +120,7 @@ def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
                 return
             dataset = file.create_dataset(name, array.shape, array.dtype, **options)
             first = 0
-            for part in _parts(array):
+            for part in in_rows(array):
                 dataset[first : first + len(part)] = part
                 first += len(part)
 
@@ -161,7 +161,7 @@ def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **option
 
     def write(temporary: str) -> None:
         with parquet.ParquetWriter(temporary, schema, **options) as writer:
-            for part in _parts(array) if array.size else ():
+            for part in in_rows(array) if array.size else ():
                 writer.write_table(table(part, names), row_group_size=max(len(part), 1))
 
     _replaced(real, write)
@@ -184,7 +184,7 @@ def _parquet_from_workers(a: ndarray, sink: ParquetFolder) -> None:
         return
     try:
         first = 0
-        for part in _parts(a) if a.size else [np.empty(a.shape, a.dtype)]:
+        for part in in_rows(a) if a.size else [np.empty(a.shape, a.dtype)]:
             box = ((first, first + len(part)), *((0, n) for n in a.shape[1:]))
             sink.write(part, box)
             first += len(part)
