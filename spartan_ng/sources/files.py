@@ -8,6 +8,7 @@ from glob import glob
 from typing import Any
 
 from spartan_ng.extras import needed
+from spartan_ng.sources.given_whole import as_file, given_whole
 
 Path = str | os.PathLike[str]
 
@@ -34,7 +35,8 @@ def opened(path: Path, options: dict[str, Any] | None = None) -> Any:
     if not is_url(path):
         return open(path, "rb")
     files, name = system(os.fspath(path), options)
-    return files.open(name, "rb")
+    whole = given_whole(files, name)
+    return files.open(name, "rb") if whole is None else as_file(whole)
 
 
 def expanded(
@@ -53,11 +55,28 @@ def expanded(
             found = sorted(glob(name, recursive=True))
         else:
             found = sorted(files.unstrip_protocol(p) for p in files.glob(name))
-    elif os.path.isdir(name):
-        every = (os.path.join(name, n) for n in sorted(os.listdir(name)))
-        found = [p for p in every if p.lower().endswith(tuple(suffixes))]
+    elif is_folder(name, options):
+        found = [p for p in listed(name, options) if p.lower().endswith(tuple(suffixes))]
     else:
         return [name]
     if not found:
         raise FileNotFoundError(f"{name}: no such files")
     return found
+
+
+def is_folder(name: str, options: dict[str, Any] | None = None) -> bool:
+    """Whether a name is that of a folder; at a URL it has no suffix, or ends in a slash."""
+    if not is_url(name):
+        return os.path.isdir(name)
+    if not name.endswith("/") and os.path.splitext(name)[1]:
+        return False  # a file system is not asked about what looks like a file
+    files, path = system(name, options)
+    return bool(files.isdir(path))
+
+
+def listed(name: str, options: dict[str, Any] | None = None) -> list[str]:
+    """What is in a folder, sorted by name."""
+    if not is_url(name):
+        return [os.path.join(name, n) for n in sorted(os.listdir(name))]
+    files, path = system(name, options)
+    return sorted(files.unstrip_protocol(p) for p in files.ls(path, detail=False))

@@ -11,6 +11,7 @@ import numpy as np
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import SourceError
 from spartan_ng.sources.files import opened, system
+from spartan_ng.sources.given_whole import given_whole
 from spartan_ng.sources.mapped import npy_header
 from spartan_ng.sources.source import OpenedSource, checked_dtype
 
@@ -51,12 +52,8 @@ class RemoteFile(OpenedSource):
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """The rows' range of bytes, of which the box is shown."""
         lo, hi = box[0] if box else (0, 1)
-        files, path = self.opened
         line = self._line if box else self.dtype.itemsize
-        try:
-            data = files.cat_file(path, start=self.offset + lo * line, end=self.offset + hi * line)
-        except OSError as error:
-            raise SourceError(f"{self} cannot be read: {error}") from error
+        data = self._bytes(self.offset + lo * line, self.offset + hi * line)
         if len(data) != (hi - lo) * line:
             raise SourceError(
                 f"{self} gave {len(data):,} bytes for {(hi - lo) * line:,} of rows {lo} to {hi}"
@@ -64,9 +61,19 @@ class RemoteFile(OpenedSource):
         rows = np.frombuffer(data, self.dtype).reshape((hi - lo, *self.shape[1:]) if box else ())
         return rows[(slice(None), *(slice(*r) for r in box[1:]))].reshape(box_shape(box)) if box else rows
 
+    def _bytes(self, lo: int, hi: int) -> Any:
+        files, path, whole = self.opened
+        if whole is not None:
+            return memoryview(whole)[lo:hi]
+        try:
+            return files.cat_file(path, start=lo, end=hi)
+        except OSError as error:
+            raise SourceError(f"{self} cannot be read: {error}") from error
+
     def open(self) -> Any:
-        """The file system and the path in it."""
-        return system(self.url, self.options)
+        """The file system, the path in it, and all bytes where the server gives no parts of them."""
+        files, path = system(self.url, self.options)
+        return files, path, given_whole(files, path)
 
     def __str__(self) -> str:
         return self.url

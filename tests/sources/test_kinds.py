@@ -11,8 +11,10 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import cloudpickle
 import fsspec
@@ -212,14 +214,30 @@ def test_what_lies_in_one_piece_is_mapped(tmp_path: Path) -> None:
         assert _source(KINDS[kind](tmp_path / kind)).mapped() is not None, kind
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
-    """A server of the folder's files, which gives the ranges of bytes that are asked for."""
+class Plain(http.server.SimpleHTTPRequestHandler):
+    """Python's own server, which gives all of a file, whatever part is asked for."""
 
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args: Any) -> None:
-            pass
+    def log_message(self, *args: Any) -> None:
+        pass
 
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        with suppress(ConnectionError):  # who wants a part goes away
+            super().copyfile(source, outputfile)
+
+
+class Unsigned(Plain):
+    """One that does not say when a file has changed."""
+
+    def send_header(self, keyword: str, value: str) -> None:
+        if keyword != "Last-Modified":
+            super().send_header(keyword, value)
+
+
+@pytest.fixture(params=["parts", "all", "all, unsigned"])
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A server of the folder's files, which gives the ranges of bytes that are asked for, or all of them."""
+
+    class Parts(Plain):
         def do_GET(self) -> None:
             data = Path(self.translate_path(self.path)).read_bytes()
             asked = self.headers.get("Range")
@@ -237,8 +255,9 @@ def server(tmp_path: Path) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(part)
 
+    handler = {"parts": Parts, "all": Plain, "all, unsigned": Unsigned}[request.param]
     serving = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Handler, directory=str(tmp_path))
+        ("127.0.0.1", 0), functools.partial(handler, directory=str(tmp_path))
     )
     thread = threading.Thread(target=serving.serve_forever, daemon=True)
     thread.start()
@@ -255,6 +274,66 @@ def test_files_at_a_server(kind: str, tmp_path: Path, server: str) -> None:
     x = np.load(f"{server}/{path.name}")
     numpy.testing.assert_allclose(x.sum(axis=0), TABLE.sum(axis=0))
     numpy.testing.assert_array_equal(numpy.asarray(x[5:9]), TABLE[5:9])
+
+
+@pytest.mark.parametrize("kind", ["npy", "CSV"])
+def test_files_at_a_server_that_change_are_read_anew(kind: str, tmp_path: Path, server: str) -> None:
+    KINDS[kind](tmp_path)
+    (path,) = tmp_path.iterdir()
+    before = path.read_bytes()
+    numpy.testing.assert_array_equal(numpy.asarray(np.load(f"{server}/{path.name}")), TABLE)
+    with patch.dict(globals(), TABLE=TABLE + 1):
+        KINDS[kind](tmp_path)
+        os.utime(path, (10**9, 10**9))
+        assert path.read_bytes() != before
+        fsspec.filesystem("http").clear_instance_cache()
+        numpy.testing.assert_allclose(np.load(f"{server}/{path.name}").sum(axis=0), TABLE.sum(axis=0))
+
+
+def test_archives_at_a_server(tmp_path: Path, server: str) -> None:
+    numpy.savez(tmp_path / "x.npz", one=CUBE, two=TABLE)
+    archive = np.load(f"{server}/x.npz")
+    numpy.testing.assert_array_equal(numpy.asarray(archive["one"]), CUBE)
+    numpy.testing.assert_allclose(archive["two"].sum(axis=0), TABLE.sum(axis=0))
+
+
+def _three(folder: str, suffix: str) -> list[str]:
+    """Files of 20 rows each, here or at a URL."""
+    paths = [f"{folder}/{n}{suffix}" for n in "bac"]
+    for path, rows in zip(sorted(paths), (TABLE[:20], TABLE[20:40], TABLE[40:60]), strict=True):
+        with fsspec.open(path, "wb") as file:
+            if suffix == ".npy":
+                numpy.save(file, rows)
+            else:
+                table = pyarrow.table({n: rows[:, k] for k, n in enumerate(NAMES)})
+                pyarrow.parquet.write_table(table, file)
+    return paths
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+@pytest.mark.parametrize("remote", [False, True])
+def test_lists_globs_and_folders_stand_for_their_files(suffix: str, remote: bool, tmp_path: Path) -> None:
+    folder = f"memory:/{tmp_path}" if remote else str(tmp_path)
+    paths = _three(folder, suffix)
+    b, a, c = (TABLE[20:40], TABLE[:20], TABLE[40:60])
+    for listed in (paths, tuple(paths if remote else map(Path, paths))):
+        numpy.testing.assert_array_equal(numpy.asarray(np.load(listed)), numpy.concatenate([b, a, c]))
+    for name in (f"{folder}/*{suffix}", folder, f"{folder}/"):
+        numpy.testing.assert_array_equal(numpy.asarray(np.load(name)), TABLE[:60])
+    if suffix == ".parquet":
+        for one in (paths[1], paths[1:2]):
+            numpy.testing.assert_array_equal(numpy.asarray(np.from_parquet(one, "c")), TABLE[:20, 2])
+        numpy.testing.assert_array_equal(numpy.asarray(np.from_parquet(folder, "c")), TABLE[:60, 2])
+
+
+def test_lists_of_several_formats_are_no_array(tmp_path: Path) -> None:
+    for given in (
+        _three(str(tmp_path), ".npy") + _three(str(tmp_path), ".parquet"),
+        [],
+        ["x.zarr", "y.zarr"],
+    ):
+        with pytest.raises(ValueError, match="make no array"):
+            np.load(given)
 
 
 def test_columns_by_name(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import SourceError
 from spartan_ng.sources import MappedFile, npz_member
+from spartan_ng.sources.files import is_url
+from spartan_ng.sources.files import opened as opened_file
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -157,8 +159,8 @@ def load(
     they are not compressed.
 
     What ends otherwise is read as the `from_` function of its format does: `.zarr`, `.h5`, `.hdf5`,
-    `.parquet`, `.arrow`, `.feather`, `.csv` and images, also at URLs that fsspec knows. A glob or a folder
-    stands for all its files, one behind the other.
+    `.parquet`, `.arrow`, `.feather`, `.csv` and images, also at URLs that fsspec knows. A list, a glob or a
+    folder stands for all its files, one behind the other.
     """
     options: dict[str, Any] = {
         "allow_pickle": allow_pickle,
@@ -166,10 +168,12 @@ def load(
         "encoding": encoding,
         "max_header_size": max_header_size,
     }
-    if mmap_mode is None and isinstance(file, str | os.PathLike):
+    if mmap_mode is None and isinstance(file, str | os.PathLike | list | tuple):
         elsewhere = by_suffix(file)
         if elsewhere is not None:
             return elsewhere
+        if isinstance(file, str | os.PathLike) and is_url(file):
+            file = opened_file(file)
     if mmap_mode is None and isinstance(file, str | os.PathLike) and os.fspath(file).endswith(".npy"):
         mapped = _mapped(os.fspath(file), options)
         if isinstance(mapped, np.memmap) and mapped.nbytes > config.small_bytes:

@@ -17,7 +17,7 @@ from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction, require_function
 from spartan_ng.sources.columns import ArrowColumns, Columns, CsvColumns, ParquetColumns
-from spartan_ng.sources.files import absolute, expanded, is_url
+from spartan_ng.sources.files import absolute, expanded, is_folder, is_url, listed
 from spartan_ng.sources.function import BoxFunction
 from spartan_ng.sources.hdf5 import hdf5_dataset
 from spartan_ng.sources.images import SUFFIXES, ImageStack
@@ -270,19 +270,40 @@ _SUFFIXES: dict[str, Callable[..., ndarray]] = {
 
 def by_suffix(path: Any) -> ndarray | None:
     """The array of files whose names, or those of a folder's files, end as one of the formats; None where a
-    plain file is to be read as NumPy does."""
-    name = os.fspath(path).rstrip("/")
+    plain file is to be read as NumPy does.
+
+    Raises
+    ------
+    ValueError : a list has files of several formats
+    """
+    if isinstance(path, list | tuple):
+        return _listed(path)
+    name = os.fspath(path)
     if isinstance(name, bytes):
         return None
     many = any(c in name for c in "*?[")
-    if os.path.isdir(name) and not name.endswith(".zarr"):
-        many, inside = True, sorted(os.listdir(name))
-        suffix = next((s for s in (".npy", *_SUFFIXES) if any(n.lower().endswith(s) for n in inside)), "")
-    else:
-        suffix = os.path.splitext(name)[1].lower()
+    suffix = _suffix(name)
+    if suffix != ".zarr" and not many and is_folder(name):
+        many = True
+        inside = {_suffix(n) for n in listed(name)}
+        suffix = next((s for s in (".npy", *_SUFFIXES) if s in inside), "")
     if suffix == ".npy" and (many or is_url(name)) and not os.path.isfile(name):
         return _joined(name, (".npy",), None, lambda p: _npy(p, None))
     return _SUFFIXES[suffix](name) if suffix in _SUFFIXES else None
+
+
+def _suffix(name: str) -> str:
+    return os.path.splitext(name.rstrip("/"))[1].lower()
+
+
+def _listed(paths: Sequence[Any]) -> ndarray:
+    """The files of a list, one behind the other."""
+    suffixes = sorted({_suffix(os.fspath(p)) for p in paths})
+    if suffixes == [".npy"]:
+        return _joined(paths, (".npy",), None, lambda p: _npy(p, None))
+    if len(suffixes) == 1 and suffixes[0] in _SUFFIXES and suffixes[0] != ".zarr":
+        return _SUFFIXES[suffixes[0]](paths)
+    raise ValueError(f"load: {len(paths)} files that end in {', '.join(map(repr, suffixes))} make no array")
 
 
 __all__ = [
