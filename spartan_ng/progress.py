@@ -5,12 +5,13 @@ Work that ends within a second shows nothing, and pays nothing but a look at the
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +20,8 @@ from spartan_ng.config import config
 _EVERY_S = 0.1
 """It is drawn so often at most."""
 _SHOWN = "{l_bar}{bar}| {n:.4g}/{total} {unit}s [{elapsed}<{remaining}]"
+_SIZE = 80, 24
+"""Of a terminal that does not know its size, as those that programs make: tqdm would draw nothing."""
 _NONE = nullcontext()
 DELAY_S = 1.0
 """Work that takes less shows no bar."""
@@ -64,9 +67,13 @@ class Bar:
 def _terminal_bar(total: int, name: str, unit: str) -> Any:
     from tqdm import tqdm
 
-    return tqdm(
-        total=total, desc=name, unit=unit, leave=False, bar_format=_SHOWN, file=sys.stderr, dynamic_ncols=True
-    )
+    size: dict[str, Any] = {"dynamic_ncols": True}
+    with suppress(OSError, ValueError):  # it is no terminal
+        columns, lines = os.get_terminal_size(sys.stderr.fileno())
+        if not columns or not lines:
+            size = {"ncols": columns or _SIZE[0], "nrows": lines or _SIZE[1]}
+    shown = {"leave": False, "bar_format": _SHOWN, "file": sys.stderr, **size}
+    return tqdm(total=total, desc=name, unit=unit, **shown)
 
 
 def _notebook_bar(total: int, name: str, unit: str) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 from unittest.mock import patch
 
@@ -99,6 +102,23 @@ def test_the_time_before_a_bar_is_shown_counts(monkeypatch) -> None:
         bar(0.5, 2)
     bar.close()
     assert "0.5/2 stages [01:00<03:00]" in stream.getvalue()
+
+
+@pytest.mark.parametrize("columns", [0, 60])
+@pytest.mark.parametrize("lines", [0, 20])
+def test_terminals_of_any_size_show_it(columns: int, lines: int, monkeypatch) -> None:
+    """Those that programs make have none unless it is set."""
+    there, here = os.openpty()
+    fcntl.ioctl(here, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    with open(here, "w") as stream, open(there, "rb", buffering=0) as screen:
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setattr(progress, "DELAY_S", 0.0)
+        with progress.progress() as bar:
+            assert bar is not None
+            bar(3, 8)
+            shown = b""
+            while b"3/8" not in shown:  # for ever, if nothing is drawn: the test's own timeout ends it
+                shown += screen.read(1 << 12)
 
 
 def test_a_bar_never_goes_back(monkeypatch) -> None:
