@@ -1,4 +1,4 @@
-"""NumPy's legacy random functions over one global state; after `seed`, NumPy's own numbers."""
+"""NumPy's legacy generator; with a seed, or after `seed`, it gives NumPy's own numbers."""
 
 from __future__ import annotations
 
@@ -189,77 +189,3 @@ def _restored(bit_generator: Any, parallel: Any = None) -> RandomState:
     made = RandomState(getattr(np.random, bit_generator)() if named else bit_generator)
     made._parallel = parallel
     return made
-
-
-_state = RandomState()
-
-
-def get_bit_generator() -> Any:
-    """The bit generator of the global state."""
-    return _state._numpy._bit_generator
-
-
-def set_bit_generator(bitgen: Any) -> None:
-    """Draw everything from another bit generator."""
-    _state._follow(np.random.RandomState(bitgen))
-    _state._parallel = None
-
-
-def seed(seed: Any = None) -> None:
-    """Start all again; another kind of bit generator takes its state from a new one."""
-    bits: Any = get_bit_generator()
-    if isinstance(bits, np.random.MT19937):
-        _state.seed(seed)
-    else:
-        bits.state = type(bits)(forced(seed)).state
-
-
-get_state = _state.get_state
-set_state = _state.set_state
-rand = _state.rand
-randn = _state.randn
-random = _state.random_sample
-random_sample = _state.random_sample
-ranf = _state.random_sample
-sample = _state.random_sample
-randint = _state.randint
-standard_normal = _state.standard_normal
-normal = _state.normal
-uniform = _state.uniform
-exponential = _state.exponential
-poisson = _state.poisson
-binomial = _state.binomial
-beta = _state.beta
-gamma = _state.gamma
-multivariate_normal = _state.multivariate_normal
-choice = _state.choice
-permutation = _state.permutation
-shuffle = _state.shuffle
-bytes = _state.bytes
-chisquare = _state.chisquare
-dirichlet = _state.dirichlet
-f = _state.f
-geometric = _state.geometric
-gumbel = _state.gumbel
-hypergeometric = _state.hypergeometric
-laplace = _state.laplace
-logistic = _state.logistic
-lognormal = _state.lognormal
-logseries = _state.logseries
-multinomial = _state.multinomial
-negative_binomial = _state.negative_binomial
-noncentral_chisquare = _state.noncentral_chisquare
-noncentral_f = _state.noncentral_f
-pareto = _state.pareto
-power = _state.power
-random_integers = _state.random_integers
-rayleigh = _state.rayleigh
-standard_cauchy = _state.standard_cauchy
-standard_exponential = _state.standard_exponential
-standard_gamma = _state.standard_gamma
-standard_t = _state.standard_t
-triangular = _state.triangular
-vonmises = _state.vonmises
-wald = _state.wald
-weibull = _state.weibull
-zipf = _state.zipf
