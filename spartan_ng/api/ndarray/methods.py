@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 _NONE: Any = np._NoValue
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Counted:
@@ -39,6 +42,11 @@ class _Counted:
 
 _counted = _Counted()
 _ONE_NAME, _ONE_CELL = _counted.references(1)
+
+
+def _method(function: F) -> F:
+    """A function as a method, which need not look for an array of ours among what it is given."""
+    return inspect.unwrap(function)  # type: ignore[no-any-return]
 
 
 class Methods(Arithmetic):
@@ -112,51 +120,8 @@ class Methods(Arithmetic):
 
     # --- folds -------------------------------------------------------------------------------------
 
-    def sum(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = _NONE,
-        where: Any = True,
-    ) -> ndarray:
-        """The sum along `axis`."""
-        return reductions.reduce("add", self, axis, dtype, out, keepdims, initial, where)
-
-    def prod(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = _NONE,
-        where: Any = True,
-    ) -> ndarray:
-        """The product along `axis`."""
-        return reductions.reduce("multiply", self, axis, dtype, out, keepdims, initial, where)
-
-    def max(
-        self,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = _NONE,
-        where: Any = True,
-    ) -> ndarray:
-        """The greatest element along `axis`."""
-        return reductions.reduce("maximum", self, axis, None, out, keepdims, initial, where)
-
-    def min(
-        self,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = _NONE,
-        where: Any = True,
-    ) -> ndarray:
-        """The least element along `axis`."""
-        return reductions.reduce("minimum", self, axis, None, out, keepdims, initial, where)
+    sum, prod = _method(reductions.sum), _method(reductions.prod)
+    max, min = _method(reductions.max), _method(reductions.min)
 
     def any(
         self,
