@@ -154,7 +154,7 @@ class _Emitter:
             values[operand.register] = f"x{k}"
         self._before(values)
         states = [f"c{k}[j]" for k in range(self.states)]
-        self._state(values, states, "", lift)
+        self._state(values, states, lift)
         for k in range(self.states):
             self._say(f"c{k}[j] = s{k}")
         self._behind(values, "", "y_v[j]" if self.text.result_kind == "c" else "", "y_a + j * y_dj")
@@ -222,7 +222,7 @@ class _Emitter:
                 self._say(f"s0_{d} = {self._step0('b0', f'v{d}')}")
                 values[self.text.scan] = f"s0_{d}"
             for d, values in enumerate(every):
-                self._behind(values, f"_{d}", *self._place(d), stepped=True)
+                self._behind(values, f"_{d}", *self._place(d))
             self._say("b0 = s0_3", "i += 4")
             self.indent -= 1
         self._say("while i < n:")
@@ -236,7 +236,7 @@ class _Emitter:
     def _element(self, d: int, lift: bool) -> None:
         values = self._loads(d)
         self._before(values)
-        self._state(values, [f"b{k}" for k in range(self.states)], "", lift)
+        self._state(values, [f"b{k}" for k in range(self.states)], lift)
         self._behind(values, "", *self._place(d))
 
     def _loads(self, d: int) -> dict[int, str]:
@@ -301,7 +301,7 @@ class _Emitter:
     def _step0(self, state: str, value: str) -> str:
         return self.steps.step[0].format(s0=state, x0=value, T=self.type)
 
-    def _state(self, values: dict[int, str], states: list[str], suffix: str, lift: bool) -> None:
+    def _state(self, values: dict[int, str], states: list[str], lift: bool) -> None:
         """The element's state s0, s1, and its value."""
         xs = self._scanned(values)
         for k, x in enumerate(xs):
@@ -319,9 +319,7 @@ class _Emitter:
             self._say(f"v = {self.steps.value.format(s0='s0', s1='s1')}")
             values[self.text.scan] = "v"
 
-    def _behind(
-        self, values: dict[int, str], suffix: str, place: str, address: str, stepped: bool = False
-    ) -> None:
+    def _behind(self, values: dict[int, str], suffix: str, place: str, address: str) -> None:
         """The maps behind the scan, and the result at its place."""
         if self.text.total:
             return

@@ -55,7 +55,7 @@ class _Array:
         )
 
 
-def scan_obstacle(rows: tuple[Row, ...], first: int, dtypes: list[np.dtype[Any]]) -> str:
+def scan_obstacle(rows: tuple[Row, ...], dtypes: list[np.dtype[Any]]) -> str:
     """Why rows around a scan have no kernel, for reads of `dtypes`; empty where they have one."""
     every = [*dtypes, *(r.dtype for r in rows)]
     if len(rows) > LONGEST:
@@ -123,7 +123,7 @@ def prepare_scan(
         return None
     if any(type(x) is not np.ndarray for x in operands):
         return None
-    if scan_obstacle(rows, len(reads), [x.dtype for x in operands]):
+    if scan_obstacle(rows, [x.dtype for x in operands]):
         return None
     arrays = [_walked(r.labels, x, cut.box) for r, x in zip(reads, operands, strict=True)]
     if any(a is None for a in arrays):

@@ -337,7 +337,7 @@ def _explain_scan(stage: ScanTotals | ScanTile, plan: Plan) -> str:
     slots = [plan.slots[r.slot] for r in stage.reads]
     if any(s.format != "dense" for s in slots):
         return f"{names}: interpreted (sparse or compressed operands, on their elements)"
-    reason = scan_obstacle(rows, len(slots), [s.dtype for s in slots])
+    reason = scan_obstacle(rows, [s.dtype for s in slots])
     if isinstance(stage, ScanTile) and stage.exact:
         reason = reason or "config.reproducible: compiled scans have an order of their own"
     return f"{names}: interpreted ({reason})" if reason else f"{names}: {_when_compiled()}"
