@@ -51,7 +51,7 @@ HELD_UP_S = 60.0
 _log = logging.getLogger("spartan_ng.worker")
 
 
-class Runner(Protocol):
+class PartExecutor(Protocol):
     """What parts need of an executor."""
 
     def run(
@@ -84,7 +84,7 @@ class Runner(Protocol):
         ...
 
 
-MakeRunner = Callable[[int, int, Store, RankedPeers, int], Runner]
+MakeExecutor = Callable[[int, int, Store, RankedPeers, int], PartExecutor]
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class _Part:
 
 
 class Parts:
-    """Runs parts with the executors that `make_runner` makes, and tells the master their doings.
+    """Runs parts with the executors that `make_executor` makes, and tells the master their doings.
 
     What `state` decides when one has ended, `do` does.
     """
@@ -113,7 +113,7 @@ class Parts:
         peers: Peers,
         offers: Offers,
         state: WorkerState,
-        make_runner: MakeRunner,
+        make_executor: MakeExecutor,
         threads: int,
         do: Callable[[Sequence[Instruction]], None],
         tell: Callable[[Any], None],
@@ -123,8 +123,8 @@ class Parts:
         self.telling = Telling(tell)
         self._loop, self._store, self._peers, self._offers = loop, store, peers, offers
         self._state, self._do, self._tell = state, do, tell
-        self._make_runner, self._threads = make_runner, threads
-        self._runners: dict[tuple[str, ...], Runner] = {}
+        self._make_executor, self._threads = make_executor, threads
+        self._executors: dict[tuple[str, ...], PartExecutor] = {}
         """By the names of their ranks."""
         self._plans: dict[tuple[str, str], Future[Plan]] = {}
         """By client and key."""
@@ -144,15 +144,15 @@ class Parts:
         at = (part.client, run.plan_key)
         if run.plan:
             self._plans[at] = self._pool.submit(_load_plan, run.plan, part.client)
-        runner = self._runners.get(part.names)
-        if runner is None:
+        executor = self._executors.get(part.names)
+        if executor is None:
             transfer = RankedPeers(self._peers, part.names, self._offers)
-            runner = self._make_runner(part.rank, len(part.names), self._store, transfer, self._threads)
-            self._runners[part.names] = runner
+            executor = self._make_executor(part.rank, len(part.names), self._store, transfer, self._threads)
+            self._executors[part.names] = executor
         begun = self._running[run.job] = _Part(self._loop.now(), run.timeout_s)
         self.telling.begin(run.job, run.observed)
         self._peers.timeout_s = min(p.timeout_s for p in self._running.values())
-        self._pool.submit(self._run, part, self._plans[at], runner, begun.cancelled)
+        self._pool.submit(self._run, part, self._plans[at], executor, begun.cancelled)
 
     def stop(self, part: StopPart) -> None:
         """Have a part end before its time."""
@@ -179,7 +179,7 @@ class Parts:
         """Tell the master for whom parts wait, and what they run."""
         for job, part in self._running.items():
             functions = running(job)
-            waits = next((r.waiting[job] for r in self._runners.values() if job in r.waiting), None)
+            waits = next((r.waiting[job] for r in self._executors.values() if job in r.waiting), None)
             text = f"runs {named(functions)}" if functions else "computes"
             if waits is not None:
                 waiting = f"waits for worker {waits[0]} in stage {waits[1]!r}"
@@ -190,14 +190,14 @@ class Parts:
 
     def lose(self, peer: str) -> None:
         """Let the executors go whose ranks a worker was one of."""
-        for names in [n for n in self._runners if peer in n]:
-            self._runners.pop(names).close()
+        for names in [n for n in self._executors if peer in n]:
+            self._executors.pop(names).close()
 
     def drop_plans(self, client: str, plan_key: str | None) -> None:
         """Forget a client's plan, or all of them."""
         own_key = _own_key(client, plan_key or "")
-        for runner in self._runners.values():
-            runner.forget(lambda key: key == own_key if plan_key is not None else key.startswith(own_key))
+        for executor in self._executors.values():
+            executor.forget(lambda key: key == own_key if plan_key is not None else key.startswith(own_key))
         for at in [at for at in self._plans if at[0] == client and plan_key in (None, at[1])]:
             del self._plans[at]
 
@@ -208,12 +208,14 @@ class Parts:
     def close(self) -> None:
         """Begin nothing more, and let the threads go."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        for runner in self._runners.values():
-            runner.close()
+        for executor in self._executors.values():
+            executor.close()
 
     # --- on a part's thread
 
-    def _run(self, part: StartPart, plan: Future[Plan], runner: Runner, cancelled: threading.Event) -> None:
+    def _run(
+        self, part: StartPart, plan: Future[Plan], executor: PartExecutor, cancelled: threading.Event
+    ) -> None:
         """Run the part, and let the loop's thread know how it ended."""
         run = part.run
         begun_ns = now_ns()
@@ -224,7 +226,7 @@ class Parts:
                 if run.values:
                     self._put_values(part, program)
             try:
-                stats = runner.run(run.job, program, run.inputs, run.outputs, cancelled, progress)
+                stats = executor.run(run.job, program, run.inputs, run.outputs, cancelled, progress)
             finally:
                 self._finish_prints(run.job)
             costs: Stats = tuple((s.seconds, s.bytes_moved, s.bytes_made, s.stolen) for s in stats)
@@ -239,7 +241,7 @@ class Parts:
             self._loop.call(lambda: self._ended(run.job, self._state.failed(run.job, kind, text)))
         else:
             self._loop.call(lambda: self._ended(run.job, self._state.finished(run.job, costs, nnz, values)))
-            runner.help(run.job, program, self._stopping)
+            executor.help(run.job, program, self._stopping)
             self._finish_prints(run.job)
 
     def _put_values(self, part: StartPart, plan: Plan) -> None:

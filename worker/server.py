@@ -50,7 +50,7 @@ from spartan_ng.worker.memory.pool import BufferPool
 from spartan_ng.worker.memory.store import Store
 from spartan_ng.worker.network.serving import TileServer
 from spartan_ng.worker.network.transfer import Peers
-from spartan_ng.worker.parts import MakeRunner, Parts
+from spartan_ng.worker.parts import MakeExecutor, Parts
 from spartan_ng.worker.prints import Prints
 from spartan_ng.worker.scheduling.state import (
     Drop,
@@ -101,7 +101,7 @@ class WorkerServer:
         memory_bytes: int | None = None,
         access: Access | None = None,
         bind: str | None = None,
-        runner: MakeRunner = Executor,
+        make_executor: MakeExecutor = Executor,
     ) -> None:
         raise_descriptors()
         self._identity = new_identity()
@@ -122,7 +122,15 @@ class WorkerServer:
         self._tiles = TileServer(self.loop, bind, access, pair, self.store, offers)
         self._peers = Peers(self.loop, self._identity, Hello(PROTOCOL, "worker", label()), access)
         self._parts = Parts(
-            self.loop, self.store, self._peers, offers, self._state, runner, threads, self._do, self._tell
+            self.loop,
+            self.store,
+            self._peers,
+            offers,
+            self._state,
+            make_executor,
+            threads,
+            self._do,
+            self._tell,
         )
         self._hello = Hello(
             PROTOCOL,

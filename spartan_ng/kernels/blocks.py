@@ -53,10 +53,10 @@ HEAVY_TASKS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Patch:
     """One part of a stage's result and the runs of blocks that make it, in order.
 
-    `box` is the cell's box in the domain (reduced dimensions: the tile's), each run a task.
+    `box` is the patch's box in the domain (reduced dimensions: the tile's), each run a task.
     """
 
     box: Box
@@ -72,7 +72,7 @@ class Sweep:
     runs: tuple[Run, ...]
 
 
-Cut = list[Cell] | Sweep
+Cut = list[Patch] | Sweep
 
 
 def block_sizes(
@@ -261,8 +261,8 @@ def _footprint(widths: Sequence[tuple[float, tuple[int, ...]]], sizes: Sequence[
     return total
 
 
-def cells(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int], tasks: int = TASKS) -> list[Cell]:
-    """The cells of a tile, their blocks grouped into about `tasks` tasks.
+def patches(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int], tasks: int = TASKS) -> list[Patch]:
+    """The patches of a tile, their blocks grouped into about `tasks` tasks.
 
     Blocks start at multiples of their size in the global index space, so that tiles cut blocks at
     their borders only.
@@ -270,15 +270,15 @@ def cells(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int], tasks: int 
     spans = [steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
     kept = [d for d in range(len(tile)) if d not in reduced]
     out = []
-    ncells = prod(len(spans[d]) for d in kept)
+    npatches = prod(len(spans[d]) for d in kept)
     for fixed in product(*(spans[d] for d in kept)):
         box = list(tile)
         for d, span in zip(kept, fixed, strict=True):
             box[d] = span
         inner = [spans[d] if d in reduced else [box[d]] for d in range(len(tile))]
         every = blocks(inner)
-        count = max(1, tasks // ncells, _steps_of(box))
-        out.append(Cell(tuple(box), _runs(every, count)))
+        count = max(1, tasks // npatches, _steps_of(box))
+        out.append(Patch(tuple(box), _runs(every, count)))
     return out
 
 
@@ -310,7 +310,7 @@ def sweep(tile: Box, sizes: tuple[int, ...], band: tuple[int, int] | None = None
 
 
 def cut(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> Cut:
-    """A tile cut as its stage's results want it; `together`: a plain result's blocks need no cells."""
+    """A tile cut as its stage's results want it; `together`: a plain result's blocks need no patches."""
     if len(stage.writes) > 1:
         return sweep(tile, sizes, stage.band)
     if stage.band is not None:
@@ -318,14 +318,14 @@ def cut(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> Cut:
     (write,) = stage.writes
     if write.reducer is not None:
         reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
-        return cells(tile, sizes, reduced, HEAVY_TASKS if stage.heavy else TASKS)
-    every = cells(tile, sizes, [])
+        return patches(tile, sizes, reduced, HEAVY_TASKS if stage.heavy else TASKS)
+    every = patches(tile, sizes, [])
     if not together:
         return every
-    return [Cell(tile, _runs(tuple(b for cell in every for run in cell.runs for b in run), TASKS))]
+    return [Patch(tile, _runs(tuple(b for patch in every for run in patch.runs for b in run), TASKS))]
 
 
-def _banded(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> list[Cell]:
+def _banded(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> list[Patch]:
     """As `cut`, for a pass over sources: a run of blocks needs what is read at one time.
 
     States are combined in the order of their blocks, so only those of a plain result may be put in another.
@@ -339,13 +339,13 @@ def _banded(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> 
 
     if write.reducer is not None:
         reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
-        found = cells(tile, sizes, reduced, 1)
-        return [Cell(cell.box, runs([b for run in cell.runs for b in run])) for cell in found]
+        found = patches(tile, sizes, reduced, 1)
+        return [Patch(patch.box, runs([b for run in patch.runs for b in run])) for patch in found]
     every = list(product(*(steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True))))
     every.sort(key=lambda block: block[along][0])
     if together:
-        return [Cell(tile, runs(every))]
-    return [Cell(box_around(run), (run,)) for run in runs(every)]
+        return [Patch(tile, runs(every))]
+    return [Patch(box_around(run), (run,)) for run in runs(every)]
 
 
 def box_around(blocks: Sequence[Box]) -> Box:

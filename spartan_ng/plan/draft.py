@@ -78,7 +78,7 @@ class Draft:
         return [r.reducer for r in self.results if r.reducer is not None]
 
 
-class Body:
+class Drafting:
     """The rows of one fused group; registers are numbered reads first, once all reads are known."""
 
     def __init__(self, group: Group, slots: Mapping[Node, int], drivers: Drivers) -> None:

@@ -19,7 +19,7 @@ from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import absorb, is_heavy
 from spartan_ng.plan.cut import Cut
-from spartan_ng.plan.draft import Body, Draft, Result
+from spartan_ng.plan.draft import Draft, Drafting, Result
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.reads import base_of, view_read
 from spartan_ng.plan.rows import Read
@@ -126,7 +126,7 @@ class Lowering:
 
     def _draft(self, g: Any) -> Draft:
         if not g.separate:
-            return Body(g, self.number, self.drivers).draft()
+            return Drafting(g, self.number, self.drivers).draft()
         node: Node = g.root
         reads = [self._whole_read(i) for i in node.inputs]
         result = Result(node, self.number[node], tuple(range(node.ndim)))

@@ -63,7 +63,7 @@ def test_a_worker_leaves_a_part_that_does_not_stop_outside_of_functions(monkeypa
     master = MasterServer(f"ipc://{private_folder()}/master")
     serving = threading.Thread(target=master.run, daemon=True)
     serving.start()
-    worker = WorkerServer(master.address, runner=lambda *options: endless)
+    worker = WorkerServer(master.address, make_executor=lambda *options: endless)
     worker.leaves_stuck = True
     working, stuck = raising(WorkerStuck, worker.run)
     try:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from spartan_ng.arrays import Tiling, box_shape
 from spartan_ng.kernels import blocks as cutting
 from spartan_ng.kernels import sequences
-from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, cells
+from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, patches
 from spartan_ng.kernels.sequences import blocks, steps
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.rows import WHOLE, Axis, Read, Row, Write
@@ -44,12 +44,12 @@ def test_every_element_is_in_one_block(
 ) -> None:
     tile, sizes, reduced = case
     seen = np.zeros([hi for _, hi in tile], int)
-    for cell in cells(tile, sizes, reduced):
-        for run in cell.runs:
+    for own in patches(tile, sizes, reduced):
+        for run in own.runs:
             for block in run:
                 seen[tuple(slice(lo, hi) for lo, hi in block)] += 1
                 assert all(hi - lo <= b for (lo, hi), b in zip(block, sizes, strict=True))
-                assert all(block[d] == cell.box[d] for d in range(len(tile)) if d not in reduced)
+                assert all(block[d] == own.box[d] for d in range(len(tile)) if d not in reduced)
     inside = seen[tuple(slice(lo, hi) for lo, hi in tile)]
     assert (inside == 1).all()
     assert seen.sum() == prod(box_shape(tile))
@@ -94,13 +94,13 @@ def test_a_long_pass_is_cut_in_little_memory() -> None:
     shape = (10**6, 10**6)
     tracemalloc.start()
     try:
-        (cell,) = cells(tuple((0, n) for n in shape), (1, 1 << 16), [0, 1])
+        (own,) = patches(tuple((0, n) for n in shape), (1, 1 << 16), [0, 1])
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
         tracemalloc.stop()
-    assert TASKS < len(cell.runs) < 10_000
-    assert sum(map(len, cell.runs)) == 10**6 * -(-(10**6) // (1 << 16))
-    assert cell.runs[-1][-1] == ((999_999, 10**6), (15 << 16, 10**6))
+    assert TASKS < len(own.runs) < 10_000
+    assert sum(map(len, own.runs)) == 10**6 * -(-(10**6) // (1 << 16))
+    assert own.runs[-1][-1] == ((999_999, 10**6), (15 << 16, 10**6))
 
 
 def _stage(shape: tuple[int, ...], whole: tuple[int, ...] = ()) -> Fused:
@@ -169,9 +169,9 @@ def test_a_fold_that_walks_in_pieces_has_a_block_for_each_task() -> None:
     tile = tuple((0, n) for n in shape)
     sizes = block_sizes(stage, tile)
     assert sizes[1] == 50
-    (cell,) = cells(tile, sizes, [0])
-    assert len(cell.runs) == TASKS
-    assert all(len(run) == 1 for run in cell.runs)
+    (own,) = patches(tile, sizes, [0])
+    assert len(own.runs) == TASKS
+    assert all(len(run) == 1 for run in own.runs)
 
 
 def test_a_table_of_rows_to_look_up_cuts_no_blocks() -> None:

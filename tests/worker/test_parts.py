@@ -22,7 +22,7 @@ def test_a_clients_plan_is_forgotten_or_all_of_them(client: str, key: str | None
     nothing: Any = Mock()
     parts = Parts(*[nothing] * 9)
     runner = Mock()
-    parts._runners["worker",] = runner
+    parts._executors["worker",] = runner
     every = list(product(CLIENTS, KEYS))
     parts._plans.update((at, Future[Plan]()) for at in every)
     parts.drop_plans(client, key)

@@ -14,7 +14,7 @@ from spartan_ng.arrays import Box, box_shape, slices_within
 from spartan_ng.arrays.sparse import stacked
 from spartan_ng.compressed import is_compressed
 from spartan_ng.costs.tuned import SMALL_FLOPS
-from spartan_ng.kernels.blocks import Cell
+from spartan_ng.kernels.blocks import Patch
 from spartan_ng.kernels.body import Runner
 from spartan_ng.kernels.compiled.bound import Bound
 from spartan_ng.kernels.compiled.prepared import Compiled
@@ -55,7 +55,7 @@ Target = Callable[[Box], Any]
 class Pass:
     """How one run of a fused stage with one result works on its blocks: interpreted, or compiled."""
 
-    cells: list[Cell]
+    patches: list[Patch]
     worker: Callable[[Any, Target], Callable[[Blocks], Any]]
     """`worker(out, target)` makes a thread's work on a run of blocks: it fills `out`, the result's tile, or
     gives the run's state."""
@@ -169,15 +169,15 @@ def _made(
     else:
         (write,) = stage.writes
         (reducer,) = task.reducers
-        cells = task.cut if choice is None else choice.cut
-        assert isinstance(cells, list), "a stage with one result is cut into cells"
+        patches = task.cut if choice is None else choice.cut
+        assert isinstance(patches, list), "a stage with one result is cut into patches"
         if choice is None:
             work = _interpreted(interpreter, write, reducer)
             lent = operands if bands is None and run.program.lends else None
-            how = Pass(cells, work, small, blas, lent, bands)
+            how = Pass(patches, work, small, blas, lent, bands)
         else:
             work = _compiled(choice.body, operands, reducer)
-            how = Pass(cells, work, small, blas, bands=bands)
+            how = Pass(patches, work, small, blas, bands=bands)
         if reducer is not None:
             values = _reduced(ex, run, stage, write, task, how, reducer)
         else:
@@ -276,7 +276,7 @@ def _plain(
     """Every block fills its part of the output tile."""
     slot = run.plan.slots[write.slots[0]]
     (own,) = task.owns
-    runs = [r for cell in how.cells for r in cell.runs]
+    runs = [r for patch in how.patches for r in patch.runs]
     blocks = [b for r in runs for b in r]
     if slot.format == "csr":
         parts = ex.parallel(run, blocks, lambda: _block_value(interpreter(), write), how.small, how.blas)
@@ -331,25 +331,25 @@ def _no_target(block: Box) -> Any:
 def _reduced(
     ex: Executor, run: Run, stage: Fused, write: Write, task: Task, how: Pass, reducer: Reducer
 ) -> list[Any]:
-    """Every run of blocks gives a state; a cell's states combine in order."""
-    runs = [r for cell in how.cells for r in cell.runs]
+    """Every run of blocks gives a state; a patch's states combine in order."""
+    runs = [r for patch in how.patches for r in patch.runs]
     lent = None if how.operands is None else lending(ex, run, stage, task, how.operands, runs, _own_state)
     work = lambda: how.worker(None, _no_target)  # noqa: E731
     if (how.bands is not None or len(runs) > _MANY_RUNS) and reducer.combines_in_turn:
-        totals = [InTurn(reducer.combine) for _ in how.cells]
-        places = {r: (totals[c], k) for c, cell in enumerate(how.cells) for k, r in enumerate(cell.runs)}
+        totals = [InTurn(reducer.combine) for _ in how.patches]
+        places = {r: (totals[c], k) for c, patch in enumerate(how.patches) for k, r in enumerate(patch.runs)}
         make: Callable[[], Any] = work
         ex.parallel(run, runs, lambda: _adding(make(), places), how.small, how.blas, bands=how.bands)
         states = iter([[t.total] for t in totals])
     else:
         found = iter(ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands))
-        states = iter([list(islice(found, len(cell.runs))) for cell in how.cells])
+        states = iter([list(islice(found, len(patch.runs))) for patch in how.patches])
     slots = run.plan.slots
     (own,) = task.owns
-    in_place = len(how.cells) == 1 and ex.store.pool is None  # the state's own memory can be the tile
+    in_place = len(how.patches) == 1 and ex.store.pool is None  # the state's own memory can be the tile
     outs: list[Any] = []
-    for cell in how.cells:
-        values = reducer.values(next(states), cell.box, write.partial)
+    for patch in how.patches:
+        values = reducer.values(next(states), patch.box, write.partial)
         states_shape = values[0].shape[: len(write.partial)] if write.partial else ()
         tile_shape = (*states_shape, *box_shape(own))
         if in_place:
@@ -358,7 +358,7 @@ def _reduced(
                 for v, s in zip(values, write.slots, strict=True)
             ]
         outs = outs or [ex.store.allocate(tile_shape, slots[s].dtype) for s in write.slots]
-        part = labelled_box(write.labels, slots[write.slots[0]].shape[len(write.partial) :], cell.box)
+        part = labelled_box(write.labels, slots[write.slots[0]].shape[len(write.partial) :], patch.box)
         place = slices_within(part, own)
         for out, value in zip(outs, values, strict=True):
             out[(slice(None),) * len(write.partial) + place] = value
@@ -368,7 +368,7 @@ def _reduced(
 def _adding(
     one: Callable[[Blocks], Any], places: dict[Blocks, tuple[InTurn, int]]
 ) -> Callable[[Blocks], None]:
-    """A thread's work on runs, whose states go to the totals of their cells."""
+    """A thread's work on runs, whose states go to the totals of their patches."""
 
     def work(blocks: Blocks) -> None:
         total, turn = places[blocks]

@@ -38,7 +38,7 @@ from spartan_ng.optimizer.tiling.options import (
 from spartan_ng.optimizer.tiling.problem import Problem
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, Span, StageSketch
 from spartan_ng.optimizer.tiling.uneven import cuts_of, shares
-from spartan_ng.optimizer.tiling.variables import PINNED, Late, Model, Move, OwnCopy, Place, Rules
+from spartan_ng.optimizer.tiling.variables import PINNED, BehindSums, Model, Move, OwnCopy, Place, Rules
 
 _LATER = 8
 """One in so many arrays that outlive a program is read along its longest axis later, and only there."""
@@ -249,7 +249,7 @@ class _Builder(Factors):
 
     def _read(
         self, s: int, stage: StageSketch, read: Access, place: Place, places: dict[int, Place]
-    ) -> Move | Late:
+    ) -> Move | BehindSums:
         array, (write, *_) = self.arrays[read.array], stage.writes
         if read.behind and places[write.array].variable != s:
             return self._late_read(s, stage, read, place, places[write.array])
@@ -300,7 +300,7 @@ class _Builder(Factors):
         self._add(s, PINNED, moved, None)
         return (Move(s, PINNED, moved),)
 
-    def _late_read(self, s: int, stage: StageSketch, read: Access, place: Place, result: Place) -> Late:
+    def _late_read(self, s: int, stage: StageSketch, read: Access, place: Place, result: Place) -> BehindSums:
         """A read of the tasks that make the result, wherever these are."""
         grids, array, write = self.grids[s], self.arrays[read.array], stage.writes[0]
         rest = (place.options, read.spans, read.exact, array.nbytes)
@@ -312,7 +312,7 @@ class _Builder(Factors):
         cutting = np.array(are_cut(grids, reduced))[:, None, None]
         table = np.where(cutting, late[None], at_once[:, None, :])
         self._add_wide((s, result.variable, place.variable), table)
-        return Late((s, result.variable, place.variable), table)
+        return BehindSums((s, result.variable, place.variable), table)
 
     def _compute(self, s: int, stage: StageSketch) -> None:
         if self.cuts:

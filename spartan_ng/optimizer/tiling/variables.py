@@ -41,7 +41,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class BehindSums:
     """Bytes of a read behind partial sums: a table over the grid, the result's tiling, and the array's."""
 
     scope: tuple[int, int, int]
@@ -68,7 +68,7 @@ class Model:
     problem: Problem
     grids: tuple[Options, ...]
     places: tuple[Place, ...]
-    reads: tuple[tuple[Move | Late, ...], ...]
+    reads: tuple[tuple[Move | BehindSums, ...], ...]
     combines: tuple[tuple[Move | None, ...], ...]
     sources: tuple[tuple[Place, ...], ...]
     """For each stage and each of its reads, the place of the copy that is read."""
