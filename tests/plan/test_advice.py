@@ -337,10 +337,10 @@ def test_all_of_it_is_there_for_programs():
 
 
 def test_what_is_stored_on_the_way_has_the_users_names(workers):
-    drawn = sp.random.default_rng(0).random((3000, 20))
+    drawn = sp.random.default_rng(0).random((3000, 100))
     scaled = (drawn - drawn.mean(axis=0)) / drawn.std(axis=0)
     other = drawn * 2
-    found = sp.explain(scaled.T @ scaled, sp.sort(scaled @ numpy.ones(20)))
+    found = sp.explain(scaled.T @ scaled, sp.sort(scaled @ numpy.ones(100)))
     assert set(names(found)) == {"drawn", "scaled"}
     assert "scaled = %" in str(found)
     assert other.shape == drawn.shape

@@ -17,6 +17,7 @@ from itertools import islice
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Demand, Fusing, Group, Grouping, Result, keep_rows, open_stage
 from spartan_ng.optimizer.fusion.labels import (
+    WHOLE,
     Labels,
     input_labels,
     is_fusible,
@@ -231,6 +232,19 @@ def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, di
             _demand(node, stage, input_labels(node, labels), demands)
 
 
+def _under_one_name(node: Node, stage: Group, labels: Labels, others: Labels) -> Labels | None:
+    """Labels for a node that a stage sees in two ways: whole where they differ, so that each block has both.
+
+    As `z` in `z.T @ z`, whose product goes over rows and columns of its result. None where these dimensions
+    would not stay whole.
+    """
+    if labels == others:
+        return labels
+    one = tuple(a if a == b else WHOLE for a, b in zip(labels, others, strict=True))
+    apart = {d for a, b in zip(labels, others, strict=True) if a != b for d in (a, b) if d != WHOLE}
+    return one if apart <= stage.whole | kept_for(node, stage, one) else None
+
+
 def _fusible_into(
     node: Node, wanted: Collection[Demand], fuse: bool, result: Grouping, weighed: bool = True
 ) -> list[tuple[Group, Labels]] | None:
@@ -246,8 +260,10 @@ def _fusible_into(
             return None
         if node.op is not Op.INDEX:
             own = stage.canonical(labels)
-            if found.setdefault(stage, own) != own:
+            one = _under_one_name(node, stage, found.get(stage, own), own)
+            if one is None:
                 return None
+            found[stage] = one
     if node.op is Op.INDEX:
         return [(stage, labels) for stage, labels in wanted if labels is not None]
     if not fuse:
