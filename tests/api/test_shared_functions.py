@@ -97,9 +97,9 @@ def test_answers_are_numpys_to_the_bit(request):
     draw = random.Random(request.config.option.seed)
     for _ in range(250):
         function = draw.choice(OF_ONE + 2 * OF_TWO)
-        given = pairs(draw)[: function.nin]
-        if not isinstance(given[0], numpy.ndarray):
-            given = given[::-1]
+        given = pairs(draw)
+        if function.nin == 1:  # of complex numbers alone, NumPy's last bits depend on where they lie
+            given = tuple(x for x in given if isinstance(x, numpy.ndarray) and x.ndim)[:1]
         expected = told(lambda f=function, x=given: f(*x))
         assert told(lambda f=function, x=given: quick.applied(f, x)) == expected, (function, given)
 

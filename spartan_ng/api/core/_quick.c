@@ -225,7 +225,7 @@ PyInit__quick(void)
     called_name = PyUnicode_InternFromString("_called");
     out_name = PyUnicode_InternFromString("out");
     out_names = out_name == NULL ? NULL : PyTuple_Pack(1, out_name);
-    pthread_atfork(NULL, NULL, be_alone);
+    be_ready_to_fork();
     if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL)
         return NULL;
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;

@@ -4,18 +4,42 @@
  * takes one has it of the job that is there, and the job stays until all of its pieces are done. The caller works,
  * too: where no helper comes in time, it has done everything itself, and has lost the microsecond of asking. Where
  * helpers were none, as when others want the processors, too, the next jobs are not shared. */
+enum { MOST_PIECES = 1 << 15 };
+
+typedef void (*Work)(void *job, int piece);
+
+#ifdef _WIN32 /* has none of these: everybody works alone */
+
+typedef int Flags;
+#define set_flags(flags, more) ((void)(*(flags) |= (more)))
+
+static void
+be_ready_to_fork(void)
+{
+}
+
+static void
+do_together(Work work, void *job, int pieces, int threads, int wakes)
+{
+    for (int piece = 0; piece < pieces; piece++)
+        work(job, piece);
+}
+
+#else
+
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
-enum { MOST_HELPERS = 7, MOST_PIECES = 1 << 15 };
+enum { MOST_HELPERS = 7 };
 enum { WATCHED = 1000, WAITED = 1000 };         /* times that a thread looks before it sleeps, or lets others run */
 enum { SOON_NS = 30000 };                       /* from one job to the next of a program that does nothing else */
 enum { ASKED_NS = 1000, MOST_ALONE = 1 << 10 }; /* that asking takes; jobs without helpers where they are no help */
 
-typedef void (*Work)(void *job, int piece);
+typedef atomic_int Flags; /* of a job, which all who work on it may set */
+#define set_flags(flags, more) ((void)atomic_fetch_or(flags, more))
 
 static struct {
     pthread_mutex_t busy, lock;  /* one job at a time; sleeping */
@@ -91,6 +115,12 @@ be_alone(void)
     helping.started = 0;
     atomic_store(&helping.asleep, 0);
     atomic_store(&helping.ticket, 0);
+}
+
+static void
+be_ready_to_fork(void)
+{
+    pthread_atfork(NULL, NULL, be_alone);
 }
 
 /* Have so many helpers, which no signal disturbs; how many there are. */
@@ -177,3 +207,5 @@ do_together(Work work, void *job, int pieces, int threads, int wakes)
     if (is_free)
         pthread_mutex_unlock(&helping.busy);
 }
+
+#endif

@@ -11,7 +11,7 @@ typedef struct {
     char *found;
     npy_intp size, itemsize;
     npy_intp *counts; /* of each piece, and then of those before it */
-    atomic_int is_odd; /* whether there are truths that are neither 0 nor 1, as those of other arrays' memory may be */
+    Flags is_odd;     /* whether there are truths that are neither 0 nor 1, as those of other arrays' memory may be */
 } Masked;
 
 static uint64_t
@@ -45,7 +45,7 @@ count_piece(void *of, int piece)
     }
     job->counts[piece] = count;
     if (seen & 0xfefefefefefefefeu)
-        atomic_store(&job->is_odd, 1);
+        set_flags(&job->is_odd, 1);
 }
 
 /* Copy the elements of a piece, whose type has this size. Nothing is written beyond those that are left. */

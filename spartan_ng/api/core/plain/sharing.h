@@ -17,7 +17,7 @@ typedef struct {
     char *places[MOST_SHARED + 1];
     npy_intp part;                     /* elements of a line that the loop gets at a time */
     npy_intp parts, units, per_piece;  /* of a line; of all lines; of those that a piece has */
-    atomic_int told;                   /* what floating-point operations have to tell */
+    Flags told;                        /* what floating-point operations have to tell */
 } Shared;
 
 /* Where a thread is: in which part of which line, and where that begins. */
@@ -77,7 +77,7 @@ do_piece(void *of, int piece)
     }
     int told = fetestexcept(TOLD);
     if (told)
-        atomic_fetch_or(&job->told, told);
+        set_flags(&job->told, told);
 }
 
 /* A number as an element of an array's dtype, as NumPy takes it; 0 where that is another question. */
