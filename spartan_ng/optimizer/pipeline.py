@@ -18,6 +18,7 @@ from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
 from spartan_ng.optimizer.rewrite.scans import fold_scans, simplify_scans
 from spartan_ng.optimizer.rewrite.selection import select_places
 from spartan_ng.optimizer.rewrite.slices import push_slices
+from spartan_ng.optimizer.rewrite.windows import fold_windows
 
 Pass = Callable[[Sequence[Node]], list[Node]]
 
@@ -28,6 +29,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("algebra", algebra),
     ("select_places", select_places),
     ("fold_scans", fold_scans),
+    ("fold_windows", fold_windows),
     ("merge_again", merge_duplicates),
 )
 """Passes over the structure alone; their result is kept with the plan. Nodes that no root reaches die with
@@ -49,7 +51,7 @@ PLACING_PASSES = ("home",)
 REQUIRED = frozenset({"resolve_empty"})
 """Passes that plans rely on."""
 
-ROUNDING = frozenset({"fold_scans"})
+ROUNDING = frozenset({"fold_scans", "fold_windows"})
 """Passes whose sums are rounded otherwise: left out where `config.reproducible` keeps the last bits."""
 
 NAMES = frozenset({*(n for n, _ in (*PASSES, *VALUE_PASSES)), *LOWERING_PASSES, *PLACING_PASSES}) - REQUIRED

@@ -1,0 +1,69 @@
+"""Folds of sliding windows as elementwise steps over slices: no window is made.
+
+`sliding_window_view(x, n).sum(-1)` is `x[0:k] + x[1:k+1] + ...`, n slices of one array in one pass, where the
+windows would be an array n times as large. So are running means, extremes and counts, xarray's `rolling` too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spartan_ng.graph import build
+from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.optimizer.rewrite.rebuild import rebuild
+
+MOST = 32
+"""Elements of a window: a pass over more slices takes longer to compile than windows to make."""
+_FOLDS = frozenset({"add", "multiply", "minimum", "maximum", "logical_and", "logical_or"})
+"""Folds that elementwise functions of the same names do, two at a time."""
+
+
+def fold_windows(roots: Sequence[Node]) -> list[Node]:
+    """Fold windows of up to `MOST` elements without making them."""
+    if not any(n.op is Op.FOLD and _windows(n.inputs[0]) for n in topological(roots)):
+        return list(roots)
+    return rebuild(roots, _folded)
+
+
+def _folded(node: Node) -> Node:
+    """The fold of each window as steps over slices; another node is itself."""
+    if node.op is not Op.FOLD or node.fn not in _FOLDS or len(node.inputs) != 1 or node.dtype.char == "e":
+        return node  # NumPy adds halves up in more bits
+    found = _windows(node.inputs[0])
+    if found is None or node.params != ((found[0].ndim,),) or not 1 < node.inputs[0].shape[-1] <= MOST:
+        return node
+    base, axis = found
+    result: Node | None = None
+    for first in range(node.inputs[0].shape[-1]):
+        starts = tuple(first if i == axis else 0 for i in range(base.ndim))
+        part = build.cast(build.slice_(base, starts, (1,) * base.ndim, node.shape), node.dtype)
+        result = part if result is None else build.map_(str(node.fn), result, part, dtype=node.dtype)
+    return node if result is None else result
+
+
+def _windows(node: Node) -> tuple[Node, int] | None:
+    """Of what array, and along which axis, these are all windows, with the places inside a window last."""
+    taken, order = node, tuple(range(node.ndim))
+    if node.op is Op.TRANSPOSE:
+        (taken,), (order,) = node.inputs, node.params
+    if taken.op is not Op.JOIN_UPDATE or taken.fn != "take":
+        return None
+    base, places = taken.inputs
+    (axis,) = taken.params
+    inside_last = (*(i for i in range(taken.ndim) if i != axis + 1), axis + 1)
+    if base.format != "dense" or order != inside_last or not _is_every_start(places):
+        return None
+    return (base, axis) if places.shape[0] + places.shape[1] == base.shape[axis] + 1 else None
+
+
+def _is_every_start(places: Node) -> bool:
+    """Whether it is `arange(k)[:, None] + arange(n)`."""
+    if places.op is not Op.MAP or places.fn != "add" or places.ndim != 2:
+        return False
+    first, inside = places.inputs
+    starts = first.inputs[0] if first.op is Op.RESHAPE else first
+    return (
+        starts.op is inside.op is Op.INDEX
+        and (first.shape, inside.shape) == ((places.shape[0], 1), (places.shape[1],))
+        and starts.shape == (places.shape[0],)
+    )
