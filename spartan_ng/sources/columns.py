@@ -1,7 +1,8 @@
 """Columns of tables as arrays: Parquet, Arrow and CSV files, by pyarrow.
 
 A table is read in batches: row groups, record batches, runs of lines. Columns have one dtype, which all their
-elements fit; what is missing is NaN in a column of floats, and a SourceError in any other.
+elements fit; what is missing is NaN among floats, NaT among dates, and a SourceError among others. Columns of
+several files are found by their names (`together`): those of the first file are those of all.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
+from contextlib import suppress
+from itertools import accumulate, count
 from typing import Any
 
 import numpy as np
@@ -56,10 +58,16 @@ class Columns(OpenedSource):
         missing = [n for n in names if n not in schema.names]
         if missing:
             raise KeyError(f"{path} has no column {missing[0]!r}; it has {', '.join(schema.names)}")
+        twice = [n for n in names if schema.names.count(n) > 1]
+        if twice:
+            raise SourceError(
+                f"{path} has several columns of the name {twice[0]!r}, which tells none of them"
+            )
         self.names = names
         self._ends = [0, *accumulate(lengths)]
-        self.dtype = checked_dtype(self._dtype(schema) if dtype is None else dtype, str(path))
         self.shape = (self._ends[-1],) if isinstance(columns, str) else (self._ends[-1], len(names))
+        self.kinds = self._kinds(schema) if dtype is None else []
+        self.dtype = checked_dtype(fitting([self]) if dtype is None else dtype, str(path))
         self._longest = max(lengths, default=1) or 1
 
     @property
@@ -80,18 +88,21 @@ class Columns(OpenedSource):
             out[(slice(None), k) if rest else slice(None)] = self._elements(table.column(name), name)
         return out
 
-    def _dtype(self, schema: Any) -> np.dtype[Any]:
-        """What all columns fit; TypeError where there is no such dtype."""
+    def _kinds(self, schema: Any) -> list[np.dtype[Any] | None]:
+        """The dtypes of the columns, None of one that has no elements yet; TypeError where an array cannot
+        have them."""
         found = {n: _dtype_of(schema.field(n)) for n in self.names}
-        strange = [n for n, dtype in found.items() if dtype is None]
+        strange = [n for n, dtype in found.items() if dtype is not None and dtype.hasobject]
+        kinds = [dtype for dtype in found.values() if dtype is not None]
         if strange:
             wrong = f"column {strange[0]!r} has elements of type {schema.field(strange[0]).type}"
         else:
             try:
-                return np.result_type(*[dtype for dtype in found.values() if dtype is not None])
+                np.result_type(*kinds, *([] if kinds else [float]))
+                return list(found.values())
             except TypeError:
-                kinds = ", ".join(f"{n!r} {dtype}" for n, dtype in found.items())
-                wrong = f"its columns have no dtype in common: {kinds}"
+                said = ", ".join(f"{n!r} {dtype}" for n, dtype in found.items())
+                wrong = f"its columns have no dtype in common: {said}"
         usable = [n for n, dtype in found.items() if dtype is not None and dtype.kind in "biuf"]
         way = f"ask for columns={usable}" if usable else "none of its columns has numbers"
         if strange == list(schema.names) and len(strange) == 1:
@@ -99,13 +110,13 @@ class Columns(OpenedSource):
         raise TypeError(f"{self}: {wrong}, which no array can have; {way}")
 
     def _elements(self, column: Any, name: str) -> np.ndarray[Any, Any]:
-        if column.null_count and self.dtype.kind not in "fc":
+        if column.null_count and self.dtype.kind not in "fcmM":
             raise SourceError(
                 f"{self}: column {name!r} lacks {column.null_count} elements, which {self.dtype} cannot say; "
                 "ask for a float dtype"
             )
         found: np.ndarray[Any, Any] = column.to_numpy()
-        return found
+        return found.astype(self.dtype) if found.dtype.hasobject else found  # None is NaN, and NaT
 
     @abstractmethod
     def _described(self) -> tuple[Any, list[int]]:
@@ -185,17 +196,28 @@ class CsvColumns(Columns):
         return needed("pyarrow.csv", "tables")
 
     def _described(self) -> tuple[Any, list[int]]:
-        self._starts, lengths = _lines(self._file_of_bytes(), 0 if self.header is False else 1)
-        if not lengths:
-            raise SourceError(f"{self} has no rows" if self._starts[0] else f"{self} is empty")
+        head, self._starts, lengths = _lines(self._file_of_bytes(), self.header is not False)
+        if not self._starts[-1]:
+            raise SourceError(f"{self} is empty")
+        self._names = None if self.header is False else self._named(head)
         found = self._parsed(0, 1, None)
-        if self.header is None and all(map(_is_number, found.schema.names)):
+        self._names = found.schema.names
+        self._head = _with_room(found)
+        return self._head, lengths
+
+    def _named(self, head: bytes) -> list[str]:
+        """The names in the first line; of those that stand there again the second is called "a.1"."""
+        arrow, found = needed("pyarrow", "tables"), list[str]()
+        names = self.opened.read_csv(arrow.BufferReader(head)).schema.names
+        if self.header is None and all(map(_is_number, names)):
             raise SourceError(
                 f"{self} begins with numbers, where names of columns are to stand: put a line of names "
                 "there, or read it by np.from_csv(path, header=False); header=True takes them as names"
             )
-        self._head = _with_room(found)
-        return self._head, lengths
+        for name in names:
+            others = (f"{name}.{k}" for k in count(1))
+            found.append(name if name not in found else next(n for n in others if n not in (*found, *names)))
+        return found
 
     def _batches(self, first: int, last: int, names: list[str]) -> Any:
         return self._parsed(first, last, names)
@@ -206,29 +228,72 @@ class CsvColumns(Columns):
     def _parsed(self, first: int, last: int, names: list[str] | None) -> Any:
         csv, arrow = self.opened, needed("pyarrow", "tables")
         with self._file_of_bytes() as file:
-            head = file.read(self._starts[0])
             file.seek(self._starts[first])
-            text = head + file.read(self._starts[last] - self._starts[first])
-        options = {"read_options": csv.ReadOptions(autogenerate_column_names=self.header is False)}
+            text = file.read(self._starts[last] - self._starts[first]) if last < len(self._starts) else b""
+        if not text.strip():  # pyarrow refuses that
+            return arrow.table({n: arrow.nulls(0) for n in self._names or ()})
+        options = {
+            "read_options": csv.ReadOptions(
+                column_names=self._names, autogenerate_column_names=self._names is None
+            )
+        }
         if names is not None:
-            types = {n: self._head.field(n).type for n in names}
+            types = {n: self._type_of(n) for n in names}
             options["convert_options"] = csv.ConvertOptions(include_columns=names, column_types=types)
         return csv.read_csv(arrow.BufferReader(text), **options)
 
+    def _type_of(self, name: str) -> Any:
+        """What a column is parsed as: floats, where whole numbers were seen and floats are wanted."""
+        found, types = self._head.field(name).type, needed("pyarrow", "tables").types
+        is_vague = types.is_integer(found) or types.is_null(found)
+        return needed("pyarrow", "tables").float64() if is_vague and self.dtype.kind in "fc" else found
 
-def _lines(file: Any, left_out: int) -> tuple[list[int], list[int]]:
-    """Where runs of lines begin, with the end of the file, and how many lines each has, but for the first
-    ones."""
+
+def fitting(parts: Sequence[Columns]) -> np.dtype[Any]:
+    """What all columns of some tables fit; of columns that only lack elements, NaN or NaT."""
+    kinds = [kind for part in parts for kind in part.kinds if kind is not None]
+    lacking = any(None in part.kinds and part.shape[0] for part in parts)
+    is_dates = bool(kinds) and all(kind.kind in "mM" for kind in kinds)
+    return np.result_type(*kinds, *([float] if not kinds or (lacking and not is_dates) else []))
+
+
+def together(parts: Sequence[Columns], columns: str | Sequence[str] | None) -> Sequence[Columns]:
+    """Tables of several files, with the columns of the first by their names, each with the dtype that fits
+    all (`Joined` says where there is none).
+
+    Raises
+    ------
+    SourceError : `columns` is None, and a file has others than the first
+    """
+    first = parts[0]
+    for part in parts[1:] if columns is None else ():
+        if set(part.names) != set(first.names):
+            raise SourceError(
+                f"{part} has the columns {', '.join(part.names)}, {first} has {', '.join(first.names)}: "
+                "ask for those that all files have, by columns=[...]"
+            )
+        part.names = first.names
+    with suppress(TypeError):
+        fit = fitting(parts) if any(part.kinds for part in parts) else first.dtype
+        for part in parts:
+            part.dtype = fit
+    return parts
+
+
+def _lines(file: Any, has_head: bool) -> tuple[bytes, list[int], list[int]]:
+    """The first line that is not empty, where the runs of those behind it begin, with the end of the file,
+    and how many lines each has."""
     with file:
-        for _ in range(left_out):
-            file.readline()
+        head = file.readline() if has_head else b""
+        while has_head and head and not head.strip():
+            head = file.readline()
         starts, lengths = [file.tell()], []
         while part := file.read(CSV_BYTES):
             part += file.readline()
             lines = part.split(b"\n")
             starts.append(file.tell())
             lengths.append(sum(1 for line in lines if line.strip()))  # pyarrow skips empty ones
-    return starts, lengths
+    return head, starts, lengths
 
 
 def _with_room(table: Any) -> Any:
@@ -243,12 +308,17 @@ def _with_room(table: Any) -> Any:
 
 
 def _dtype_of(field: Any) -> np.dtype[Any] | None:
-    """NumPy's dtype for a column; None where it has none."""
+    """NumPy's dtype for a column, of objects where there is no other; None where all elements lack."""
+    types = needed("pyarrow", "tables").types
+    if types.is_null(field.type):
+        return None
+    if types.is_timestamp(field.type):  # with a time zone, too: arrow has them in UTC
+        return np.dtype(f"M8[{field.type.unit}]")
     try:
         found: np.dtype[Any] = np.dtype(field.type.to_pandas_dtype())
     except NotImplementedError:
-        return None
-    return None if found.hasobject else found
+        return np.dtype(object)
+    return found
 
 
 def _is_number(text: str) -> bool:

@@ -15,20 +15,28 @@ from spartan_ng.sources.source import Source, read_box
 
 
 class Joined(Source):
-    """Sources of one dtype and equal shapes, but for the first axis, along which they follow each other."""
+    """Sources of equal shapes, but for the first axis, along which they follow each other; of the dtype that
+    `numpy.concatenate` gives.
+
+    Raises
+    ------
+    ShapeError : a shape does not fit the first one's; TypeError : the dtypes have none in common
+    """
 
     def __init__(self, parts: Sequence[Source]) -> None:
         first = parts[0]
         for part in parts:
-            if part.shape[1:] != first.shape[1:] or part.dtype != first.dtype or not part.shape:
+            if not part.shape:
+                raise ShapeError(f"{part} has no axis, along which files could follow each other")
+            if part.shape[1:] != first.shape[1:]:
                 raise ShapeError(
-                    f"{part} has {part.dtype} {part.shape}, {first} has {first.dtype} {first.shape}: "
+                    f"{part} has the shape {part.shape}, {first} has {first.shape}: "
                     "they differ in more than the first axis"
                 )
         self.parts = list(parts)
         self._ends = [0, *accumulate(part.shape[0] for part in parts)]
         self.shape = (self._ends[-1], *first.shape[1:])
-        self.dtype = first.dtype
+        self.dtype = _common(parts)
 
     @property
     def chunks(self) -> tuple[int, ...]:
@@ -50,8 +58,29 @@ class Joined(Source):
                     break
                 continue
             own = ((a - self._ends[k], b - self._ends[k]), *rest)
-            out[a - lo : b - lo] = read_box(self.parts[k], own)
+            np.copyto(out[a - lo : b - lo], read_box(self.parts[k], own), "unsafe")
         return out
 
     def __str__(self) -> str:
         return f"{len(self.parts)} files from {self.parts[0]} on"
+
+
+def _common(parts: Sequence[Source]) -> np.dtype[Any]:
+    """What all elements fit; TypeError where there is no such dtype."""
+    kinds = [part.dtype for part in parts]
+    found = _fitting(*kinds)
+    if found is not None:
+        return found
+    other = next((part for part in parts if _fitting(part.dtype, kinds[0]) is None), parts[-1])
+    raise TypeError(
+        f"{other} has elements of dtype {other.dtype}, {parts[0]} of {kinds[0]}: no dtype fits both"
+    )
+
+
+def _fitting(*kinds: np.dtype[Any]) -> np.dtype[Any] | None:
+    """What `numpy.concatenate` makes of arrays of these dtypes; None where it refuses."""
+    try:
+        found: np.dtype[Any] = np.result_type(*kinds)
+    except TypeError:
+        return None
+    return found if all(np.can_cast(kind, found, "same_kind") for kind in kinds) else None

@@ -13,10 +13,10 @@ from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import shape_tuple
 from spartan_ng.api.core.handle import Handle, make, wrap_node
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.errors import ShapeError
+from spartan_ng.errors import ShapeError, SourceError
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction, require_function
-from spartan_ng.sources.columns import ArrowColumns, Columns, CsvColumns, ParquetColumns
+from spartan_ng.sources.columns import ArrowColumns, Columns, CsvColumns, ParquetColumns, together
 from spartan_ng.sources.files import absolute, expanded, is_folder, is_url, listed
 from spartan_ng.sources.function import BoxFunction
 from spartan_ng.sources.hdf5 import hdf5_dataset
@@ -167,9 +167,11 @@ def from_hdf5(
 
 
 def _from_columns(
-    kind: type[Columns], suffixes: Sequence[str], path: Any, columns: Any, dtype: Any, options: Any
+    kind: Callable[[str], Columns], suffixes: Sequence[str], path: Any, columns: Any, options: Any
 ) -> ndarray:
-    return _joined(path, suffixes, options, lambda p: kind(p, columns, dtype, options))
+    """The tables that `path` stands for, one behind the other, their columns by name."""
+    parts = together([kind(p) for p in expanded(path, suffixes, options)], columns)
+    return over(parts[0] if len(parts) == 1 else Joined(parts))
 
 
 def from_parquet(
@@ -184,15 +186,22 @@ def from_parquet(
     Parameters
     ----------
     path : a file or URL, a list, a glob or a folder of them, whose rows follow each other
-    columns : the name of one column, which gives a 1-d array; several, or None for all: rows by columns
-    dtype : of the elements; None for what all columns fit. What is missing is NaN in floats
+    columns : the name of one column, which gives a 1-d array; several, or None for all: rows by columns, in
+        the order of the first file
+    dtype : of the elements; None for what all columns of all files fit. What is missing is NaN among floats,
+        NaT among dates
 
     Raises
     ------
     KeyError : there is no such column; TypeError : a column's elements are no numbers, dates or bools
-    SourceError : elements are missing that the dtype cannot say, when they are read
+    SourceError : files have other columns than the first, and `columns` is None; elements are missing that
+        the dtype cannot say, when they are read
     """
-    return _from_columns(ParquetColumns, (".parquet", ".pq"), path, columns, dtype, storage_options)
+
+    def one(p: str) -> Columns:
+        return ParquetColumns(p, columns, dtype, storage_options)
+
+    return _from_columns(one, (".parquet", ".pq"), path, columns, storage_options)
 
 
 def from_arrow(
@@ -203,7 +212,11 @@ def from_arrow(
     storage_options: dict[str, Any] | None = None,
 ) -> ndarray:
     """Columns of Arrow files (Feather 2) as an array; see `from_parquet`."""
-    return _from_columns(ArrowColumns, (".arrow", ".feather"), path, columns, dtype, storage_options)
+
+    def one(p: str) -> Columns:
+        return ArrowColumns(p, columns, dtype, storage_options)
+
+    return _from_columns(one, (".arrow", ".feather"), path, columns, storage_options)
 
 
 def from_csv(
@@ -230,10 +243,13 @@ def from_csv(
     SourceError : there are no rows, or numbers where names are to stand
     """
 
-    def one(p: str) -> Source:
+    def one(p: str) -> Columns:
         return CsvColumns(p, columns, dtype, storage_options, header)
 
-    return _joined(path, (".csv",), storage_options, one)
+    found = _from_columns(one, (".csv",), path, columns, storage_options)
+    if not len(found):
+        raise SourceError(f"{path} has no rows")
+    return found
 
 
 def from_images(path: Any, *, storage_options: dict[str, Any] | None = None) -> ndarray:

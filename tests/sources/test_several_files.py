@@ -1,0 +1,156 @@
+"""Several files as one array: columns by their names, dtypes as `numpy.concatenate` promotes them, however
+the files are named."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pyarrow
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+import spartan_ng as np
+from spartan_ng.errors import ShapeError, SourceError
+
+TABLES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "parquet": (pyarrow.parquet.write_table, np.from_parquet),
+    "arrow": (lambda t, p: pyarrow.feather.write_feather(t, p, compression="uncompressed"), np.from_arrow),
+    "csv": (pyarrow.csv.write_csv, np.from_csv),
+}
+DTYPES = ["i1", "i8", "u2", "f4", "f8", "i8", "?"]
+
+
+def _named(way: str, folder: Path, suffix: str) -> Any:
+    """The files of a folder, said in one of the ways."""
+    if way == "list":
+        return sorted(folder.iterdir())
+    return folder if way == "folder" else str(folder / f"*.{suffix}")
+
+
+def _loaded(found: Any, expected: numpy.ndarray[Any, Any]) -> None:
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    numpy.testing.assert_array_equal(numpy.asarray(found), expected)
+    numpy.testing.assert_array_equal(numpy.asarray(found[2:5][::-1]), expected[2:5][::-1])
+
+
+@pytest.mark.parametrize("way", ["list", "glob", "folder"])
+@pytest.mark.parametrize("suffix", TABLES)
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_of_several_files_are_found_by_name(suffix, way, seed, tmp_path: Path) -> None:
+    """In any order, of any dtypes, without rows, too."""
+    draw, rng = random.Random(f"{suffix} {way} {seed}"), numpy.random.default_rng(seed)
+    write, read = TABLES[suffix]
+    names, parts = list("abcd"), []
+    dtypes: list[str] = []
+    first = draw.sample(names, 4)
+    for k in range(3):
+        rows = draw.choice([0, 4, 9]) if k else 5
+        of = {n: draw.choice(DTYPES) for n in names}
+        if suffix == "csv":  # it has integers and floats; without rows nothing
+            of = {n: "f8" if d[0] == "f" else "i8" for n, d in of.items()}
+        values = {n: (rng.random(rows) * 90).astype(d) for n, d in of.items()}
+        order = draw.sample(names, 4) if k else first
+        write(pyarrow.table({n: values[n] for n in order}), str(tmp_path / f"{k}.{suffix}"))
+        if rows or suffix != "csv":
+            dtypes += of.values()
+            parts.append(numpy.stack([values[n].astype("f8") for n in first], 1))
+    dtype = numpy.result_type(*dtypes)
+    expected = numpy.concatenate(parts).astype(dtype)
+    path = _named(way, tmp_path, suffix)
+    _loaded(read(path), expected)
+    if way != "list":
+        _loaded(np.load(path), expected)
+    picked = draw.sample(range(4), 2)
+    _loaded(read(path, [first[k] for k in picked], dtype="f8"), expected[:, picked].astype("f8"))
+
+
+@pytest.mark.parametrize("suffix", TABLES)
+def test_files_with_other_columns_are_refused_but_where_columns_are_named(suffix, tmp_path: Path) -> None:
+    write, read = TABLES[suffix]
+    tables: list[dict[str, list[float]]] = [
+        {"a": [1.5, 2], "b": [3.5, 4]},
+        {"b": [5.5], "a": [6.5], "c": [7.5]},
+        {"b": [8.5]},
+    ]
+    for k, table in enumerate(tables):
+        write(pyarrow.table(table), str(tmp_path / f"{k}.{suffix}"))
+    with pytest.raises(SourceError, match=r"has the columns b, a, c, .* has a, b: ask for those"):
+        np.load(tmp_path)
+    _loaded(read(tmp_path, "b"), numpy.array([3.5, 4, 5.5, 8.5]))
+    with pytest.raises(KeyError, match="no column 'a'"):
+        read(tmp_path, ["a", "b"])
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 2), (0, 2)])
+@pytest.mark.parametrize("one", ["i1", "u8", ">f8", "<f8", "?", "c8", "S3", "U2", ">M8[s]", "m8[ms]"])
+@pytest.mark.parametrize("other", ["i4", ">f8", "U4", "M8[D]"])
+@pytest.mark.some(30)
+def test_dtypes_are_promoted_as_by_concatenate(one, other, shape, tmp_path: Path) -> None:
+    parts = [numpy.arange(6).reshape(-1, *shape[1:]).astype("i8").astype(other)]
+    parts.insert(0, numpy.ones(shape, "i8").astype(one))
+    for k, part in enumerate(parts):
+        numpy.save(tmp_path / f"{k}.npy", part)
+    try:
+        expected = numpy.concatenate(parts)
+    except TypeError:
+        with pytest.raises(TypeError, match="no dtype fits both"):
+            np.load(tmp_path)
+    else:
+        _loaded(np.load(tmp_path), expected)
+
+
+def test_files_without_axes_do_not_follow_each_other(tmp_path: Path) -> None:
+    for k in range(2):
+        numpy.save(tmp_path / f"{k}.npy", numpy.float64(k))
+    with pytest.raises(ShapeError, match="has no axis, along which"):
+        np.load(tmp_path)
+
+
+def test_missing_elements_of_several_files(tmp_path: Path) -> None:
+    """Integers that lack some are floats beside floats; a column that lacks all fits floats and dates."""
+    days = numpy.array(["2024-01-01", "2024-02-03"], "M8[ms]")
+    for k, column in enumerate(
+        [days, pyarrow.array([None, None]), pyarrow.array([None, days[1]], "timestamp[ms]")]
+    ):
+        pyarrow.parquet.write_table(pyarrow.table({"t": column}), tmp_path / f"{k}.parquet")
+    nat = numpy.datetime64("NaT")
+    _loaded(np.from_parquet(tmp_path, "t"), numpy.array([*days, nat, nat, nat, days[1]], "M8[ms]"))
+    for k, column in enumerate([[1, None], [2.5, 3.5], [None, None]]):
+        pyarrow.parquet.write_table(pyarrow.table({"t": column}), tmp_path / f"{k}.parquet")
+    nan = numpy.nan
+    _loaded(np.from_parquet(tmp_path, "t"), numpy.array([1, nan, 2.5, 3.5, nan, nan]))
+
+
+def test_whole_numbers_of_csv_files_are_floats_where_floats_are_wanted(tmp_path: Path, monkeypatch) -> None:
+    """Also those of which no run of lines that was looked at has a fraction."""
+    monkeypatch.setattr("spartan_ng.sources.columns.CSV_BYTES", 10)
+    (tmp_path / "x.csv").write_text("\n\na,b\n" + "1,2\n" * 20 + "1.5,\n")
+    found = np.from_csv(tmp_path / "x.csv", dtype=float)
+    _loaded(found, numpy.array([[1, 2.0]] * 20 + [[1.5, numpy.nan]]))
+
+
+def test_names_that_stand_twice(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,a.1,a,b\n1,2,3,4\n")
+    numpy.testing.assert_array_equal(np.load(tmp_path / "x.csv"), [[1, 2, 3, 4]])
+    numpy.testing.assert_array_equal(np.from_csv(tmp_path / "x.csv", ["a", "a.1", "a.2"]), [[1, 2, 3]])
+    twice = pyarrow.table([[1], [2], [3]], names=["a", "a", "b"])
+    pyarrow.parquet.write_table(twice, tmp_path / "x.parquet")
+    with pytest.raises(SourceError, match="several columns of the name 'a'"):
+        np.load(tmp_path / "x.parquet")
+    numpy.testing.assert_array_equal(np.from_parquet(tmp_path / "x.parquet", "b"), [3])
+
+
+def test_dates_with_time_zones_are_in_utc_and_lack_as_nat(tmp_path: Path) -> None:
+    for unit in ("s", "ms", "us", "ns"):
+        for zone in (None, "UTC", "Europe/Berlin"):
+            column = pyarrow.array([1, None, 10**9], pyarrow.timestamp(unit, zone))
+            pyarrow.parquet.write_table(pyarrow.table({"t": column}), tmp_path / "t.parquet")
+            written = "ms" if unit == "s" else unit  # Parquet has no seconds
+            expected = numpy.array([1, "NaT", 10**9], f"M8[{unit}]").astype(f"M8[{written}]")
+            _loaded(np.from_parquet(tmp_path / "t.parquet", "t"), expected)
