@@ -12,6 +12,7 @@ Dechter, "Bucket elimination" (AIJ 1999), for the method; Spartan (ATC '15), sec
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -25,6 +26,8 @@ CELLS = 1_000_000
 
 Step = tuple[int, Scope, Table]
 """An eliminated variable, what its best option depends on, and that option."""
+Score = tuple[int, int, int]
+"""Pairs of variables that eliminating one connects anew, the cells of its table, and the variable."""
 
 
 def solve(problem: Problem, cells: int = CELLS) -> Solution:
@@ -59,7 +62,10 @@ class _Elimination:
         self.left = set(range(len(problem.sizes)))
         self._buckets: list[dict[Scope, Table]] = [{} for _ in problem.sizes]
         self._near: list[set[int]] = [set() for _ in problem.sizes]
-        self._score: dict[int, tuple[int, int, int]] = {}
+        self._score: dict[int, Score] = {}
+        self._unscored = set(self.left)
+        self._queue: list[Score] = []
+        """Scores in a heap, those among them that are no longer true, too."""
         self._steps: list[Step] = []
         for scope, table in problem.factors.items():
             self._add(scope, table)
@@ -94,14 +100,17 @@ class _Elimination:
             v = self._leaves.pop()
             if v in self.left:
                 return v
-        for v in self.left:
-            if v not in self._score:
-                near, fill = self._near[v], 0
-                if len(near) > 1:
-                    for u in near:
-                        fill += len(near - self._near[u]) - 1
-                self._score[v] = (fill, self.cells(v), v)
-        return min(self._score.values())[2]
+        for v in self._unscored:
+            near, fill = self._near[v], 0
+            if len(near) > 1:
+                for u in near:  # what they share, as the fewer of them: a variable may have thousands
+                    fill += len(near) - len(near & self._near[u]) - 1
+            self._score[v] = (fill, self.cells(v), v)
+            heappush(self._queue, self._score[v])
+        self._unscored.clear()
+        while self._score.get(self._queue[0][2]) != self._queue[0]:
+            heappop(self._queue)
+        return self._queue[0][2]
 
     def widest(self) -> int:
         """The variable with the most neighbours."""
@@ -127,15 +136,17 @@ class _Elimination:
 
     def _detach(self, v: int, factors: Iterable[Scope]) -> None:
         self.left.remove(v)
-        self._score.pop(v, None)
+        changed = set(self._near[v])
         for u in self._near[v]:
             near = self._near[u]
             near.discard(v)
             if len(near) < 2:
                 self._leaves.append(u)
+            changed |= near
+        for u in (v, *changed):
             self._score.pop(u, None)
-            for w in near:
-                self._score.pop(w, None)
+        self._unscored |= changed
+        self._unscored.discard(v)
         for scope in factors:
             for u in scope:
                 if u != v:
