@@ -81,8 +81,12 @@ class _Elimination:
         for v in scope:
             self._buckets[v][scope] = table
             if len(scope) > 1:
-                self._near[v].update(scope)
-                self._near[v].discard(v)
+                near = self._near[v]
+                known_to = len(near)
+                near.update(scope)
+                near.discard(v)
+                if len(near) > known_to:  # of all that are near `v`, a pair may be connected now
+                    self._forget({v, *near})
 
     def cells(self, v: int) -> int:
         """Cells of the table that eliminating `v` needs."""
@@ -136,21 +140,23 @@ class _Elimination:
 
     def _detach(self, v: int, factors: Iterable[Scope]) -> None:
         self.left.remove(v)
-        changed = set(self._near[v])
         for u in self._near[v]:
             near = self._near[u]
             near.discard(v)
             if len(near) < 2:
                 self._leaves.append(u)
-            changed |= near
-        for u in (v, *changed):
-            self._score.pop(u, None)
-        self._unscored |= changed
+        self._forget({v, *self._near[v]})
         self._unscored.discard(v)
         for scope in factors:
             for u in scope:
                 if u != v:
                     del self._buckets[u][scope]
+
+    def _forget(self, changed: set[int]) -> None:
+        """Score some variables again."""
+        for v in changed:
+            self._score.pop(v, None)
+        self._unscored |= changed
 
     def choice(self, fixed: dict[int, int]) -> tuple[int, ...]:
         """Best options, walking back through the eliminations."""
