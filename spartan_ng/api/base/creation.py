@@ -24,6 +24,7 @@ from spartan_ng.api.core.handle import (
 )
 from spartan_ng.api.core.kinds import NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes, stays
 from spartan_ng.api.core.late import Late
+from spartan_ng.api.core.quick import array_of
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse
@@ -41,7 +42,7 @@ _SHORT = 64
 """Rows in a list that are looked at one by one."""
 
 
-@numpy_function(np.array)
+@numpy_function(np.array, first=array_of)
 def array(
     object: Any,
     dtype: Any = None,

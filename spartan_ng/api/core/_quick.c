@@ -200,6 +200,8 @@ static PyMethodDef functions[] = {
     {"connect_numbers", connect_numbers, METH_VARARGS, "Say which class our numbers of double precision have."},
     {"few", (PyCFunction)(void (*)(void))few, METH_FASTCALL,
      "What a function of NumPy's gives for a few small arrays and numbers; None for others."},
+    {"array_of", array_of, METH_O,
+     "An array of its own of a small array's elements, or of a few numbers in lists; None for all else."},
     {"applied", (PyCFunction)(void (*)(void))applied_to, METH_FASTCALL,
      "What a function of NumPy's gives for NumPy's arrays and numbers, by all threads where that is sooner."},
     {"selected", (PyCFunction)(void (*)(void))selected_by, METH_FASTCALL,

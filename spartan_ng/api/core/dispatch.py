@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spartan_ng.api.core.conversion import is_array_like, values
-from spartan_ng.api.core.few import few_values
+from spartan_ng.api.core.few import asking, few_values
 from spartan_ng.api.core.handle import Handle, wrap
 from spartan_ng.api.core.kinds import PLAIN, SubclassError, any_stays, is_subclass
 from spartan_ng.api.core.late import Late
@@ -45,7 +45,7 @@ class FallbackWarning(UserWarning):
 
 
 def numpy_function(
-    *functions: Any, eager: bool = False, whole: bool = False, few: int = 0
+    *functions: Any, eager: bool = False, whole: bool = False, few: int = 0, first: Any = None
 ) -> Callable[[F], F]:
     """Enter a function in the table; `eager` functions leave small operands to NumPy.
 
@@ -53,7 +53,8 @@ def numpy_function(
     is an eager one that nothing fuses with, because it sorts or counts: where programs run in this process,
     NumPy takes operands that have values and fit into the memory with what it makes of them. Of other
     functions, NumPy does a call of at most `few` operands, if they are nothing but small arrays and numbers:
-    it must not return much more than operands have that are broadcast together, and never one of them.
+    it must not return much more than operands have that are broadcast together, and never one of them. First
+    of all `first` is asked, see `asking`.
     """
 
     def enter(ours: F) -> F:
@@ -65,6 +66,7 @@ def numpy_function(
             called = _leaving_subclasses(ours, functions[0])
         if few:
             called = _for_few(called, functions[0], few)
+        called = called if first is None else asking(first, called)
         if isinstance(functions[0], types.BuiltinFunctionType):
             called = _Builtin(called)
         for f in functions:

@@ -5,6 +5,8 @@ Whoever is given None asks the questions that are left: of lists, of other class
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,3 +63,17 @@ def few_values(operands: tuple[Any, ...], others: frozenset[type] = NUMBERS) -> 
     if 8 * size > SURELY and len({a.shape for a in known if type(a) is _array}) > 1:
         return None
     return known
+
+
+def asking(first: Callable[[Any], Any], called: Callable[..., Any]) -> Callable[..., Any]:
+    """`called`, but what `first` gives of an only argument, unless that is None."""
+
+    @functools.wraps(called)
+    def call(*args: Any, **keywords: Any) -> Any:
+        if len(args) == 1 and not keywords:
+            found = first(args[0])
+            if found is not None:
+                return found
+        return called(*args, **keywords)
+
+    return call

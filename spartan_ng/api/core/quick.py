@@ -98,6 +98,9 @@ if TYPE_CHECKING or _module is None:
     few: Callable[[Any, tuple[Any, ...]], Any] | None = None
     """What a function of NumPy's gives for a few small arrays and numbers; it gives None for others."""
 
+    array_of: Callable[[Any], Any] | None = None
+    """An array of its own of a small array's elements, or of few numbers in lists; None for all else."""
+
     def applied(numpys: Any, operands: tuple[Any, ...], out: Any = None) -> Any:
         """What a function of NumPy's gives for NumPy's arrays and numbers, or writes to `out`."""
         return numpys(*operands) if out is None else numpys(*operands, out=out)
@@ -110,7 +113,7 @@ else:
     CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
     QuickFloat, QuickFunction = _module.QuickFloat, _module.QuickFunction
     connect, connect_numbers, few = _module.connect, _module.connect_numbers, _module.few
-    applied, selected = _module.applied, _module.selected
+    applied, selected, array_of = _module.applied, _module.selected, _module.array_of
 
 
 def plainly(numpys: Any) -> Callable[[F], F]:

@@ -1,0 +1,93 @@
+"""`np.array` of lists of numbers, and of small arrays: NumPy's arrays, dtypes, layouts and errors."""
+
+from __future__ import annotations
+
+import random
+
+import numpy
+import pytest
+
+import spartan_ng as np
+
+NUMBERS = [
+    0,
+    -3,
+    1.5,
+    True,
+    2 + 1j,
+    1 << 40,
+    1 << 63,
+    1 << 70,
+    float("nan"),
+    numpy.float64(2.5),
+    numpy.float32(0.1),
+    numpy.int8(5),
+    numpy.uint64(7),
+    numpy.bool_(True),
+    numpy.complex64(1j),
+    numpy.longdouble(3),
+]
+OTHERS = ["a", None, b"b", numpy.datetime64("2020-01-01"), object, [1], numpy.arange(2), 1 << 2000]
+
+
+class Listed(list):
+    """Another class of lists."""
+
+
+def lists(draw, deep):
+    """A list of numbers, or of such lists, of one length or not; now and then with something else in it."""
+    if deep and draw.random() < 0.8:
+        n = draw.randrange(4)
+        made = [lists(draw, deep - 1) for _ in range(draw.randrange(4))]
+        if draw.random() < 0.7:
+            made = [(row * 4)[: n + 1] for row in made if row]
+    else:
+        few = draw.sample(NUMBERS, draw.choice([1, 1, 2, 3]))
+        made = [draw.choice(few) for _ in range(draw.randrange(6))]
+    if draw.random() < 0.1:
+        made.insert(draw.randrange(len(made) + 1), draw.choice(OTHERS))
+    return draw.choice([list, list, list, tuple, Listed])(made)
+
+
+def told(call):
+    """What there is to see of an array, or of an error."""
+    try:
+        found = call()
+    except (TypeError, ValueError, OverflowError) as error:
+        return type(error)
+    a = numpy.asarray(found)
+    elements = repr(a.tolist()) if a.dtype.char in "OgG" else a.tobytes()  # some have holes
+    return a.dtype, a.shape, a.strides, elements, found.flags.writeable, found.flags.owndata
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_arrays_of_lists_are_numpys(request):
+    draw = random.Random(request.config.option.seed)
+    for _ in range(1_500):
+        given = lists(draw, draw.randrange(3))
+        assert told(lambda g=given: np.array(g)) == told(lambda g=given: numpy.array(g)), given
+
+
+def test_lists_of_our_numbers():
+    """Sums that are known are numbers of ours, those that are not are computed."""
+    x = np.arange(6.0)
+    given = [x.sum(), x[1], x.mean(), 2]
+    assert type(np.array(given)) is np.ndarray
+    numpy.testing.assert_array_equal(np.array(given), [15.0, 1.0, 2.5, 2.0])
+    numpy.testing.assert_array_equal(np.array([given[:2], given[2:]]), [[15.0, 1.0], [2.5, 2.0]])
+    with np.config.override(small_bytes=0):
+        y = np.arange(6.0) + 1
+        numpy.testing.assert_array_equal(np.array([y.sum(), 1.0]), [21.0, 1.0])
+
+
+@pytest.mark.parametrize("small", [0, 1 << 25])
+def test_an_array_of_an_array_is_its_own(small):
+    for lay in (lambda a: a, lambda a: a.T, lambda a: a[::2], lambda a: a[:, ::-1], lambda a: a[1:, 1]):
+        theirs = lay(numpy.arange(20.0).reshape(4, 5))
+        with np.config.override(small_bytes=small):
+            ours = lay(np.array(numpy.arange(20.0).reshape(4, 5)))
+            copy = np.array(ours)
+            numpy.testing.assert_array_equal(copy, theirs)
+            assert copy.strides == numpy.array(theirs).strides
+            copy[...] = 0
+            numpy.testing.assert_array_equal(ours, theirs)
