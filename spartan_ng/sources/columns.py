@@ -19,7 +19,7 @@ import numpy as np
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import Path, absolute, is_url, opened
+from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
 from spartan_ng.sources.source import OpenedSource, Serial, checked_dtype, said_of
 
 CSV_BYTES = 1 << 22
@@ -45,7 +45,7 @@ class Columns(OpenedSource):
         options: dict[str, Any] | None = None,
     ) -> None:
         self.path, self.options = absolute(path), options
-        self._serial = Serial()
+        self._serial, self._signs = Serial(), signs(self.path)
         with said_of(path):
             schema, lengths = self._described()
         names = (
@@ -87,6 +87,14 @@ class Columns(OpenedSource):
         for k, name in enumerate(names):
             out[(slice(None), k) if rest else slice(None)] = self._elements(table.column(name), name)
         return out
+
+    def is_current(self) -> bool:
+        """Whether the file is the one that was opened."""
+        return signs(self.path) == self._signs
+
+    def has_changed(self, box: Box) -> bool:
+        """Whether the file has been written to, or another is there by now."""
+        return not self.is_current()
 
     def _kinds(self, schema: Any) -> list[np.dtype[Any] | None]:
         """The dtypes of the columns, None of one that has no elements yet; TypeError where an array cannot

@@ -24,6 +24,20 @@ def absolute(path: Path) -> str:
     return name if is_url(name) else os.path.abspath(os.path.expanduser(name))
 
 
+def identity(path: str) -> tuple[int, ...]:
+    """What changes when a local file is replaced or written to; its device differs between machines."""
+    found = os.stat(path)
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def signs(path: str) -> tuple[int, ...] | None:
+    """The identity of a local file; None of one at a URL, or that is not there."""
+    try:
+        return None if is_url(path) else identity(path)
+    except OSError:
+        return None
+
+
 def system(url: str, options: dict[str, Any] | None) -> tuple[Any, str]:
     """The file system of a URL, and the path in it."""
     found: tuple[Any, str] = needed("fsspec.core", "remote").url_to_fs(url, **(options or {}))

@@ -12,7 +12,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import Path, absolute, is_url, opened
+from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
 from spartan_ng.sources.mapped import MappedFile
 from spartan_ng.sources.source import OpenedSource, Serial, Source, checked_dtype, said_of
 
@@ -29,7 +29,7 @@ class Hdf5Dataset(OpenedSource):
 
     def __init__(self, path: Path, name: str, options: dict[str, Any] | None = None) -> None:
         self.path, self.name, self.options = absolute(path), name, options
-        self._serial = Serial()
+        self._serial, self._signs = Serial(), signs(self.path)
         self.shape = tuple(self.opened.shape)
         self.dtype = checked_dtype(self.opened.dtype, str(self))
         self._chunks: tuple[int, ...] | None = self.opened.chunks
@@ -43,6 +43,14 @@ class Hdf5Dataset(OpenedSource):
         """What the library says."""
         with self._serial:
             return np.asarray(self.opened[box_slices(box)])
+
+    def is_current(self) -> bool:
+        """Whether the file is the one that was opened."""
+        return signs(self.path) == self._signs
+
+    def has_changed(self, box: Box) -> bool:
+        """Whether the file has been written to, or another is there by now."""
+        return not self.is_current()
 
     def open(self) -> Any:
         """The library's dataset, whose file stays open as long as it lives."""

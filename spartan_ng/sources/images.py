@@ -10,7 +10,7 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import opened
+from spartan_ng.sources.files import opened, signs
 from spartan_ng.sources.source import Source, checked_dtype, said_of
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
@@ -28,6 +28,7 @@ class ImageStack(Source):
 
     def __init__(self, paths: Sequence[str], options: dict[str, Any] | None = None) -> None:
         self.paths, self.options = list(paths), options
+        self._signs = [signs(path) for path in self.paths]
         first = self._image(0)
         self._one = first.shape
         self.shape = (len(self.paths), *first.shape)
@@ -52,6 +53,10 @@ class ImageStack(Source):
                 )
             out[k - lo] = image[inside]
         return out
+
+    def has_changed(self, box: Box) -> bool:
+        """Whether an image's file has."""
+        return any(signs(self.paths[k]) != self._signs[k] for k in range(*box[0]))
 
     def _image(self, number: int) -> np.ndarray[Any, Any]:
         images = needed("imageio.v3", "images")

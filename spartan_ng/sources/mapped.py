@@ -15,6 +15,7 @@ from numpy.lib import format as npy
 
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
+from spartan_ng.sources.files import identity
 from spartan_ng.sources.source import Source, checked_dtype
 
 _LOCAL_HEADER = 30
@@ -41,7 +42,7 @@ class MappedFile(Source):
         self.path = os.path.abspath(path)
         self.shape, self.dtype = shape, checked_dtype(dtype, path)
         self.offset, self.order = offset, order
-        self._identity = _identity(self.path)
+        self._identity = identity(self.path)
         missing = offset + prod(shape) * self.dtype.itemsize - os.path.getsize(self.path)
         if missing > 0:
             raise SourceError(f"{path}: {self.dtype} {shape} needs {missing:,} bytes more than the file has")
@@ -58,14 +59,14 @@ class MappedFile(Source):
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""
         try:
-            return _identity(self.path) == self._identity
+            return identity(self.path) == self._identity
         except OSError:
             return False
 
     def mapped(self) -> np.ndarray[Any, Any]:
         """The elements; SourceError where the file is another one by now, or is not there."""
         try:
-            same = _identity(self.path) == self._identity
+            same = identity(self.path) == self._identity
         except OSError as error:
             raise SourceError(
                 f"{self.path} cannot be read on {socket.gethostname()}: {error.strerror}; workers open files "
@@ -84,7 +85,7 @@ class MappedFile(Source):
         A map outlives its file's name, and keeps what it had where another file has that name by now.
         """
         try:
-            now = _identity(self.path)
+            now = identity(self.path)
         except OSError:
             return False
         return now[0] == self._identity[0] and now != self._identity
@@ -95,12 +96,6 @@ class MappedFile(Source):
 
     def __str__(self) -> str:
         return self.path
-
-
-def _identity(path: str) -> tuple[int, ...]:
-    """What changes when a file is replaced or written to; a device's number differs between machines."""
-    found = os.stat(path)
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def npy_file(path: str) -> MappedFile:

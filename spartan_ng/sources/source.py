@@ -8,6 +8,7 @@ by the worker that works on the box. The contract of every kind:
   of `dtype` that nobody writes to. It may be a view of something larger;
 - `read` gives the same elements however often it is asked, in any order, in any process, and from several
   threads at a time (`Serial` is for what cannot do that);
+- `has_changed` says, behind each read, that it was not what was opened: the file has been written to since;
 - pickled it is small: it says where the elements are, and opens that in each process when it is first asked;
 - `chunks` is a hint: the shape of the boxes, counted from the origin, that are read best. What is asked for
   is made of whole ones where memory allows it; nothing depends on it;
@@ -62,6 +63,10 @@ class Source(ABC):
     def is_current(self) -> bool:
         """Whether what is there is still what was opened."""
         return True
+
+    def has_changed(self, box: Box) -> bool:
+        """Whether what has just been read of a box may be something else than was opened."""
+        return False
 
     def is_written_to(self) -> bool:
         """Whether what was mapped, and may be there still, has changed since."""
@@ -141,10 +146,18 @@ def read_box(source: Source, box: Box) -> np.ndarray[Any, Any]:
 
     Raises
     ------
-    SourceError : it gives another shape or dtype than it has said, or its library raises
+    SourceError : it gives another shape or dtype than it has said, its library raises, or it has changed
     """
-    with said_of(source):
-        found: Any = source.read(box)
+    changed = f"{source} has changed since it was opened"
+    try:
+        with said_of(source):
+            found: Any = source.read(box)
+    except SourceError as error:  # what is there by now may be of another shape, or packed otherwise
+        if source.has_changed(box):
+            raise SourceError(changed) from error
+        raise
+    if source.has_changed(box):
+        raise SourceError(changed)
     if not isinstance(found, np.ndarray) or found.shape != box_shape(box) or found.dtype != source.dtype:
         said = f"{found.dtype} {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
         raise SourceError(

@@ -1,15 +1,26 @@
-"""Arrays in zarr stores, formats 2 and 3."""
+"""Arrays in zarr stores, formats 2 and 3.
+
+A local store is many files. It is another one when its description has changed, and what was read of it is
+not what was opened when a chunk has been written since, or was removed: then its folder has been written to.
+Kept is only when the newest of them was written, not what each of them was.
+"""
 
 from __future__ import annotations
 
+import os
+import time
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import Path, absolute
+from spartan_ng.sources.files import Path, absolute, is_url, signs
 from spartan_ng.sources.source import OpenedSource, checked_dtype, note_loop
+
+_LOOKED_AT = 4096
+"""Files of a store whose times are asked for when it is opened: clocks of other machines may be ahead."""
 
 
 class ZarrArray(OpenedSource):
@@ -26,6 +37,10 @@ class ZarrArray(OpenedSource):
 
     def __init__(self, url: Path, name: str = "", options: dict[str, Any] | None = None) -> None:
         self.url, self.name, self.options = absolute(url), name, options
+        place = os.path.join(self.url, name)
+        self._folder = place if not is_url(place) and os.path.isdir(place) else None
+        self._newest_ns = max(time.time_ns(), _newest_ns(self._folder))
+        self._signs = self._signs_now()
         array = self.opened
         note_loop()
         self.shape = tuple(array.shape)
@@ -41,6 +56,26 @@ class ZarrArray(OpenedSource):
         """Zarr's own answer; it reads and unpacks chunks side by side."""
         return np.asarray(self.opened[box_slices(box)])
 
+    def is_current(self) -> bool:
+        """Whether the store's description is the one that was read."""
+        return self._signs_now() == self._signs
+
+    def has_changed(self, box: Box) -> bool:
+        """Whether another store is there by now, or a chunk of the box has been written or removed since."""
+        if self._folder is None:
+            return not self.is_current()
+        spans = [range(lo // c, (hi - 1) // c + 1) for (lo, hi), c in zip(box, self._chunks, strict=True)]
+        key = self.opened.metadata.encode_chunk_key
+        places = (os.path.join(self._folder, key(chunk)) for chunk in product(*spans))
+        written = any(_written_ns(place, self._folder) > self._newest_ns for place in places)
+        return written or not self.is_current()
+
+    def _signs_now(self) -> list[tuple[int, ...] | None]:
+        """Of what says what a local store is, in either format."""
+        if self._folder is None:
+            return [signs(self.url)]
+        return [signs(os.path.join(self._folder, name)) for name in ("zarr.json", ".zarray")]
+
     def open(self) -> Any:
         """Zarr's array."""
         where = {"path": self.name} if self.name else {}
@@ -48,3 +83,24 @@ class ZarrArray(OpenedSource):
 
     def __str__(self) -> str:
         return f"{self.url}/{self.name}" if self.name else self.url
+
+
+def _newest_ns(folder: str | None) -> int:
+    """When the newest of some files of a folder was written."""
+    every = (
+        os.path.join(where, name)
+        for where, folders, names in os.walk(folder or os.devnull)
+        for name in (*folders, *names)
+    )
+    return max((_written_ns(path, path) for path in islice(every, _LOOKED_AT)), default=0)
+
+
+def _written_ns(path: str, above: str) -> int:
+    """When a file was written; of one that is not there, the folder that it would be in."""
+    while True:
+        try:
+            return os.stat(path).st_mtime_ns
+        except OSError:
+            if path == above or not path:
+                return 0
+            path = os.path.dirname(path)

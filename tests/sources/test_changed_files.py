@@ -1,0 +1,122 @@
+"""A file that has changed since it was opened is a SourceError, of any format and however it has changed:
+never other elements, or zeros for what is not there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import imageio.v3 as images
+import numpy
+import pytest
+import zarr
+
+import spartan_ng as np
+from spartan_ng.config import config
+from spartan_ng.errors import SourceError
+from tests.sources.test_kinds import KINDS
+
+LOCAL = [
+    kind
+    for kind in KINDS
+    if "URL" not in kind and kind not in ("npy", "npy in Fortran's order", "npz", "raw", "HDF5 in one piece")
+]
+"""What is read box by box; maps outlive their files' names."""
+
+
+def _changed(path: Path, how: str) -> None:
+    if how == "removed":
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    elif how == "replaced":
+        path.rename(path.with_suffix(".old"))
+        old = path.with_suffix(".old")
+        shutil.copytree(old, path) if old.is_dir() else shutil.copyfile(old, path)
+    else:
+        for file in [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]:
+            text = bytearray(file.read_bytes())
+            file.write_bytes(text)
+            os.utime(file)
+
+
+def _later(than_ns: int) -> None:
+    """Wait until the clock that files are written by has gone on."""
+    with tempfile.NamedTemporaryFile() as file:
+        while os.stat(file.name).st_mtime_ns <= than_ns:
+            time.sleep(0.001)
+            os.utime(file.name)
+
+
+@pytest.mark.parametrize("kind", LOCAL)
+@pytest.mark.parametrize("how", ["removed", "replaced", "written over"])
+@pytest.mark.parametrize("is_asked_before", [True, False])
+def test_changed_files(kind: str, how: str, is_asked_before: bool, tmp_path: Path) -> None:
+    with config.override(small_bytes=0):
+        x = KINDS[kind](tmp_path)
+        if is_asked_before:
+            float(numpy.asarray(x).sum())
+        y = x[5:8] + 1
+        _later(time.time_ns())
+        for path in sorted(tmp_path.iterdir()):
+            _changed(path, how)
+        for read in (lambda: numpy.asarray(y), lambda: float(x.sum()), lambda: numpy.asarray(x)):
+            with pytest.raises((SourceError, FileNotFoundError)):
+                read()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("shards", [None, (100, 6)])
+@pytest.mark.parametrize("how", ["elements", "again", "by us", "chunk removed"])
+@pytest.mark.parametrize("name", ["", "deep/x"])
+def test_changed_zarr_stores(version: int, shards: Any, how: str, name: str, tmp_path: Path) -> None:
+    """By zarr's own calls, and ours; what lies in other chunks is read on."""
+    if version == 2 and shards is not None:
+        pytest.skip("format 2 has no shards")
+    url, value = str(tmp_path / "x.zarr"), numpy.random.default_rng(0).random((700, 6))
+
+    def create(**options: Any) -> Any:
+        made = {"data": value, "chunks": (50, 6), "shards": shards, "zarr_format": version, **options}
+        return zarr.create_array(url, name=name or None, **made)
+
+    if name:
+        zarr.open_group(url, mode="w", zarr_format=version)
+    create()
+    x = np.from_zarr(url, name)
+    y, z = x[:20] + 0.5, x[200:300] * 2
+    numpy.testing.assert_array_equal(numpy.asarray(x[40:60]), value[40:60])
+    _later(time.time_ns())
+    if how == "elements":
+        zarr.open_array(url, path=name, mode="r+")[:10] = 7
+        numpy.testing.assert_array_equal(numpy.asarray(z), value[200:300] * 2)
+    elif how == "again":
+        create(data=value * 2, overwrite=True)
+    elif how == "by us":
+        np.save(url, x * 2)
+    else:
+        first = {2: "0.0", 3: "c/0/0"}[version]
+        os.unlink(Path(url) / name / first)
+    for read in (lambda: numpy.asarray(y), lambda: float(x.sum())):
+        with pytest.raises(SourceError, match=r"x\.zarr.* has changed since it was opened"):
+            read()
+
+
+def test_stores_with_chunks_that_were_never_written_have_their_fill_value(tmp_path: Path) -> None:
+    url = str(tmp_path / "x.zarr")
+    store = zarr.create_array(url, shape=(100,), chunks=(10,), dtype="f8", fill_value=7.5)
+    store[20:25] = 1
+    _later(time.time_ns())
+    numpy.testing.assert_array_equal(numpy.asarray(np.from_zarr(url)), store[...])
+
+
+def test_images_that_have_changed_among_others_that_have_not(tmp_path: Path) -> None:
+    for k in range(4):
+        images.imwrite(tmp_path / f"{k}.png", numpy.full((9, 9), k, "u1"))
+    x = np.load(tmp_path)
+    _later(time.time_ns())
+    images.imwrite(tmp_path / "2.png", numpy.full((9, 9), 9, "u1"))
+    assert int((x[:2] + 0).sum()) == 81
+    with pytest.raises(SourceError, match="has changed"):
+        (x[1:] + 0).compute()
