@@ -60,22 +60,23 @@ def command_of(app: App) -> click.Command:
     def run(
         output: str | None,
         load: str | None,
-        predict: str | None,
+        predict: tuple[str, ...],
         picture: str | None,
         workers: int | None,
         on: str | None,
         **chosen: Any,
     ) -> None:
-        lacking = [_spelled(p.name) for p in data if p.default is p.empty and chosen[p.name] is None]
+        lacking = [_spelled(p.name) for p in data if p.default is p.empty and not chosen[p.name]]
         if lacking and load is None:
             raise click.UsageError(f"Missing option '{lacking[0]}'; only with --load it may be left out.")
-        named = {**{k: chosen[k] for k in arrays}, "predict": predict}
+        chosen |= {k: chosen[k] or None for k in arrays}
+        named = {**{k: chosen[k] for k in arrays}, "predict": predict or None}
         read: dict[str, Read] = {}
         with _where(workers, on), _warnings_told():
             try:
-                for name, path in named.items():
-                    if path is not None:
-                        read[name] = Read(_spelled(name), path, files.load(path))
+                for name, paths in named.items():
+                    if paths is not None:
+                        read[name] = Read(_spelled(name), ", ".join(paths), files.load(*paths))
                 given = {k: read[k].array if k in read else v for k, v in chosen.items()}
                 asked = read["predict"].array if "predict" in read else None
                 values = [given.pop(p.name) for p in data]
@@ -117,7 +118,7 @@ def _common() -> list[click.Option]:
     predict = "Predict for what is in this file: points, times or strikes; --output saves it, too."
     return [
         click.Option(["--load"], type=click.Path(exists=True, dir_okay=False), help=load),
-        click.Option(["--predict"], help=predict),
+        click.Option(["--predict"], metavar="FILE", multiple=True, help=predict),
         click.Option(
             ["--output", "--save", "output"],
             type=OutputFile(models.check),
@@ -174,7 +175,7 @@ def _option(parameter: inspect.Parameter, hint: Any, told: str) -> click.Option:
     else:
         keywords["required"] = True
     if hint is Any:
-        return click.Option([spelled, name], metavar="FILE", **keywords)
+        return click.Option([spelled, name], metavar="FILE", multiple=True, **keywords)
     if choices:
         return click.Option([spelled, name], type=click.Choice(choices), **keywords)
     if kinds == [bool]:

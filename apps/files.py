@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,28 @@ from spartan_ng.units import shape_text
 
 FORMATS = (
     "Arrays are read from .npy files, tables (.csv, .parquet, .arrow, .feather), .zarr, .h5, images, folders "
-    "or globs of these, and URLs; sparse ones from Matrix Market's .mtx or SciPy's .npz files."
+    "or globs of these, and URLs; sparse ones from Matrix Market's .mtx or SciPy's .npz files. Columns of "
+    "tables, or the array of a .zarr or .h5 file, stand behind a colon (day.csv:age,height); files of an "
+    "option that is repeated follow each other."
 )
 _TABLES = frozenset({".csv", ".parquet", ".arrow", ".feather"})
+
+
+def _columns(read: Callable[..., Any]) -> Callable[[Any, str], Any]:
+    return lambda path, names: read(path, names.split(",") if "," in names else names)
+
+
+_NAMED: dict[str, Callable[[Any, str], Any]] = {
+    ".csv": _columns(np.from_csv),
+    ".parquet": _columns(np.from_parquet),
+    ".pq": _columns(np.from_parquet),
+    ".arrow": _columns(np.from_arrow),
+    ".feather": _columns(np.from_arrow),
+    ".h5": np.from_hdf5,
+    ".hdf5": np.from_hdf5,
+    ".zarr": np.from_zarr,
+}
+"""Formats whose columns or arrays have names."""
 _BEGINNINGS = {".npy": (b"\x93NUMPY",), ".npz": (b"PK\x03\x04", b"PK\x05\x06")}
 _NUMBERS = "biuf"
 
@@ -48,31 +67,61 @@ class Read:
         )
 
 
-def load(path: str) -> Any:
-    """The array in a file, by the file's suffix: what `np.load` reads, and sparse matrices.
+def load(*given: str) -> Any:
+    """The array in a file, or in several one behind the other, by their suffix: what `np.load` reads, and
+    sparse matrices.
 
     Raises
     ------
     ValueError : it cannot be read, or has no array of numbers or names
     """
+    (path, names), *others = map(_parted, given)
     suffix = Path(path).suffix.lower()
+    paths = [path, *(p for p, _ in others)]
+    if any(n != names or Path(p).suffix.lower() != suffix for p, n in others):
+        raise ValueError(f"{', '.join(given)}: files of one array have one format, and the same columns")
     try:
-        if suffix == ".mtx":
-            return np.mmread(path)
-        if suffix == ".npz":
-            with open(path, "rb") as file:  # NumPy leaves one open that it does not understand
-                return np.asarray(sparse.load_npz(file))
-        found = np.load(path)
+        found = _read(paths, suffix, names)
     except Exception as error:  # each library has its own
-        if isinstance(error, SpartanError) or os.path.abspath(path) in str(error):  # it names the file
-            raise ValueError(str(error)) from error
-        raise ValueError(f"{path}: {_why(path, suffix, error)}") from error
+        if isinstance(error, SpartanError) or any(os.path.abspath(p) in str(error) for p in paths):
+            raise ValueError(_text(error)) from error  # it names the file
+        raise ValueError(f"{', '.join(given)}: {_why(path, suffix, error)}") from error
     if found.dtype.fields is not None:
         raise ValueError(
-            f"{path}: it has records of {', '.join(found.dtype.fields)}: save the columns as one array"
+            f"{', '.join(given)}: it has records of {', '.join(found.dtype.fields)}: save the columns as one "
+            "array"
         )
     one_column = suffix in _TABLES and found.ndim == 2 and found.shape[1] == 1
     return found[:, 0] if one_column else found
+
+
+def _parted(given: str) -> tuple[str, str]:
+    """A path, and the names behind its colon."""
+    path, _, names = given.rpartition(":")
+    has_names = Path(path).suffix.lower() in _NAMED and not os.path.exists(given)
+    return (path, names) if has_names else (given, "")
+
+
+def _read(paths: Sequence[str], suffix: str, names: str) -> Any:
+    if len(paths) > 1 and suffix in (".mtx", ".npz", ".zarr"):
+        raise ValueError(f"several {suffix} files make no array")
+    if names:
+        return _NAMED[suffix](_plain(paths), names)
+    if suffix == ".mtx":
+        return np.mmread(paths[0])
+    if suffix == ".npz":
+        with open(paths[0], "rb") as file:  # NumPy leaves one open that it does not understand
+            return np.asarray(sparse.load_npz(file))
+    return np.load(_plain(paths))
+
+
+def _plain(paths: Sequence[str]) -> Any:
+    """One path for itself: it may be a glob or a folder."""
+    return paths[0] if len(paths) == 1 else list(paths)
+
+
+def _text(error: Exception) -> str:
+    return str(error.args[0] if isinstance(error, KeyError) and error.args else error)
 
 
 def _why(path: str, suffix: str, error: Exception) -> str:
@@ -90,7 +139,7 @@ def _why(path: str, suffix: str, error: Exception) -> str:
         if suffix in _BEGINNINGS:
             return "it has Python objects, which are not read: save it as an array of numbers"
         return f"cannot read {suffix or 'a file without suffix'}. {FORMATS}"
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(_text(error).split()) or type(error).__name__
     return f"cannot read it as {suffix or 'an array'}, it may be damaged or incomplete: {text}"
 
 

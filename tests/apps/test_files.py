@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import imageio.v3 as images
 import numpy
 import pyarrow
 import pyarrow.feather
 import pytest
+import zarr
 from click.testing import CliRunner, Result
 from scipy import io, sparse
 
@@ -90,6 +92,57 @@ def test_whole_files_are_read(suffix, tmp_path) -> None:
     assert done.exit_code == (suffix == ".png")  # a stack of one image has three axes
     if suffix == ".png":
         assert "uint8 1×40×3" in one_line(done, path)
+
+
+NAMED: dict[str, Callable[[Path], Any]] = {
+    "x.csv:c,a": lambda path: _csv(str(path)),
+    "x.feather:c,a": lambda path: _feather(str(path)),
+    "x.parquet:c,a": lambda path: np.to_parquet(X, path, columns=[*"abc"]),
+    "x.h5:deep/one": lambda path: np.to_hdf5(X[:, [2, 0]], path, "deep/one"),
+    "x.zarr:deep/one": lambda path: zarr.open_group(path).create_array("deep/one", data=X[:, [2, 0]]),
+}
+
+
+def _centers(folder: Path, *data: str) -> Any:
+    """What k-means finds in files, which is told in the order of its rows."""
+    words = [w for d in data for w in ("--data", d)]
+    done = app("kmeans", *words, "--clusters", "2", "--seed", "0", "--save", str(folder / "m.npz"))
+    assert done.exit_code == 0, done.output
+    return numpy.load(folder / "m.npz")["cluster_centers"]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_columns_and_arrays_have_names(name, tmp_path) -> None:
+    numpy.save(tmp_path / "plain.npy", X[:, [2, 0]])
+    NAMED[name](tmp_path / name.partition(":")[0])
+    expected = _centers(tmp_path, str(tmp_path / "plain.npy"))
+    numpy.testing.assert_allclose(_centers(tmp_path, f"{tmp_path}/{name}"), expected)
+    line = one_line(app("kmeans", "--data", f"{tmp_path}/{name}x"))
+    assert str(tmp_path) in line
+    (tmp_path / f"{name.partition('/')[0]}").mkdir()  # a file that is called so
+    if "/" not in name:
+        numpy.save(tmp_path / f"{name}" / "y.npy", X[:5])
+        assert _centers(tmp_path, f"{tmp_path}/{name}").shape == (2, 3)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet", ".feather", ".h5"])
+def test_files_of_a_repeated_option_follow_each_other(suffix, tmp_path) -> None:
+    numpy.save(tmp_path / "whole.npy", numpy.concatenate([X, X[:0:-1], X]))
+    for name, rows in (("b", X), ("a", X[:0:-1])):
+        with patch.dict(globals(), X=rows):
+            FORMATS[suffix](f"{tmp_path}/{name}{suffix}")
+    given = [f"{tmp_path}/{name}{suffix}" for name in "bab"]
+    expected = _centers(tmp_path, str(tmp_path / "whole.npy"))
+    numpy.testing.assert_allclose(_centers(tmp_path, *given), expected)
+    for other in (f"{tmp_path}/none{suffix}", f"{tmp_path}/whole.np", f"{given[0]}:a"):
+        one_line(app("kmeans", "--data", given[0], "--data", other))
+
+
+@pytest.mark.parametrize("suffix", [".mtx", ".npz"])
+def test_sparse_files_are_one_at_a_time(suffix, tmp_path) -> None:
+    path = str(tmp_path / f"x{suffix}")
+    FORMATS[suffix](path)
+    assert "several" in one_line(app("kmeans", "--data", path, "--data", path), path)
 
 
 @pytest.mark.some(20)
