@@ -6,8 +6,12 @@ import errno
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from uuid import uuid4
 
+from spartan_ng.sources.files import is_url, system
 from spartan_ng.system.files import swap
 
 
@@ -54,19 +58,58 @@ def _refused(number: int, path: str) -> OSError:
 
 
 def new_file(path: str) -> tuple[int, str]:
-    """A new file beside `path`, open, and its name."""
+    """A new file beside `path`, open, and its name, which is hidden: globs and folders do not mean it."""
     folder, name = os.path.split(path)
-    return tempfile.mkstemp(os.path.splitext(name)[1], name + ".", folder)
+    return tempfile.mkstemp(os.path.splitext(name)[1], f".{name}.", folder)
 
 
 def new_folder(path: str) -> str:
-    """A new folder beside `path`."""
+    """A new folder beside `path`, hidden as new files are."""
     folder, name = os.path.split(path)
-    made = tempfile.mkdtemp(os.path.splitext(name)[1], name + ".", folder)
+    made = tempfile.mkdtemp(os.path.splitext(name)[1], f".{name}.", folder)
     mask = os.umask(0)
     os.umask(mask)
     os.chmod(made, 0o777 & ~mask)
     return made
+
+
+@contextmanager
+def beside(url: str, options: dict[str, Any] | None) -> Iterator[str]:
+    """Where to write what is to be at a URL, or in a local folder, and takes the place of what is there at
+    the end; after an error there is what was there."""
+    if not is_url(url):
+        real = os.path.realpath(url)
+        made = new_folder(real)
+        with _removed_on_errors(lambda: shutil.rmtree(made, ignore_errors=True)):
+            yield made
+            take_place(made, real)
+        return
+    files, path = system(url.rstrip("/"), options)
+    is_there = files.exists(path)
+    made, written = path, url.rstrip("/")
+    if is_there:
+        word = uuid4().hex
+        made, written = _hidden(made, word), _hidden(written, word)
+    with _removed_on_errors(lambda: files.exists(made) and files.rm(made, recursive=True)):
+        yield written
+        if is_there:
+            files.rm(path, recursive=True)
+            files.mv(made, path, recursive=True)
+
+
+def _hidden(path: str, word: str) -> str:
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.{word}"
+
+
+@contextmanager
+def _removed_on_errors(remove: Callable[[], Any]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            remove()
+        raise
 
 
 def mode_of(path: str) -> int:

@@ -68,7 +68,8 @@ def expanded(
         if files is None:
             found = sorted(glob(name, recursive=True))
         else:
-            found = sorted(files.unstrip_protocol(p) for p in files.glob(name))
+            shown = [p for p in files.glob(name) if "/." not in p or "/." in name]
+            found = sorted(files.unstrip_protocol(p) for p in shown)
     elif is_folder(name, options):
         found = [p for p in listed(name, options) if p.lower().endswith(tuple(suffixes))]
     else:
@@ -89,8 +90,10 @@ def is_folder(name: str, options: dict[str, Any] | None = None) -> bool:
 
 
 def listed(name: str, options: dict[str, Any] | None = None) -> list[str]:
-    """What is in a folder, sorted by name."""
+    """What is in a folder and not hidden (other systems, and unfinished writes, leave such files), sorted by
+    name."""
     if not is_url(name):
-        return [os.path.join(name, n) for n in sorted(os.listdir(name))]
+        return [os.path.join(name, n) for n in sorted(os.listdir(name)) if not n.startswith(".")]
     files, path = system(name, options)
-    return sorted(files.unstrip_protocol(p) for p in files.ls(path, detail=False))
+    inside = [p for p in files.ls(path, detail=False) if not p.rpartition("/")[2].startswith(".")]
+    return sorted(files.unstrip_protocol(p) for p in inside)

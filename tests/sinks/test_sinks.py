@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import fsspec
 import h5py
 import numpy
 import pyarrow.parquet
@@ -32,6 +33,7 @@ from spartan_ng.api.files import saving
 from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
+from spartan_ng.errors import UserFunctionError
 from spartan_ng.plan import bands
 from spartan_ng.sinks import NpyFile, ParquetFolder, parquet, raw, zarr_store
 from tests.sampling import examples
@@ -310,3 +312,31 @@ def test_a_file_may_be_written_from_itself(tmp_path: Path) -> None:
         np.save(path, np.load(path) * 2)
         numpy.testing.assert_array_equal(FORMATS[suffix](path), VALUE * 2)
     assert session.current() is not None
+
+
+@pytest.mark.parametrize("where", ["memory://sinks/stores", "{folder}"])
+@pytest.mark.parametrize("shape", [(700, 6), (5,), (), (0, 3)])
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_store_is_what_it_was_before_until_it_is_whole(where, shape, version, tmp_path: Path) -> None:
+    """At a URL, too, and where it is made of what it takes the place of, or its elements cannot be made."""
+    folder = where.format(folder=tmp_path)
+    url, value = f"{folder}/x.zarr", numpy.random.default_rng(0).random(shape)
+
+    def inside() -> list[str]:
+        files, path = fsspec.url_to_fs(folder)
+        return sorted(p.rpartition("/")[2] for p in files.ls(path, detail=False))
+
+    def wrong(box: Any) -> Any:
+        raise ValueError("no elements")
+
+    np.to_zarr(value, url, zarr_format=version)
+    for k in range(2):
+        numpy.testing.assert_array_equal(numpy.asarray(np.load(url)), value + k)
+        np.to_zarr(np.load(url) + 1, url, zarr_format=version)
+    a = np.from_function(wrong, shape) if value.size else value
+    packed = "auto" if value.size else "no such"
+    for name in ("x", "new"):
+        with pytest.raises((UserFunctionError, TypeError)):
+            np.to_zarr(a, f"{folder}/{name}.zarr", zarr_format=version, compressors=packed)
+        assert inside() == ["x.zarr"]
+    numpy.testing.assert_array_equal(numpy.asarray(np.load(url)), value + 2)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy
 import pyarrow
 import pyarrow.csv
@@ -154,3 +155,21 @@ def test_dates_with_time_zones_are_in_utc_and_lack_as_nat(tmp_path: Path) -> Non
             written = "ms" if unit == "s" else unit  # Parquet has no seconds
             expected = numpy.array([1, "NaT", 10**9], f"M8[{unit}]").astype(f"M8[{written}]")
             _loaded(np.from_parquet(tmp_path / "t.parquet", "t"), expected)
+
+
+@pytest.mark.parametrize("folder", ["memory://several/{name}", "{tmp}"])
+@pytest.mark.parametrize("suffix", ["npy", "csv"])
+def test_hidden_files_of_a_folder_are_left_out(folder, suffix, tmp_path: Path) -> None:
+    """Those that other systems leave beside each file, and writes that were killed."""
+    where = folder.format(name=suffix, tmp=tmp_path)
+    for k, name in enumerate(["a", ".a", "b", "._b"]):
+        with fsspec.open(f"{where}/{name}.{suffix}", "wb") as file:
+            value = numpy.full((2, 2), k)
+            if name.startswith("."):
+                file.write(b"\0\5\26\7")
+            elif suffix == "npy":
+                numpy.save(file, value)
+            else:
+                numpy.savetxt(file, value, "%d", ",", header="a,b", comments="")
+    for path in (where, f"{where}/*.{suffix}"):
+        numpy.testing.assert_array_equal(numpy.asarray(np.load(path)), [[0, 0]] * 2 + [[2, 2]] * 2)

@@ -18,7 +18,7 @@ from spartan_ng.graph.evaluation import shares_files
 from spartan_ng.sinks import Hdf5File, ParquetFolder, ZarrStore
 from spartan_ng.sinks.hdf5 import lies_as_in_memory
 from spartan_ng.sinks.parquet import table
-from spartan_ng.sinks.places import check_folder, mode_of, new_file
+from spartan_ng.sinks.places import beside, check_folder, mode_of, new_file
 from spartan_ng.sources.files import is_url
 from spartan_ng.sources.source import checked_dtype
 
@@ -54,8 +54,8 @@ def to_zarr(
 ) -> None:
     """Write an array to a zarr store, chunk by chunk, from the workers that make the chunks.
 
-    A folder is there whole, or what it was before. A store at a URL is written from here, part by part, where
-    it is.
+    A folder is there whole, or what it was before. A store at a URL is written from here, part by part: where
+    it is, if there is none yet, else beside the old one, whose place it takes when it is complete.
 
     Parameters
     ----------
@@ -82,17 +82,19 @@ def to_zarr(
 
 
 def _zarr_from_here(a: ndarray, url: Any, chunks: Any, options: dict[str, Any]) -> None:
+    """A store that is written by one: beside the one that is there, whose place it takes at the end."""
     zarr = needed("zarr", "zarr")
-    store = zarr.create_array(
-        os.fspath(url), shape=a.shape, dtype=a.dtype, chunks=chunks or "auto", overwrite=True, **options
-    )
-    if not a.ndim or not a.size:
-        store[...] = a._force()
-        return
-    first = 0
-    for part in in_rows(a):
-        store[first : first + len(part)] = part
-        first += len(part)
+    with beside(os.fspath(url), options["storage_options"]) as place:
+        store = zarr.create_array(
+            place, shape=a.shape, dtype=a.dtype, chunks=chunks or "auto", overwrite=True, **options
+        )
+        if not a.ndim or not a.size:
+            store[...] = a._force()
+            return
+        first = 0
+        for part in in_rows(a):
+            store[first : first + len(part)] = part
+            first += len(part)
 
 
 def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
