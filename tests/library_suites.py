@@ -1,10 +1,12 @@
-"""Run the tests over array API backends of the installed SciPy or scikit-learn, with this package as backend.
+"""Run the tests over array API backends of the installed SciPy or scikit-learn, with this package as backend,
+or the installed xarray's tests of chunked arrays but those of its file backends, with arrays of this package
+for chunks.
 
-    python -m tests.library_suites {scipy,sklearn} [--lazy] [--jobs N] [--details FILE] [FILES]
+    python -m tests.library_suites {scipy,sklearn,xarray} [--lazy] [--jobs N] [--details FILE] [FILES]
 
 FILES are parts of the paths of test files; all without. A function passes if all its cases do. Those that
-cannot hold are listed in `outside/{scipy,sklearn}_exceptions.toml` with their reasons; the exit code is 1 if
-another one fails, or if one of them passes.
+cannot hold are listed in `outside/{scipy,sklearn,xarray}_exceptions.toml` with their reasons; the exit code
+is 1 if another one fails, or if one of them passes.
 """
 
 from __future__ import annotations
@@ -19,10 +21,14 @@ from tests.outside.backend import NAME
 from tests.outside.suite import Suite, run
 
 _CHOSEN = {
-    "scipy": (["-m", "array_api_backends and not slow"], re.compile(r"def test\w*\([^)]*\bxp\b")),
-    "sklearn": (["-k", NAME], re.compile("yield_namespace")),
+    "scipy": (
+        ["--backend-of", "scipy", "-m", "array_api_backends and not slow"],
+        re.compile(r"def test\w*\([^)]*\bxp\b"),
+    ),
+    "sklearn": (["--backend-of", "sklearn", "-k", NAME], re.compile("yield_namespace")),
+    "xarray": (["--chunked"], re.compile(r"(?s)\A(?!.*xarray\.backends).*\.chunk\(")),
 }
-"""How pytest is told which tests take backends, and what is found in the text of their files."""
+"""How pytest is told which tests take backends or chunks, and what is found in the text of their files."""
 
 
 def files(root: Path, mark: re.Pattern[str], wanted: list[str]) -> list[str]:
@@ -43,7 +49,7 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_intermixed_args(arguments)
     chosen, mark = _CHOSEN[asked.library]
     root = Path(str(importlib.import_module(asked.library).__file__)).parent
-    options = ["--backend-of", asked.library, *chosen, *(["--lazy"] if asked.lazy else [])]
+    options = [*chosen, *(["--lazy"] if asked.lazy else [])]
     exceptions = Path(__file__).parent / "outside" / f"{asked.library}_exceptions.toml"
     mode = "lazy" if asked.lazy else "default"
     suite = Suite(root, exceptions, options, {"SCIPY_ARRAY_API": "1"}, mode)

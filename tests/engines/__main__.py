@@ -41,16 +41,7 @@ def running(engine: str) -> Iterator[Callable[[], list[int]]]:
     """A new engine of four workers that programs run on; gives what lists its workers' processes."""
     logging.disable(logging.CRITICAL)
     if engine == "dask":
-        import dask
-        import distributed
-
-        with (
-            dask.config.set({"distributed.comm.timeouts.connect": "3s"}),  # 30 where a worker was
-            distributed.LocalCluster(
-                n_workers=WORKERS, threads_per_worker=1, dashboard_address=":0"
-            ) as cluster,
-            distributed.Client(cluster, set_as_default=False) as client,
-        ):
+        with _dask() as (cluster, client):
             np.connect(client)
 
             def there() -> list[int]:
@@ -88,6 +79,22 @@ def running(engine: str) -> Iterator[Callable[[], list[int]]]:
         yield meeting
         session.use(EmbeddedBackend())
         ray.shutdown()
+
+
+@contextmanager
+def _dask() -> Iterator[tuple[Any, Any]]:
+    """A cluster, and a client of it."""
+    import dask
+    import distributed
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "3s"}):  # 30 where a worker was
+        cluster = distributed.LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=":0")
+        try:
+            with distributed.Client(cluster, set_as_default=False) as client:
+                yield cluster, client
+        finally:
+            with suppress(KeyError):  # it was told of the end of a worker whose beginning it had not heard of
+                cluster.close()
 
 
 def _meet(ray: Any, enter: Any) -> bool:

@@ -23,6 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record", required=True, help="where the record is written")
     parser.addoption("--in-place", type=Path, help="the suite's folder, whose tests import this package")
     parser.addoption("--backend-of", choices=list(BACKENDS), help="the package whose tests take backends")
+    parser.addoption("--chunked", action="store_true", help="xarray's chunks are this package's arrays")
     parser.addoption("--lazy", action="store_true", help="leave nothing to NumPy because it is small")
 
 
@@ -34,6 +35,10 @@ def pytest_configure(config: pytest.Config) -> None:
     library = config.getoption("--backend-of")
     if library is not None:
         BACKENDS[library]()
+    if config.getoption("--chunked"):
+        from tests.outside.chunked import Chunked
+
+        config.pluginmanager.register(Chunked())
     if config.getoption("--lazy"):
         options.small_bytes = 0
     config.pluginmanager.register(Recorder(Path(config.getoption("--record"))))
