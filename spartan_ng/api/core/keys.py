@@ -16,11 +16,15 @@ from spartan_ng.api.core.handle import Handle, settle, wrap, wrap_node
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node, Op
+from spartan_ng.memory import budget_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
+_COPIES = 4
+"""Indices are kept as the program's and as places, beside what they select."""
 _SIMPLE = frozenset({int, slice, NoneType, EllipsisType})
 
 
@@ -223,12 +227,13 @@ def _index_entries(item: Any, axis: int, shape: tuple[int, ...], takes_nothing: 
 
 def checked_index(index: Any, n: int, axis: int) -> ndarray:
     """Index arrays as int64 in [0, n); raises NumPy's IndexError where one is out of bounds."""
-    node = None if index._peek() is not None else index._node()
+    node, low = None if index._peek() is not None else index._node(), -1
     if node is not None and node.size and not _in_range(node, n):
-        low, high = index.min(), index.max()
-        settle(index, low, high)
-        bounded(int(low), n, axis)
-        bounded(int(high), n, axis)
+        least, most = index.min(), index.max()
+        settle(*(() if _is_much(node) else (index,)), least, most)
+        low = int(least)
+        bounded(low, n, axis)
+        bounded(int(most), n, axis)
         node = None if index._peek() is not None and config.small_bytes else index._node()
     if node is None:
         known = np.asarray(index._peek())
@@ -238,9 +243,14 @@ def checked_index(index: Any, n: int, axis: int) -> ndarray:
         known = known.astype(np.int64)
         return wrap(np.where(known < 0, known + n, known))
     h = wrap_node(build.cast(node, np.dtype(np.int64)))
-    if node.size == 0 or _in_range(node, n):
+    if node.size == 0 or low >= 0 or _in_range(node, n):
         return h
     return wrap_node(build.map_("where", as_handle(h < 0)._node(), as_handle(h + n)._node(), h._node()))
+
+
+def _is_much(node: Node) -> bool:
+    """Whether memory has no room for indices, and for what they select: they are computed again, in parts."""
+    return in_process() and node.nbytes > budget_bytes() // _COPIES
 
 
 def _in_range(node: Node, n: int) -> bool:

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
+_INDEX = np.dtype(np.int64)
+_OF_WIDTHS = frozenset(map(np.dtype, ("f4", "f8", "i1", "i2", "i4", "u1", "u2", "u4")))
+"""The dtypes of values whose distance from the first edge says the bin: numbers that a double has exactly."""
+
+
 def _spread(a: Any) -> Any:
     """Greatest minus least; of signed integers unsigned, which cannot overflow."""
     if a.dtype.kind != "i":
@@ -100,25 +105,27 @@ def _count_by(name: str, a: ndarray, limits: Any, weights: Any) -> int:
     width, spread = values(as_handle(_WIDTHS[name](a)) if not count else spread / count, spread)
     if limits is not None:
         spread = high - low
-    if a.dtype.kind in "iu" and width < 1:
+    if a.dtype.kind in "iu" and 0 < width < 1:
         width = 1
     return int(np.ceil(spread / width)) if width else 1
 
 
-def _edges(a: ndarray, bins: Any, limits: Any, weights: Any = None) -> Any:
-    """The edges of a histogram's bins; looks at the data's range if none is given."""
+def _edges(a: ndarray, bins: Any, limits: Any, weights: Any = None) -> tuple[Any, Any]:
+    """The edges of a histogram's bins, and the first and the last of them as numbers where all bins are
+    equally wide, else None; looks at the data's range if none is given."""
     if isinstance(bins, str):
         bins = _count_by(bins, a, limits, weights)
-    if np.ndim(bins) == 0:
-        try:
-            bins = operator.index(bins)
-        except TypeError:
-            raise TypeError(f"`bins` must be an integer, a string, or an array, not {bins!r}") from None
-        if limits is None and a.size:
-            low, high = values(reductions.min(a), reductions.max(a))
-            limits = (low, high)
-        return np.histogram_bin_edges(np.zeros(0, a.dtype), bins, limits)
-    return np.histogram_bin_edges(np.zeros(0, a.dtype), np.array(bins))  # as they are now
+    if np.ndim(bins):
+        return np.histogram_bin_edges(np.zeros(0, a.dtype), np.array(bins)), None  # as they are now
+    try:
+        bins = operator.index(bins)
+    except TypeError:
+        raise TypeError(f"`bins` must be an integer, a string, or an array, not {bins!r}") from None
+    if limits is None and a.size:
+        limits = values(reductions.min(a), reductions.max(a))
+    edges = np.histogram_bin_edges(np.zeros(0, a.dtype), bins, limits)
+    first, last = (0, 1) if limits is None else limits
+    return edges, (first - 0.5, last + 0.5) if first == last else (first, last)
 
 
 def _edges_along(a: ndarray, bins: Any, limits: Any) -> Any:
@@ -132,7 +139,7 @@ def _edges_along(a: ndarray, bins: Any, limits: Any) -> Any:
 @numpy_function(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
     """The edges that `histogram` uses."""
-    edges = _edges(as_handle(a).ravel(), bins, range, weights)
+    edges, _ = _edges(as_handle(a).ravel(), bins, range, weights)
     return bins if isinstance(bins, Handle) and bins.ndim else wrap(np.asarray(edges))  # type: ignore[return-value]
 
 
@@ -140,6 +147,23 @@ def _bin_of(x: ndarray, edges: Any) -> ndarray:
     """The bin of each value, one too many for what lies outside; the last edge belongs to the last bin."""
     place = _place_of(x, edges) - 1
     return logic.where(place < 0, len(edges) - 1, place)  # type: ignore[no-any-return]
+
+
+def _bin_by_width(x: ndarray, edges: Any, ends: tuple[Any, Any]) -> ndarray:
+    """The same where bins are equally wide, told by how far a value lies from the first edge, as by NumPy:
+    that is off by one at the most. All of it is one pass over the values, and their bins are never stored."""
+    (first, last), n, kind, table = ends, len(edges) - 1, edges.dtype, wrap(edges)._node()
+
+    def edge(place: Any) -> Any:
+        return wrap_node(build.take(table, build.cast(place._node(), _INDEX), 0))
+
+    inside = (x >= first) & (x <= last)
+    y = logic.where(inside, x, kind.type(first)).astype(kind)
+    whole = kind.type(last) - kind.type(first) if np.result_type(first, last).kind in "iu" else last - first
+    guess = ufuncs.minimum(((y - kind.type(first)) / whole * n).astype(_INDEX), n - 1)
+    guess = guess - (y < edge(guess))
+    above = (y >= edge(guess + 1)) & (guess != n - 1)
+    return logic.where(inside, guess + above, n)  # type: ignore[no-any-return]
 
 
 def _place_of(x: ndarray, edges: Any) -> Any:
@@ -152,7 +176,7 @@ def _running(x: ndarray, edges: Any, weights: ndarray) -> ndarray:
     """The weights in each bin as NumPy finds them for given edges: as differences of their running sum,
     which stays what it is once it is infinite or NaN."""
     n = len(edges) - 1
-    place = build.cast(_place_of(x, edges)._node(), np.dtype(np.int64))
+    place = build.cast(_place_of(x, edges)._node(), _INDEX)
     sums = _counted(place, n + 2, weights)
     until = cumulative.cumsum(sums[: n + 1])
     return logic.where(ufuncs.isfinite(until[1:]), sums[1 : n + 1], until[1:] - until[:-1])  # type: ignore[no-any-return]
@@ -184,12 +208,13 @@ def histogram(
         return gathered(np.histogram, a, bins, range, density, weights)  # type: ignore[no-any-return]
     if given is not None and given.size and np.ndim(bins):  # NumPy says which weights it cannot add up
         np.histogram(np.zeros(1), [0, 1], weights=np.zeros(1, given.dtype))
-    edges = _edges(x, bins, range, weights)
+    edges, ends = _edges(x, bins, range, weights)
     if given is not None and given.dtype.kind in "fc" and np.ndim(bins):
         counts = _running(x, edges, given)
     else:
         n = len(edges) - 1
-        place = build.cast(_bin_of(x, edges)._node(), np.dtype(np.int64))
+        by_width = ends is not None and x.dtype in _OF_WIDTHS
+        place = build.cast((_bin_by_width(x, edges, ends) if by_width else _bin_of(x, edges))._node(), _INDEX)
         counts = _counted(place, n + 1, given)[:n].copy()
     if density:
         return counts / np.diff(edges) / counts.sum(), wrap(edges)
@@ -220,7 +245,7 @@ def histogramdd(
     for i, e in enumerate(edges):
         flat = flat * (len(e) + 1) + _place_of(points[:, i], e)
         total *= len(e) + 1
-    place = build.cast(flat._node(), np.dtype(np.int64))
+    place = build.cast(flat._node(), _INDEX)
     counts = _counted(place, total, None if weights is None else as_handle(weights).astype(float))
     counts = counts.astype(float)
     counts = counts.reshape([len(e) + 1 for e in edges])[(slice(1, -1),) * d]  # a view, as NumPy's

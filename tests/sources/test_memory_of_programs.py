@@ -1,0 +1,62 @@
+"""What programs over a source keep in memory while they are built and computed: never all of it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api.files.sources import over
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.config import config
+from spartan_ng.plan import bands
+from tests.sources.recorder import Recorder
+from tests.test_programs import running_on
+
+VALUE = numpy.random.default_rng(0).random((4000, 250))
+LIMIT = VALUE.nbytes // 8
+TABLE = numpy.arange(100.0) ** 2
+
+PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "lookup": lambda m, x, table: table[(x * 100).astype(int)].sum(axis=0),
+    "lookup from the end": lambda m, x, table: table[(x * -100).astype(int)].sum(axis=1),
+    "take": lambda m, x, table: m.take(table, (x * 100).astype(int)).max(axis=0),
+    "lookup of rows": lambda m, x, table: table.reshape(25, 4)[(x[:, 0] * 25).astype(int)].sum(axis=0),
+    "histogram": lambda m, x, table: m.histogram(x, bins=50)[0],
+    "histogram within": lambda m, x, table: m.histogram(x * 2, bins=7, range=(0.25, 0.5))[0],
+    "weighted histogram": lambda m, x, table: m.histogram(x, bins=7, range=(0, 1), weights=x)[0],
+}
+
+
+@pytest.fixture(autouse=True)
+def little_memory() -> Iterator[None]:
+    settings = config.override(memory_bytes=LIMIT, small_bytes=1 << 10)
+    with mock.patch.object(bands, "BAND_BYTES", 100_000), settings, running_on(EmbeddedBackend(2, LIMIT)):
+        yield
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_keep_parts(name: str) -> None:
+    value = VALUE.reshape(-1) if "histogram" in name else VALUE
+    program, source, table = PROGRAMS[name], Recorder(value), np.asarray(TABLE)
+    expected = program(numpy, value, TABLE)
+    numpy.asarray(program(np, over(source), table))  # kernels and plans are there
+    tracemalloc.start()
+    try:
+        found = numpy.asarray(program(np, over(source), table))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    numpy.testing.assert_allclose(found, expected)
+    assert found.dtype == expected.dtype
+    assert peak <= 2 * LIMIT, f"{peak:,} bytes where arrays may take {LIMIT:,}"
+
+
+def test_an_index_out_of_bounds_is_told_at_once() -> None:
+    with pytest.raises(IndexError, match="out of bounds"):
+        np.asarray(TABLE)[(over(Recorder(VALUE)) * 101).astype(int) + 1]
