@@ -120,5 +120,5 @@ def by_blas(count: int, made: int, read: Sequence[int]) -> int:
 
     Where an operand has all labels of the product, the other one has none of its own: it is a vector.
     """
-    copied = sum(read) if count > 2 * max(read) else 0
+    copied = sum(read) if count > 2 * max(read, default=0) else 0
     return max(count // BLAS_SPEEDUP, RESULT_FLOPS * made) + PANEL_FLOPS * copied

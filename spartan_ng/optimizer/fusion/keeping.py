@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Container
 
 from spartan_ng.costs import Profile
-from spartan_ng.costs.operations import of_node, weighed
+from spartan_ng.costs.operations import by_blas, of_node, weighed
 from spartan_ng.graph.node import VIEWS, Node, Op
+from spartan_ng.ops.folds import FOLDS, ArgFold
 
 _WRITE_AND_READ = 3
 """Times that a kept value's bytes pass through memory: a line is fetched, written back, and read again."""
@@ -27,7 +28,7 @@ def is_dearer_than_writing(node: Node, stored: Container[Node], profile: Profile
     stack = [node]
     while stack and max(read, compute) <= limit:
         here = stack.pop()
-        compute += weighed(here, of_node(here)) * profile.flop_ps
+        compute += _arithmetic(here) * profile.flop_ps
         for below in here.inputs:
             if below in seen:
                 continue
@@ -38,3 +39,15 @@ def is_dearer_than_writing(node: Node, stored: Container[Node], profile: Profile
             else:
                 stack.append(below)
     return max(read, compute) > limit
+
+
+def _arithmetic(node: Node) -> int:
+    """A step's operations, without what is done around them: BLAS copies panels, folds call line by line.
+
+    A value that is kept is often another pass, in which all of that is done once more.
+    """
+    if node.fn == "contract":
+        return by_blas(of_node(node), node.size, ())
+    if node.op is Op.FOLD and isinstance(FOLDS.get(str(node.fn)), ArgFold):
+        return node.inputs[0].size * FOLDS[str(node.fn)].flops
+    return weighed(node, of_node(node))
