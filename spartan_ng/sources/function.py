@@ -41,9 +41,13 @@ class BoxFunction(Source):
         return super().chunks if self._chunks is None else self._chunks
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
-        """What the function says; UserFunctionError where it raises."""
+        """What the function says; UserFunctionError where it raises, or gives complex numbers for an array of
+        others."""
         try:
-            return np.asarray(self.function.function(box), self.dtype)
+            given = self.function.function(box)
+            if getattr(getattr(given, "dtype", None), "kind", "") == "c" and self.dtype.kind in "biuf":
+                raise TypeError(f"{given.dtype} elements for an array of {self.dtype}")
+            return np.asarray(given, self.dtype)
         except Exception as error:
             raise UserFunctionError(
                 f"{self} raised {error_line(error)} for the box {box}\n"

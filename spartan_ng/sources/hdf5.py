@@ -6,11 +6,14 @@ need it for nothing but where they begin: they are mapped.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
+from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
 from spartan_ng.sources.mapped import MappedFile
@@ -30,9 +33,10 @@ class Hdf5Dataset(OpenedSource):
     def __init__(self, path: Path, name: str, options: dict[str, Any] | None = None) -> None:
         self.path, self.name, self.options = absolute(path), name, options
         self._serial, self._signs = Serial(), signs(self.path)
-        self.shape = tuple(self.opened.shape)
-        self.dtype = checked_dtype(self.opened.dtype, str(self))
-        self._chunks: tuple[int, ...] | None = self.opened.chunks
+        with self._dataset() as dataset:
+            self.shape = tuple(dataset.shape)
+            self.dtype = checked_dtype(dataset.dtype, str(self))
+            self._chunks: tuple[int, ...] | None = dataset.chunks
 
     @property
     def chunks(self) -> tuple[int, ...]:
@@ -41,8 +45,20 @@ class Hdf5Dataset(OpenedSource):
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """What the library says."""
-        with self._serial:
-            return np.asarray(self.opened[box_slices(box)])
+        with self._serial, self._dataset() as dataset:
+            return np.asarray(dataset[box_slices(box)])
+
+    @contextmanager
+    def _dataset(self) -> Iterator[Any]:
+        """The library's dataset. A local file is open no longer than it is read: the library lets a program
+        write to none that it has open to read."""
+        if is_url(self.path):
+            yield self.opened
+            return
+        with said_of(self):
+            file = needed("h5py", "hdf5").File(self.path, "r")
+        with file:
+            yield file[self.name]
 
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""
@@ -53,10 +69,8 @@ class Hdf5Dataset(OpenedSource):
         return not self.is_current()
 
     def open(self) -> Any:
-        """The library's dataset, whose file stays open as long as it lives."""
-        h5py = needed("h5py", "hdf5")
-        file = opened(self.path, self.options) if is_url(self.path) else self.path
-        return h5py.File(file, "r")[self.name]
+        """Of a file at a URL the library's dataset, with which it stays open."""
+        return needed("h5py", "hdf5").File(opened(self.path, self.options), "r")[self.name]
 
     def __str__(self) -> str:
         return f"{self.path}:{self.name}"
@@ -68,6 +82,7 @@ def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | 
     Raises
     ------
     KeyError : there is none of that name; ValueError : none was named, and there are several
+    SourceError : it has no shape
     """
     h5py = needed("h5py", "hdf5")
     where = opened(path, options) if is_url(path) else absolute(path)
@@ -83,6 +98,8 @@ def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | 
         if name not in file or not isinstance(file[name], h5py.Dataset):
             raise KeyError(f"{path} has no dataset {name!r}")
         dataset = file[name]
+        if dataset.shape is None:
+            raise SourceError(f"{path}: the dataset {name!r} has no shape, and no elements")
         offset = dataset.id.get_offset()
         if (
             offset is not None

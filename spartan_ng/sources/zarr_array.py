@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from itertools import islice, product
 from typing import Any
 
 import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
+from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, is_url, signs
 from spartan_ng.sources.source import OpenedSource, checked_dtype, note_loop
@@ -77,9 +79,28 @@ class ZarrArray(OpenedSource):
         return [signs(os.path.join(self._folder, name)) for name in ("zarr.json", ".zarray")]
 
     def open(self) -> Any:
-        """Zarr's array."""
-        where = {"path": self.name} if self.name else {}
-        return needed("zarr", "zarr").open_array(self.url, mode="r", storage_options=self.options, **where)
+        """Zarr's array; SourceError where there is a group, whose arrays it names."""
+        zarr = needed("zarr", "zarr")
+        where: dict[str, Any] = {"mode": "r", "storage_options": self.options}
+        if self.name:
+            where["path"] = self.name
+        try:
+            return zarr.open_array(self.url, **where)
+        except (ValueError, TypeError, KeyError, OSError) as error:
+            inside = self._arrays(where)
+            if not inside:
+                raise
+            raise SourceError(
+                f"{self} is a group with the arrays {', '.join(inside)}; name one of them"
+            ) from error
+
+    def _arrays(self, where: dict[str, Any]) -> list[str]:
+        """Of a group the arrays; none where there is no group."""
+        zarr = needed("zarr", "zarr")
+        with suppress(ValueError, TypeError, KeyError, OSError):
+            members = zarr.open_group(self.url, **where).members(max_depth=None)
+            return [name for name, member in members if isinstance(member, zarr.Array)]
+        return []
 
     def __str__(self) -> str:
         return f"{self.url}/{self.name}" if self.name else self.url

@@ -330,7 +330,8 @@ def test_lists_of_several_formats_are_no_array(tmp_path: Path) -> None:
     for given in (
         _three(str(tmp_path), ".npy") + _three(str(tmp_path), ".parquet"),
         [],
-        ["x.zarr", "y.zarr"],
+        ["x.zarr", "y.npy"],
+        ["x.npz", "y.npz"],
     ):
         with pytest.raises(ValueError, match="make no array"):
             np.load(given)

@@ -9,21 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import h5py
 import numpy
 import pyarrow
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+import zarr
 
 import spartan_ng as np
-from spartan_ng.errors import ShapeError, SourceError
+from spartan_ng.errors import ShapeError, SourceError, UserFunctionError
 
 TABLES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "parquet": (pyarrow.parquet.write_table, np.from_parquet),
     "arrow": (lambda t, p: pyarrow.feather.write_feather(t, p, compression="uncompressed"), np.from_arrow),
     "csv": (pyarrow.csv.write_csv, np.from_csv),
 }
+TABLE = numpy.arange(8.0).reshape(4, 2)
 DTYPES = ["i1", "i8", "u2", "f4", "f8", "i8", "?"]
 
 
@@ -173,3 +176,76 @@ def test_hidden_files_of_a_folder_are_left_out(folder, suffix, tmp_path: Path) -
                 numpy.savetxt(file, value, "%d", ",", header="a,b", comments="")
     for path in (where, f"{where}/*.{suffix}"):
         numpy.testing.assert_array_equal(numpy.asarray(np.load(path)), [[0, 0]] * 2 + [[2, 2]] * 2)
+
+
+def _stored(path: str, value: Any) -> None:
+    suffix = path.rpartition(".")[2]
+    if suffix == "zarr":
+        zarr.create_array(path, data=value, chunks=(2, 2), overwrite=True)
+    elif suffix == "npy":
+        numpy.save(path, value)
+    elif suffix == "h5":
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", data=value, chunks=(1, 2))
+    else:
+        TABLES[suffix][0](pyarrow.table({"a": value[:, 0], "b": value[:, 1]}), path)
+
+
+@pytest.mark.parametrize("suffix", ["zarr", "npy", "h5", *TABLES])
+@pytest.mark.parametrize("way", ["list", "tuple", "glob", "folder"])
+def test_load_takes_all_formats_however_the_files_are_named(suffix: str, way: str, tmp_path: Path) -> None:
+    parts = [numpy.arange(2.0 * n).reshape(n, 2) / 4 + n for n in (3, 1, 4)]
+    paths = [str(tmp_path / f"{k}.{suffix}") for k in range(3)]
+    for path, part in zip(paths, parts, strict=True):
+        _stored(path, part)
+    named = {"list": paths, "tuple": tuple(paths), "glob": str(tmp_path / f"*.{suffix}"), "folder": tmp_path}
+    _loaded(np.load(named[way]), numpy.concatenate(parts))
+    if suffix == "zarr":
+        _loaded(np.from_zarr(named[way]), numpy.concatenate(parts))
+
+
+def test_folders_of_several_formats_and_archives_are_refused(tmp_path: Path) -> None:
+    _stored(str(tmp_path / "0.zarr"), TABLE)
+    _stored(str(tmp_path / "0.npy"), TABLE)
+    numpy.savez(tmp_path / "0.npz", TABLE)
+    with pytest.raises(ValueError, match=r"\.npy, \.zarr: say which"):
+        np.load(tmp_path)
+    with pytest.raises(ValueError, match="archives"):
+        np.load(tmp_path / "*.npz")
+    _loaded(np.load(tmp_path / "*.zarr"), TABLE)
+
+
+def test_zarr_stores_of_any_name_and_groups(tmp_path: Path) -> None:
+    url = str(tmp_path / "store")
+    group = zarr.open_group(url, mode="w")
+    for name in ("a", "deep/b"):
+        group.create_array(name, data=TABLE)
+    _loaded(np.load(f"{url}/deep/b"), TABLE)
+    for call in (np.load, np.from_zarr):
+        with pytest.raises(SourceError, match="is a group with the arrays"):
+            call(url)
+    with pytest.raises((SourceError, FileNotFoundError)):
+        np.from_zarr(tmp_path / "none.zarr")
+
+
+def test_hdf5_files_may_be_written_to_once_they_have_been_read(tmp_path: Path) -> None:
+    _stored(str(tmp_path / "x.h5"), TABLE)
+    total = float(np.from_hdf5(tmp_path / "x.h5").sum())
+    x = np.from_hdf5(tmp_path / "x.h5")
+    numpy.testing.assert_array_equal(numpy.asarray(x[1:] * 2), TABLE[1:] * 2)
+    with h5py.File(tmp_path / "x.h5", "a") as file:
+        file["total"], file["nothing"] = total, h5py.Empty("f8")
+    with pytest.raises(SourceError, match="no shape"):
+        np.from_hdf5(tmp_path / "x.h5", "nothing")
+    assert float(np.from_hdf5(tmp_path / "x.h5", "total")) == TABLE.sum()
+
+
+@pytest.mark.parametrize("dtype", ["?", "i4", "f4", "f8"])
+def test_complex_numbers_of_a_function_are_not_cut(dtype: str) -> None:
+    for kind in ("c8", "c16"):
+
+        def read(box: Any, kind: str = kind) -> Any:
+            return numpy.ones(box[0][1] - box[0][0], kind)
+
+        with pytest.raises(UserFunctionError, match=r"complex.* elements for an array of"):
+            np.compute(np.from_function(read, (5,), dtype))

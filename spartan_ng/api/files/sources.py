@@ -132,16 +132,27 @@ def from_raw(
 
 
 def from_zarr(url: Any, name: str = "", *, storage_options: dict[str, Any] | None = None) -> ndarray:
-    """The array of a zarr store (formats 2 and 3), chunks of which are read as they are worked on.
+    """The array of a zarr store (formats 2 and 3), chunks of which are read as they are worked on; of several
+    stores (a list, a glob, a folder of folders that end in ".zarr") one behind the other.
 
     Parameters
     ----------
     url : a folder, a URL that fsspec knows, or an array of zarr's
     name : the array's path, where the store is a group
     """
-    if not isinstance(url, str | os.PathLike):
+    if isinstance(url, str | os.PathLike) and not _has_stores(os.fspath(url)):
+        return over(ZarrArray(url, name, storage_options))
+    if not isinstance(url, str | os.PathLike | list | tuple):
         return from_source(url)
-    return over(ZarrArray(url, name, storage_options))
+    return _joined(url, (".zarr",), storage_options, lambda p: ZarrArray(p, name, storage_options))
+
+
+def _has_stores(url: str) -> bool:
+    """Whether a name stands for several zarr stores, and is none itself."""
+    if not is_url(url) and os.path.exists(url):
+        is_store = any(os.path.exists(os.path.join(url, n)) for n in _ZARR_HEADS)
+        return os.path.isdir(url) and not is_store and any(_suffix(n) == ".zarr" for n in listed(url))
+    return any(c in url for c in "*?[")
 
 
 def from_hdf5(
@@ -270,6 +281,8 @@ def _npy(path: str, options: dict[str, Any] | None) -> Source:
     return remote_npy(path, options) if is_url(path) else npy_file(path)
 
 
+_ZARR_HEADS = "zarr.json", ".zarray", ".zgroup"
+"""What a zarr store has one of."""
 _SUFFIXES: dict[str, Callable[..., ndarray]] = {
     ".zarr": from_zarr,
     ".h5": from_hdf5,
@@ -290,7 +303,7 @@ def by_suffix(path: Any) -> ndarray | None:
 
     Raises
     ------
-    ValueError : a list has files of several formats
+    ValueError : a list or folder has files of several formats, or archives
     """
     if isinstance(path, list | tuple):
         return _listed(path)
@@ -300,12 +313,24 @@ def by_suffix(path: Any) -> ndarray | None:
     many = any(c in name for c in "*?[")
     suffix = _suffix(name)
     if suffix != ".zarr" and not many and is_folder(name):
-        many = True
-        inside = {_suffix(n) for n in listed(name)}
-        suffix = next((s for s in (".npy", *_SUFFIXES) if s in inside), "")
+        many, suffix = True, _suffix_inside(name)
     if suffix == ".npy" and (many or is_url(name)) and not os.path.isfile(name):
         return _joined(name, (".npy",), None, lambda p: _npy(p, None))
+    if suffix == ".npz" and many and not os.path.isfile(name):
+        raise ValueError(f"load: {name} stands for archives of several arrays each, which make no array")
     return _SUFFIXES[suffix](name) if suffix in _SUFFIXES else None
+
+
+def _suffix_inside(folder: str) -> str:
+    """Of what ends as one of the formats in a folder; ".zarr" of a store; ValueError where there are several
+    formats."""
+    names = [os.path.basename(n.rstrip("/")) for n in listed(folder)]
+    if not is_url(folder) and any(os.path.exists(os.path.join(folder, n)) for n in _ZARR_HEADS):
+        return ".zarr"
+    inside = [s for s in (".npy", *_SUFFIXES) if any(_suffix(n) == s for n in names)]
+    if len({_SUFFIXES.get(s) for s in inside}) > 1:
+        raise ValueError(f"load: {folder} has files that end in {', '.join(inside)}: say which by a glob")
+    return inside[0] if inside else ""
 
 
 def _suffix(name: str) -> str:
@@ -317,7 +342,7 @@ def _listed(paths: Sequence[Any]) -> ndarray:
     suffixes = sorted({_suffix(os.fspath(p)) for p in paths})
     if suffixes == [".npy"]:
         return _joined(paths, (".npy",), None, lambda p: _npy(p, None))
-    if len(suffixes) == 1 and suffixes[0] in _SUFFIXES and suffixes[0] != ".zarr":
+    if len(suffixes) == 1 and suffixes[0] in _SUFFIXES:
         return _SUFFIXES[suffixes[0]](paths)
     raise ValueError(f"load: {len(paths)} files that end in {', '.join(map(repr, suffixes))} make no array")
 
