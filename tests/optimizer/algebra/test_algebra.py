@@ -108,6 +108,11 @@ KEEPS: dict[str, tuple[Program, tuple[Any, ...], str]] = {
         (A[:, :2], random.random((2, 50))),
         "product of what is scaled",
     ),
+    "scaled in single precision": (  # what overflows if it is scaled later
+        lambda xp, a, b: (xp.float32(1e-30) * a) @ b,
+        (A.astype("f4") * np.float32(1e30), B.astype("f4") * np.float32(1e20)),
+        "product of what is scaled",
+    ),
     "scaled to another dtype": (
         lambda xp, a, b: (2.5 * a) @ b,
         (A.astype("i8"), B),

@@ -107,7 +107,8 @@ RULES = (
         "product of what is scaled",
         "(s * A) @ B",
         "s * (A @ B)",
-        f"{_NUMBERS}, of one dtype; dense operands; a result of at most twice the elements of A",
+        "integers, and double precision, of one dtype; dense operands; "
+        "a result of at most twice the elements of A",
         Op.JOIN_UPDATE,
         product_of_scaled,
     ),
