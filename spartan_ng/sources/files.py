@@ -75,7 +75,9 @@ def expanded(
     else:
         return [name]
     if not found:
-        raise FileNotFoundError(f"{name}: no such files")
+        parted = not is_url(name) and os.path.isdir(name) and any("=" in n for n in os.listdir(name))
+        way = f"; of a partitioned table name the files: {name}/**/*{[*suffixes, ''][0]}" if parted else ""
+        raise FileNotFoundError(f"{name}: no such files{way}")
     return found
 
 

@@ -249,3 +249,15 @@ def test_complex_numbers_of_a_function_are_not_cut(dtype: str) -> None:
 
         with pytest.raises(UserFunctionError, match=r"complex.* elements for an array of"):
             np.compute(np.from_function(read, (5,), dtype))
+
+
+def test_partitioned_tables_are_read_by_globs(tmp_path: Path) -> None:
+    for k in range(2):
+        (tmp_path / f"p={k}").mkdir()
+        _stored(str(tmp_path / f"p={k}" / "0.parquet"), TABLE + k)
+    for call in (np.load, np.from_parquet):
+        with pytest.raises(
+            FileNotFoundError, match=r"of a partitioned table name the files: .*/\*\*/\*.parquet"
+        ):
+            call(tmp_path)
+        _loaded(call(f"{tmp_path}/**/*.parquet"), numpy.concatenate([TABLE, TABLE + 1]))

@@ -330,7 +330,8 @@ def _suffix_inside(folder: str) -> str:
     inside = [s for s in (".npy", *_SUFFIXES) if any(_suffix(n) == s for n in names)]
     if len({_SUFFIXES.get(s) for s in inside}) > 1:
         raise ValueError(f"load: {folder} has files that end in {', '.join(inside)}: say which by a glob")
-    return inside[0] if inside else ""
+    parted = ".parquet" if any("=" in n for n in names) else ""  # which says what to do
+    return inside[0] if inside else parted
 
 
 def _suffix(name: str) -> str:
