@@ -59,7 +59,7 @@ def has_nothing(worker):
         peers._requests,
     ]
     clients = [name for name in worker._tiles._readers if name.startswith("c")]
-    programs = [r._programs for r in parts._runners.values()]
+    programs = [r._programs for r in parts._executors.values()]
     return not any([*held, *programs, clients, worker._tiles.leases, pool.used_bytes])
 
 

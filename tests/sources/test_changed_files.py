@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import spartan_ng as np
 from spartan_ng.config import config
 from spartan_ng.errors import SourceError
 from tests.sources.test_kinds import KINDS
+from tests.waiting import until
 
 LOCAL = [
     kind
@@ -42,12 +42,16 @@ def _changed(path: Path, how: str) -> None:
             os.utime(file)
 
 
-def _later(than_ns: int) -> None:
+def _later() -> None:
     """Wait until the clock that files are written by has gone on."""
     with tempfile.NamedTemporaryFile() as file:
-        while os.stat(file.name).st_mtime_ns <= than_ns:
-            time.sleep(0.001)
+        before = os.stat(file.name).st_mtime_ns
+
+        def has_gone_on() -> bool:
             os.utime(file.name)
+            return os.stat(file.name).st_mtime_ns > before
+
+        until(has_gone_on)
 
 
 @pytest.mark.parametrize("kind", LOCAL)
@@ -59,7 +63,7 @@ def test_changed_files(kind: str, how: str, is_asked_before: bool, tmp_path: Pat
         if is_asked_before:
             float(numpy.asarray(x).sum())
         y = x[5:8] + 1
-        _later(time.time_ns())
+        _later()
         for path in sorted(tmp_path.iterdir()):
             _changed(path, how)
         for read in (lambda: numpy.asarray(y), lambda: float(x.sum()), lambda: numpy.asarray(x)):
@@ -87,7 +91,7 @@ def test_changed_zarr_stores(version: int, shards: Any, how: str, name: str, tmp
     x = np.from_zarr(url, name)
     y, z = x[:20] + 0.5, x[200:300] * 2
     numpy.testing.assert_array_equal(numpy.asarray(x[40:60]), value[40:60])
-    _later(time.time_ns())
+    _later()
     if how == "elements":
         zarr.open_array(url, path=name, mode="r+")[:10] = 7
         numpy.testing.assert_array_equal(numpy.asarray(z), value[200:300] * 2)
@@ -107,7 +111,7 @@ def test_stores_with_chunks_that_were_never_written_have_their_fill_value(tmp_pa
     url = str(tmp_path / "x.zarr")
     store = zarr.create_array(url, shape=(100,), chunks=(10,), dtype="f8", fill_value=7.5)
     store[20:25] = 1
-    _later(time.time_ns())
+    _later()
     numpy.testing.assert_array_equal(numpy.asarray(np.from_zarr(url)), store[...])
 
 
@@ -115,7 +119,7 @@ def test_images_that_have_changed_among_others_that_have_not(tmp_path: Path) -> 
     for k in range(4):
         images.imwrite(tmp_path / f"{k}.png", numpy.full((9, 9), k, "u1"))
     x = np.load(tmp_path)
-    _later(time.time_ns())
+    _later()
     images.imwrite(tmp_path / "2.png", numpy.full((9, 9), 9, "u1"))
     assert int((x[:2] + 0).sum()) == 81
     with pytest.raises(SourceError, match="has changed"):
