@@ -12,6 +12,7 @@ from spartan_ng.system.machine import group_limits, machine_bytes, process_limit
 
 SHARES = (2, 3)
 """Arrays may take two thirds of it; the rest is for the program, its libraries and the pages of files."""
+_COPIES = 4
 
 
 def budget_bytes() -> int:
@@ -20,6 +21,11 @@ def budget_bytes() -> int:
         return config.memory_bytes
     part, whole = SHARES
     return available_bytes() * part // whole
+
+
+def copied_bytes() -> int:
+    """What an array may take that is copied, and copied again, before anything is made of it."""
+    return budget_bytes() // _COPIES
 
 
 def disk_folder() -> str:

@@ -29,7 +29,7 @@ from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import alone
 from spartan_ng.graph.evaluation import in_process
-from spartan_ng.memory import budget_bytes
+from spartan_ng.memory import copied_bytes
 
 _new = object.__new__
 F = TypeVar("F", bound=Callable[..., Any])
@@ -191,7 +191,7 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
             if nbytes is None:
                 return checked(*args, **keywords)
             small = config.small_bytes
-            fits = whole and small and nbytes < _fitting_bytes() and in_process()
+            fits = whole and small and nbytes < copied_bytes() and in_process()
             if nbytes > small and not (fits or any_stays(known)):
                 return checked(*args, **keywords)
         if whole and _is_long(known):
@@ -246,12 +246,6 @@ def _is_long(known: Iterable[Any]) -> bool:
     )
 
 
-def _fitting_bytes() -> int:
-    """Operands that NumPy may copy, and copy again."""
-    return budget_bytes() // _COPIES
-
-
-_COPIES = 4
 _LONG_BYTES = 1 << 20
 """A decomposition of so much may take longer than whoever presses Ctrl-C wants to wait."""
 _PLAIN: frozenset[type] = PLAIN | {type(None)}

@@ -18,13 +18,11 @@ from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.memory import budget_bytes
+from spartan_ng.memory import copied_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
-_COPIES = 4
-"""Indices are kept as the program's and as places, beside what they select."""
 _SIMPLE = frozenset({int, slice, NoneType, EllipsisType})
 
 
@@ -249,8 +247,9 @@ def checked_index(index: Any, n: int, axis: int) -> ndarray:
 
 
 def _is_much(node: Node) -> bool:
-    """Whether memory has no room for indices, and for what they select: they are computed again, in parts."""
-    return in_process() and node.nbytes > budget_bytes() // _COPIES
+    """Whether memory has no room for indices, as the program's and as places: they are computed again, in
+    parts."""
+    return in_process() and node.nbytes > copied_bytes()
 
 
 def _in_range(node: Node, n: int) -> bool:
