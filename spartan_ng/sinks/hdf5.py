@@ -1,26 +1,34 @@
-"""A dataset of a new HDF5 file that lies in one piece: the library writes what is around it, and workers the
-elements, of which it then asks nothing."""
+"""A dataset of an HDF5 file that lies in one piece: the library writes what is around it, and workers the
+elements, of which it then asks nothing.
+
+What else the file has is copied first, so that a write that is interrupted leaves the old file.
+"""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from spartan_ng.extras import needed
 from spartan_ng.sinks.raw import RawFile
+from spartan_ng.sinks.taken import check_unchanged, holds_more
+from spartan_ng.sources.files import signs
 
 _NUMBERS = frozenset("?bBhHiIlLqQefdFD")
 """Dtypes, by their letters, whose elements lie in the library's files as in memory."""
 
 
 class Hdf5File(RawFile):
-    """A file of one dataset.
+    """A dataset, and around it what the file has besides.
 
     Parameters
     ----------
-    path : whose place it takes at the end
-    name : the dataset's
+    path : the file whose place it takes at the end
+    name : the dataset's, as `checked_dataset` gives it
     shape, dtype : the array's, which has elements
     """
 
@@ -34,9 +42,29 @@ class Hdf5File(RawFile):
         early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
         early.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-        with h5py.File(self.temporary, "w") as file:
+        self._before = signs(self.path)
+        with file_to_fill(self.temporary, self.path, self.name) as file:
             dataset = file.create_dataset(self.name, self.shape, self.dtype, dcpl=early)
             return int(dataset.id.get_offset())
+
+    def finish(self) -> None:
+        """Rename it, unless others have written to the file since its contents were copied."""
+        check_unchanged("to_hdf5", self.path, self._before)
+        super().finish()
+
+
+@contextmanager
+def file_to_fill(temporary: str, path: str, name: str) -> Iterator[Any]:
+    """The library's file with all that the one at `path` has, but nothing under the name."""
+    h5py = needed("h5py", "hdf5")
+    keeps = holds_more(path, name)
+    if keeps:
+        with h5py.File(path, "r"):  # who writes to it would have its lock
+            shutil.copyfile(path, temporary)
+    with h5py.File(temporary, "r+" if keeps else "w") as file:
+        if file.get(name, getlink=True) is not None:
+            del file[name]
+        yield file
 
 
 def lies_as_in_memory(dtype: np.dtype[Any]) -> bool:

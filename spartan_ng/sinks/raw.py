@@ -43,7 +43,7 @@ class RawFile(Sink):
             os.chmod(self.temporary, mode_of(path))
             self.offset = self.begin()
             with open(self.temporary, "r+b") as file:
-                set_aside(file.fileno(), self.offset + nbytes)
+                set_aside(file.fileno(), self.offset, nbytes)
         except BaseException as error:
             self.give_up()
             if isinstance(error, OSError) and error.errno is not None:

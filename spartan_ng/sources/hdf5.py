@@ -109,5 +109,5 @@ def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | 
         ):
             shape, dtype = tuple(dataset.shape), np.dtype(dataset.dtype.str)
             if dtype.itemsize == dataset.id.get_type().get_size() and dataset.dtype.kind != "b":
-                return MappedFile(absolute(path), shape, dtype, offset + file.userblock_size)
+                return MappedFile(absolute(path), shape, dtype, offset)
     return Hdf5Dataset(path, name, options)

@@ -19,19 +19,22 @@ _PAGE = bytes(1 << 20)
 _one_seeks, _one_writes = threading.Lock(), threading.RLock()
 
 
-def set_aside(descriptor: int, nbytes: int) -> None:
-    """Make a file so long, and have the disk keep place for all of it; OSError where it has none.
+def set_aside(descriptor: int, offset: int, nbytes: int) -> None:
+    """Have the disk keep place for the bytes from an offset on, and make a file so long that is shorter;
+    OSError where the disk has none.
 
     Who writes to the file through a map would be ended by the kernel on a disk that is full. It is faster,
     too: pages find their places. Where the system cannot tell, zeros are written: they take the room.
     """
-    if library.fallocate is None:
-        _fill(descriptor, nbytes)
+    if not nbytes:
         return
-    while library.fallocate(descriptor, 0, 0, nbytes):
+    if library.fallocate is None:
+        _fill(descriptor, offset + nbytes)
+        return
+    while library.fallocate(descriptor, 0, offset, nbytes):
         error = library.last_error()
         if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS):  # a file system that cannot tell
-            os.ftruncate(descriptor, nbytes)
+            os.ftruncate(descriptor, max(offset + nbytes, os.fstat(descriptor).st_size))
             return
         if error.errno != errno.EINTR:
             raise error

@@ -231,11 +231,15 @@ np.save(folder / ("x" + sys.argv[2]), np.from_function(read, (1000, 10_000), chu
 def test_a_kill_leaves_the_old_file(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"x{suffix}"
     np.save(path, np.array(VALUE))
+    if suffix == ".h5":
+        np.to_hdf5(np.array(VALUE), path, "other")
     process = subprocess.Popen([sys.executable, "-c", _KILLED, str(tmp_path), suffix])
     until(lambda: (tmp_path / "half").exists() or process.poll() is not None)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     numpy.testing.assert_array_equal(FORMATS[suffix](path), VALUE)
+    if suffix == ".h5":
+        numpy.testing.assert_array_equal(numpy.asarray(np.from_hdf5(path, "other")), VALUE)
 
 
 @pytest.mark.some(4)

@@ -128,7 +128,8 @@ def test_room_is_set_aside_and_read_at_a_place(elsewhere, tmp_path):
     with open(tmp_path / "file", "w+b") as file:
         file.write(b"begin")
         file.flush()
-        files.set_aside(file.fileno(), 3_000_000)
+        files.set_aside(file.fileno(), 100, 2_999_900)
+        files.set_aside(file.fileno(), 5, 1_000)  # a file is never cut
         status = os.fstat(file.fileno())
         assert status.st_size == 3_000_000 <= status.st_blocks * 512
         file.write(b"more")

@@ -35,7 +35,7 @@ def on_disk(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any
     nbytes = max(prod(shape) * dtype.itemsize, 1)
     try:
         with nameless() as file:
-            set_aside(file.fileno(), nbytes)
+            set_aside(file.fileno(), 0, nbytes)
             found = Mapping(file.fileno(), nbytes, of_file=True).array(nbytes)
     except OSError as error:
         raise no_room(nbytes, error) from error

@@ -16,10 +16,11 @@ from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
 from spartan_ng.graph.evaluation import shares_files
 from spartan_ng.sinks import Hdf5File, ParquetFolder, ZarrStore
-from spartan_ng.sinks.hdf5 import lies_as_in_memory
+from spartan_ng.sinks.hdf5 import file_to_fill, lies_as_in_memory
 from spartan_ng.sinks.parquet import table
 from spartan_ng.sinks.places import beside, check_folder, mode_of, new_file
-from spartan_ng.sources.files import is_url
+from spartan_ng.sinks.taken import check_tables, check_unchanged, checked_dataset
+from spartan_ng.sources.files import is_url, signs
 from spartan_ng.sources.source import checked_dtype
 
 _PART_BYTES = 1 << 26
@@ -98,25 +99,32 @@ def _zarr_from_here(a: ndarray, url: Any, chunks: Any, options: dict[str, Any]) 
 
 
 def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
-    """Write an array to a dataset of a new HDF5 file, block by block, from the workers that make the blocks.
+    """Write an array to a dataset of an HDF5 file, block by block, from the workers that make the blocks.
 
-    The file is there whole, or what it was before. With `options` the elements come here, part by part: for
-    what is cut into chunks or packed the library has one writer.
+    The file has the whole dataset, or is what it was before. What else it has stays in it, and is copied for
+    that. With `options` the elements come here, part by part: for what is cut into chunks or packed the
+    library has one writer.
 
     Parameters
     ----------
-    name : the dataset's
+    name : the dataset's; one that is there is replaced
     options : of h5py's `create_dataset`, as `chunks` and `compression`
+
+    Raises
+    ------
+    FileExistsError : there is a group of that name, or a file of another kind, or others have written to the
+        file meanwhile
     """
     real = place(path)
+    name = checked_dataset(real, name)
     array = _dense(a, "to_hdf5")
-    h5py = needed("h5py", "hdf5")
     if not options and array.ndim and array.size and shares_files() and lies_as_in_memory(array.dtype):
         drain(array, Hdf5File(real, name, array.shape, array.dtype))
         return
 
     def write(temporary: str) -> None:
-        with h5py.File(temporary, "w") as file:
+        before = signs(real)
+        with file_to_fill(temporary, real, name) as file:
             if not array.ndim or not array.size:
                 file.create_dataset(name, data=array._force(), **options)
                 return
@@ -125,6 +133,7 @@ def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
             for part in in_rows(array):
                 dataset[first : first + len(part)] = part
                 first += len(part)
+        check_unchanged("to_hdf5", real, before)
 
     _replaced(real, write)
 
@@ -173,9 +182,7 @@ def _parquet_folder(path: Any) -> str:
     """Where a folder is that may be replaced by one of Parquet files."""
     check_folder(path)
     real: str = os.path.realpath(path)
-    for name in sorted(os.listdir(real)) if os.path.isdir(real) else ():
-        if not name.endswith(".parquet"):
-            raise FileExistsError(f"to_parquet: {path} has something else than Parquet files: {name}")
+    check_tables(real)
     return real
 
 
