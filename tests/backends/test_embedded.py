@@ -173,7 +173,7 @@ def test_ctrl_c_leaves_numpys_long_calls(monkeypatch, name, is_planned):
 
     call = getattr(sp, name, None) or getattr(sp.linalg, name)
     with running_on(EmbeddedBackend(1)), config.override(small_bytes=0 if is_planned else 1 << 30):
-        x = sp.asarray(np.random.default_rng(0).random((400, 400)))
+        x = sp.asarray(np.random.default_rng(0).random((1000, 1000)))
         with monkeypatch.context() as patch:
             if not is_planned:
                 patch.setattr(dispatch, "_answer", endless)
@@ -183,7 +183,31 @@ def test_ctrl_c_leaves_numpys_long_calls(monkeypatch, name, is_planned):
                 call(x)
         assert threading.main_thread() not in calling
         left.set()
-        assert float((x + 1).sum()) > 160_000
+        assert float((x + 1).sum()) > 1_000_000
+
+
+@pytest.mark.parametrize("name", ["inv", "qr", "solve", "median", "partition"])
+def test_short_calls_take_no_thread(monkeypatch, name):
+    """BLAS shares a product by threads of its own, one a core: another one would be beside one of them."""
+    calling = []
+    answer = dispatch._answer
+
+    def noted(*arguments, **keywords):
+        calling.append(threading.current_thread())
+        return answer(*arguments, **keywords)
+
+    monkeypatch.setattr(dispatch, "_answer", noted)
+    x = np.random.default_rng(0).random((370, 370)) + 1j * np.eye(370)  # two megabytes
+    more = {"solve": (x,), "partition": (3,)}.get(name, ())
+    numpys, ours = (getattr(m.linalg, name, None) or getattr(m, name) for m in (np, sp))
+    x = x.real.copy() if name == "median" else x
+    with running_on(EmbeddedBackend(1)), config.override(small_bytes=1 << 25):
+        found = ours(sp.asarray(x), *more)
+    assert set(calling) <= {threading.main_thread()}
+    for ours, theirs in zip(
+        *(r if isinstance(r, tuple) else (r,) for r in (found, numpys(x, *more))), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def _at_once() -> list[str]:
@@ -208,7 +232,7 @@ def test_whatever_numpy_answers_as_a_whole_leaves_the_main_thread_to_ctrl_c(monk
 
     monkeypatch.setattr(dispatch, "_answer", noted)
     call = operator.attrgetter(name)(sp)
-    x = sp.asarray(np.ones((400, 400)))
+    x = sp.asarray(np.ones((410, 410)))
     with running_on(EmbeddedBackend(1)), config.override(small_bytes=1 << 30):
         for arguments in ((x,), (x, x), ([x, x],), ((x, x), 0)):
             with suppress(TypeError):  # it wants more of them, or none in a list
