@@ -22,10 +22,13 @@ import numpy as np
 from spartan_ng.arrays import ArrayRef, Box, box_of, box_size, box_slices, intersect
 from spartan_ng.backends.protocol import Losses
 from spartan_ng.config import config
+from spartan_ng.errors import UserFunctionError, WorkerDied
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.lineage import Origin, Part, Recipe, origin_of
+from spartan_ng.ops.functions import named, users_of
 from spartan_ng.optimizer.rewrite.regions import add, containing, inside
+from spartan_ng.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,3 +285,11 @@ def _sent(ref: ArrayRef, box: Box) -> tuple[Box, Node]:
     key: tuple[Any, ...] = box_slices(box)
     part = ref.value[(*key, ...)]
     return box, build.data(ArrayRef(part.shape, ref.dtype, value=part))
+
+
+def blamed(plan: Plan, first: WorkerDied, second: WorkerDied) -> UserFunctionError:
+    """What is raised where two workers have died under a job that calls users' functions."""
+    users = named(users_of(plan.stages))
+    return UserFunctionError(
+        f"{users}: the processes of two workers ended while they ran this\n{first}\n{second}"
+    )

@@ -29,7 +29,6 @@ from spartan_ng.errors import (
     JobSetAside,
     OptionError,
     SourceError,
-    UserFunctionError,
     WorkerDied,
     WorkerLost,
     WorkersChanged,
@@ -42,14 +41,14 @@ from spartan_ng.home import Home
 from spartan_ng.joining import pays
 from spartan_ng.kernels.direct import run_direct
 from spartan_ng.lineage import record
-from spartan_ng.ops.functions import named, users_of
+from spartan_ng.ops.functions import users_of
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import VALUE_PASSES, run_passes
 from spartan_ng.optimizer.rewrite.constants import has_constants
 from spartan_ng.plan.plan import Plan
 from spartan_ng.planner import Planned, Planner, bring, is_local
 from spartan_ng.progress import progress
-from spartan_ng.recovery import Amount, computed_again
+from spartan_ng.recovery import Amount, blamed, computed_again
 from spartan_ng.replicas import Replicas
 from spartan_ng.selecting import selected
 
@@ -218,7 +217,7 @@ class Session:
                     died.append(error)
                     left, error.left = error.left, {}
                     if len(died) > 1 and users_of(planned.plan.stages):
-                        raise _blamed(planned.plan, *died[-2:]) from error
+                        raise blamed(planned.plan, *died[-2:]) from error
                 if lost > config.retries or self._losing is None:
                     raise
                 happened.mark("lost", str(error))
@@ -354,14 +353,6 @@ class Session:
             inputs[n].also = (*inputs[n].also, copy)
             self.planner.keep(copy)
         return refs[:wanted]
-
-
-def _blamed(plan: Plan, first: WorkerDied, second: WorkerDied) -> Exception:
-    """Who is to blame where two workers have ended under a job that calls users' functions."""
-    users = named(users_of(plan.stages))
-    return UserFunctionError(
-        f"{users}: the processes of two workers ended while they ran this\n{first}\n{second}"
-    )
 
 
 _session: Session | None = None
