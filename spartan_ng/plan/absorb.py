@@ -41,17 +41,17 @@ def absorb(drafts: Sequence[Draft], kept: Collection[int], together: Together) -
                 whole = _with_side(whole, read, side)
                 gone.add(side.slot)
         inside[draft.slot] = whole
-    out: list[Draft] = []
+    out: dict[int, Draft] = {}
     for draft in drafts:
         if draft.slot in gone:
             continue
         product = _product_before(draft, inside, readers, kept, together)
         if product is not None:
-            out = [d for d in out if d.slot != product.slot]
-            out.append(_with_after(product, draft))
+            out.pop(product.slot, None)
+            out[draft.slot] = _with_after(product, draft)
         else:
-            out.append(inside.get(draft.slot, draft))
-    return out
+            out[draft.slot] = inside.get(draft.slot, draft)
+    return list(out.values())
 
 
 def is_product(draft: Draft) -> bool:

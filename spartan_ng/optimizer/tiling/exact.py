@@ -78,15 +78,15 @@ class _Elimination:
         known = self._buckets[scope[0]].get(scope)
         if known is not None:
             table = known + table
+        pairs: list[tuple[int, int]] = []
         for v in scope:
             self._buckets[v][scope] = table
-            if len(scope) > 1:
-                near = self._near[v]
-                known_to = len(near)
-                near.update(scope)
-                near.discard(v)
-                if len(near) > known_to:  # of all that are near `v`, a pair may be connected now
-                    self._forget({v, *near})
+            near = self._near[v]
+            pairs += [(v, u) for u in scope if u > v and u not in near]
+            near.update(scope)
+            near.discard(v)
+        for v, u in pairs:  # connected now, which concerns them and those that are neighbours of both
+            self._forget({v, u, *(self._near[v] & self._near[u])})
 
     def cells(self, v: int) -> int:
         """Cells of the table that eliminating `v` needs."""
