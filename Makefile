@@ -4,8 +4,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# One more than cores: tests of clusters wait for other processes.
-JOBS ?= 3
+# Twice as many as cores of a small machine: tests of clusters wait for other processes.
+JOBS ?= 4
 
 # Tests start many processes; each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -32,7 +32,7 @@ imports: $(VENV)/stamp-test ## Import directions (import-linter).
 	$(BIN)/lint-imports
 
 pytest: $(VENV)/stamp-test ## Tests only: a part of each table's cases, drawn anew; OPTIONS=--whole asks them all.
-	$(BIN)/python -m pytest -n $(JOBS) -q $(OPTIONS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q $(OPTIONS)
 
 versions: $(VENV)/stamp-dev ## Tests on every Python from 3.11 to 3.14 that is installed (tox); OPTIONS="-e 3.13 -- tests/graph" some.
 	$(BIN)/tox run $(OPTIONS)

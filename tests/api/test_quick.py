@@ -266,7 +266,7 @@ def rounds(statement, names, n):
 def test_nothing_is_kept(shape, some):
     """A block or a reference a round would show as hundreds."""
     n = 300
-    for statement in some(LOOPS, 6):
+    for statement in some(LOOPS, 3):
         a = np.arange(float(numpy.prod(shape))).reshape(shape) + 1.0
         names = {"np": np, "numpy": numpy, "a": a, "b": a + 1, "x": numpy.float64(2.5), "s": np.sum(a)}
         names |= {"i": np.array([0, 1]), "m": a[..., 0] > 2, "n": np.array(1), "t": np.array([[0], [1]])}

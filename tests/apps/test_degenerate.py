@@ -79,7 +79,7 @@ def as_shown() -> Iterator[None]:
         yield
 
 
-@pytest.mark.some(40)
+@pytest.mark.some(20)
 @pytest.mark.parametrize("name", READING)
 def test_every_app_ends_with_what_is_true_or_with_one_line(name, folder, monkeypatch) -> None:
     monkeypatch.chdir(folder)

@@ -32,7 +32,7 @@ def test_every_app_is_measured() -> None:
     assert set(quality.QUALITIES) == set(APPS)
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", APPS)
 def test_an_example_runs_as_typed_and_finds_what_others_find(name, monkeypatch) -> None:
     pytest.importorskip(LIBRARIES.get(quality.QUALITIES[name].reference, "scipy"))

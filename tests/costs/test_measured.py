@@ -110,6 +110,7 @@ def test_a_file_that_others_may_write_is_no_profile(path: Path) -> None:
     assert rates(2) == (1, 1)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("threads", [1, 2, 64])
 def test_a_measurement_is_a_small_part_of_what_the_program_may_take(
     path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
