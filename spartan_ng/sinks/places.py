@@ -6,12 +6,8 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
-from uuid import uuid4
+from contextlib import suppress
 
-from spartan_ng.sources.files import is_url, system
 from spartan_ng.system.files import swap
 
 
@@ -71,45 +67,6 @@ def new_folder(path: str) -> str:
     os.umask(mask)
     os.chmod(made, 0o777 & ~mask)
     return made
-
-
-@contextmanager
-def beside(url: str, options: dict[str, Any] | None) -> Iterator[str]:
-    """Where to write what is to be at a URL, or in a local folder, and takes the place of what is there at
-    the end; after an error there is what was there."""
-    if not is_url(url):
-        real = os.path.realpath(url)
-        made = new_folder(real)
-        with _removed_on_errors(lambda: shutil.rmtree(made, ignore_errors=True)):
-            yield made
-            take_place(made, real)
-        return
-    files, path = system(url.rstrip("/"), options)
-    is_there = files.exists(path)
-    made, written = path, url.rstrip("/")
-    if is_there:
-        word = uuid4().hex
-        made, written = _hidden(made, word), _hidden(written, word)
-    with _removed_on_errors(lambda: files.exists(made) and files.rm(made, recursive=True)):
-        yield written
-        if is_there:
-            files.rm(path, recursive=True)
-            files.mv(made, path, recursive=True)
-
-
-def _hidden(path: str, word: str) -> str:
-    folder, _, name = path.rpartition("/")
-    return f"{folder}/.{name}.{word}"
-
-
-@contextmanager
-def _removed_on_errors(remove: Callable[[], Any]) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        with suppress(Exception):
-            remove()
-        raise
 
 
 def mode_of(path: str) -> int:

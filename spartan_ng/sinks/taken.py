@@ -4,7 +4,7 @@
 |---|---|---|
 | a file: `.npy`, `.npz`, Parquet, raw elements, text | a file | |
 | a dataset of an HDF5 file | a dataset of that name | all else in the file |
-| an array of a zarr store | a zarr store | |
+| an array of a zarr store | an array at that path | the other members of its group |
 | a folder of Parquet files | a folder with nothing but such | |
 
 All else that lies at the place is left alone: a FileExistsError, before anything is computed, says what it is

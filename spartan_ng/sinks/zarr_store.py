@@ -18,8 +18,9 @@ import numpy as np
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.extras import needed
 from spartan_ng.memory import budget_bytes
-from spartan_ng.sinks.places import new_folder, take_place
+from spartan_ng.sinks.places import take_place
 from spartan_ng.sinks.sink import Sink
+from spartan_ng.sinks.stores import ArrayPlace
 from spartan_ng.system.files import locked
 
 CHUNK_BYTES = 1 << 23
@@ -76,31 +77,30 @@ class ZarrBlocks(Sink):
 
 
 class ZarrStore(ZarrBlocks):
-    """A store that is one array.
+    """A store that is one array, or a member of a group.
 
     Parameters
     ----------
-    path : the folder whose place it takes at the end
+    place : of the folder whose place it takes at the end
     shape, dtype : the array's
     chunks : their shape; None for whole rows, as many as memory allows
-    options : of `zarr.create_array`, as `compressors` and `zarr_format`
+    options : of `zarr.create_array`, as `compressors`
     """
 
     def __init__(
         self,
-        path: str,
+        place: ArrayPlace,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         chunks: tuple[int, ...] | None,
         options: dict[str, Any],
     ) -> None:
-        self.path, self.shape, self.start = path, shape, (0,) * len(shape)
+        self.place, self.shape, self.start = place, shape, (0,) * len(shape)
         self.chunks = stored_chunks(shape, dtype) if chunks is None else chunks
-        self.folder = new_folder(path)
+        self.folder = place.folder_beside()
+        made = {"chunks": self.chunks, "zarr_format": place.zarr_format, "overwrite": True, **options}
         try:
-            self._array = needed("zarr", "zarr").create_array(
-                self.folder, shape=shape, dtype=dtype, chunks=self.chunks, overwrite=True, **options
-            )
+            self._array = needed("zarr", "zarr").create_array(self.folder, shape=shape, dtype=dtype, **made)
         except BaseException:
             self.give_up()
             raise
@@ -108,7 +108,7 @@ class ZarrStore(ZarrBlocks):
     def finish(self) -> None:
         """Rename it; the folder that was there goes."""
         self._unlock()
-        take_place(self.folder, self.path)
+        self.place.take(lambda path: take_place(self.folder, path))
 
     def give_up(self) -> None:
         """Remove it."""

@@ -12,15 +12,24 @@ from spartan_ng.sources.given_whole import as_file, given_whole
 
 Path = str | os.PathLike[str]
 
+_LOCAL = "file://", "local://"
+
 
 def is_url(path: Path) -> bool:
     """Whether fsspec is to open it."""
-    return "://" in os.fspath(path)
+    name = os.fspath(path)
+    return "://" in name and not name.startswith(_LOCAL)
+
+
+def local(path: Path) -> str:
+    """The name of a file, without what says in a URL that it is one of this machine."""
+    name = os.fspath(path)
+    return name.partition("://")[2] if name.startswith(_LOCAL) else name
 
 
 def absolute(path: Path) -> str:
     """The name under which every process on the machine opens the same."""
-    name = os.fspath(path)
+    name = local(path)
     return name if is_url(name) else os.path.abspath(os.path.expanduser(name))
 
 
@@ -47,7 +56,7 @@ def system(url: str, options: dict[str, Any] | None) -> tuple[Any, str]:
 def opened(path: Path, options: dict[str, Any] | None = None) -> Any:
     """A binary file to read, which can be seeked."""
     if not is_url(path):
-        return open(path, "rb")
+        return open(local(path), "rb")
     files, name = system(os.fspath(path), options)
     whole = given_whole(files, name)
     return files.open(name, "rb") if whole is None else as_file(whole)
@@ -89,6 +98,28 @@ def is_folder(name: str, options: dict[str, Any] | None = None) -> bool:
         return False  # a file system is not asked about what looks like a file
     files, path = system(name, options)
     return bool(files.isdir(path))
+
+
+def is_there(path: str, options: dict[str, Any] | None = None) -> bool:
+    """Whether there is a file or a folder."""
+    if not is_url(path):
+        return os.path.exists(path)
+    files, name = system(path, options)
+    return bool(files.exists(name))
+
+
+def names_in(path: str, options: dict[str, Any] | None = None) -> list[str] | None:
+    """The names of all that is in a folder, hidden or not; None where there is no folder."""
+    if not is_url(path):
+        return os.listdir(path) if os.path.isdir(path) else None
+    files, name = system(path, options)
+    files.invalidate_cache(name)
+    try:
+        found = [p.rstrip("/") for p in files.ls(name, detail=False)]
+    except FileNotFoundError:
+        return None
+    inside = [p.rpartition("/")[2] for p in found if p.rpartition("/")[0].endswith(name.rstrip("/"))]
+    return inside or None
 
 
 def listed(name: str, options: dict[str, Any] | None = None) -> list[str]:

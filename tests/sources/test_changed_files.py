@@ -98,7 +98,7 @@ def test_changed_zarr_stores(version: int, shards: Any, how: str, name: str, tmp
     elif how == "again":
         create(data=value * 2, overwrite=True)
     elif how == "by us":
-        np.save(url, x * 2)
+        np.to_zarr(x * 2, url, name)
     else:
         first = {2: "0.0", 3: "c/0/0"}[version]
         os.unlink(Path(url) / name / first)

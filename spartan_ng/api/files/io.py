@@ -21,7 +21,7 @@ from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import SourceError
 from spartan_ng.sources import MappedFile, npz_member
-from spartan_ng.sources.files import is_url
+from spartan_ng.sources.files import is_url, local
 from spartan_ng.sources.files import opened as opened_file
 
 if TYPE_CHECKING:
@@ -168,6 +168,8 @@ def load(
         "encoding": encoding,
         "max_header_size": max_header_size,
     }
+    if isinstance(file, str):
+        file = local(file)
     if mmap_mode is None and isinstance(file, str | os.PathLike | list | tuple):
         elsewhere = by_suffix(file)
         if elsewhere is not None:

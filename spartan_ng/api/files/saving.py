@@ -22,6 +22,7 @@ from spartan_ng.memory import budget_bytes
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sinks import NpyFile, Sink
 from spartan_ng.sinks.places import check_file, mode_of, new_file
+from spartan_ng.sources.files import local
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -61,7 +62,7 @@ def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
 
 def place(file: str | os.PathLike[str], suffix: str = "") -> str:
     """Where a file of that name is, with the suffix that NumPy adds; OSError where none can be written."""
-    path = os.fspath(file)
+    path = local(file)
     path = path if path.endswith(suffix) else path + suffix
     check_file(path)
     return os.path.realpath(path)

@@ -18,9 +18,10 @@ from spartan_ng.graph.evaluation import shares_files
 from spartan_ng.sinks import Hdf5File, ParquetFolder, ZarrStore
 from spartan_ng.sinks.hdf5 import file_to_fill, lies_as_in_memory
 from spartan_ng.sinks.parquet import table
-from spartan_ng.sinks.places import beside, check_folder, mode_of, new_file
+from spartan_ng.sinks.places import check_folder, mode_of, new_file
+from spartan_ng.sinks.stores import ArrayPlace, array_place, filled
 from spartan_ng.sinks.taken import check_tables, check_unchanged, checked_dataset
-from spartan_ng.sources.files import is_url, signs
+from spartan_ng.sources.files import is_url, local, signs
 from spartan_ng.sources.source import checked_dtype
 
 _PART_BYTES = 1 << 26
@@ -47,10 +48,11 @@ def in_rows(a: ndarray) -> Iterator[np.ndarray[Any, Any]]:
 def to_zarr(
     a: Any,
     url: Any,
+    name: str = "",
     *,
     chunks: Any = None,
     compressors: Any = "auto",
-    zarr_format: int = 3,
+    zarr_format: int | None = None,
     storage_options: dict[str, Any] | None = None,
 ) -> None:
     """Write an array to a zarr store, chunk by chunk, from the workers that make the chunks.
@@ -61,33 +63,34 @@ def to_zarr(
     Parameters
     ----------
     url : the folder, or a URL that fsspec knows
+    name : the array's path, where the store is a group, or is to be one; the array that is there is replaced
     chunks : the shape of a chunk; None for whole rows of about 8 MB
-    compressors, zarr_format, storage_options : as `zarr.create_array` takes them
+    compressors, storage_options : as `zarr.create_array` takes them
+    zarr_format : 2 or 3; None for that of the group, or 3
 
     Raises
     ------
     ShapeError : `chunks` has not one length of at least 1 for each axis
+    FileExistsError : something else than an array is there, as a group, or a folder with other files
     """
-    if not is_url(url):
-        check_folder(os.fspath(url))
+    where = array_place(local(url), name, zarr_format, storage_options)
     array = _dense(a, "to_zarr")
     if chunks is not None:
         chunks = shape_tuple(chunks)
         if len(chunks) != array.ndim or min(chunks, default=1) < 1:
             raise ShapeError(f"to_zarr: chunks {chunks} do not fit the shape {array.shape}")
-    options = {"compressors": compressors, "zarr_format": zarr_format}
-    if is_url(url) or not shares_files() or not array.size or not array.ndim:
-        _zarr_from_here(array, url, chunks, {**options, "storage_options": storage_options})
+    if is_url(where.path) or not shares_files() or not array.size or not array.ndim:
+        _zarr_from_here(array, where, chunks, compressors)
         return
-    drain(array, ZarrStore(os.path.realpath(url), array.shape, array.dtype, chunks, options))
+    drain(array, ZarrStore(where, array.shape, array.dtype, chunks, {"compressors": compressors}))
 
 
-def _zarr_from_here(a: ndarray, url: Any, chunks: Any, options: dict[str, Any]) -> None:
+def _zarr_from_here(a: ndarray, where: ArrayPlace, chunks: Any, compressors: Any) -> None:
     """A store that is written by one: beside the one that is there, whose place it takes at the end."""
-    zarr = needed("zarr", "zarr")
-    with beside(os.fspath(url), options["storage_options"]) as place:
-        store = zarr.create_array(
-            place, shape=a.shape, dtype=a.dtype, chunks=chunks or "auto", overwrite=True, **options
+    made = {"compressors": compressors, "zarr_format": where.zarr_format, "storage_options": where.options}
+    with filled(where) as place:
+        store = needed("zarr", "zarr").create_array(
+            place, shape=a.shape, dtype=a.dtype, chunks=chunks or "auto", overwrite=True, **made
         )
         if not a.ndim or not a.size:
             store[...] = a._force()
@@ -156,7 +159,7 @@ def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **option
     FileExistsError : the folder has something else than Parquet files
     """
     is_folder = os.fspath(path).endswith(("/", os.sep))
-    real = _parquet_folder(path) if is_folder else place(path)
+    real = _parquet_folder(local(path)) if is_folder else place(path)
     array = _dense(a, "to_parquet")
     if array.ndim not in (1, 2):
         raise ShapeError(f"to_parquet: an array of shape {array.shape} has no columns")

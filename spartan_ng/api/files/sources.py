@@ -17,7 +17,7 @@ from spartan_ng.errors import ShapeError, SourceError
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction, require_function
 from spartan_ng.sources.columns import ArrowColumns, Columns, CsvColumns, ParquetColumns, together
-from spartan_ng.sources.files import absolute, expanded, is_folder, is_url, listed
+from spartan_ng.sources.files import absolute, expanded, is_folder, is_url, listed, local
 from spartan_ng.sources.function import BoxFunction
 from spartan_ng.sources.hdf5 import hdf5_dataset
 from spartan_ng.sources.images import SUFFIXES, ImageStack
@@ -140,7 +140,7 @@ def from_zarr(url: Any, name: str = "", *, storage_options: dict[str, Any] | Non
     url : a folder, a URL that fsspec knows, or an array of zarr's
     name : the array's path, where the store is a group
     """
-    if isinstance(url, str | os.PathLike) and not _has_stores(os.fspath(url)):
+    if isinstance(url, str | os.PathLike) and not _has_stores(local(url)):
         return over(ZarrArray(url, name, storage_options))
     if not isinstance(url, str | os.PathLike | list | tuple):
         return from_source(url)
@@ -307,9 +307,9 @@ def by_suffix(path: Any) -> ndarray | None:
     """
     if isinstance(path, list | tuple):
         return _listed(path)
-    name = os.fspath(path)
-    if isinstance(name, bytes):
+    if isinstance(os.fspath(path), bytes):
         return None
+    name = local(path)
     many = any(c in name for c in "*?[")
     suffix = _suffix(name)
     if suffix != ".zarr" and not many and is_folder(name):
