@@ -32,7 +32,8 @@ from spartan_ng.wire.messages import Doing, JobError, Key, StagesDone, Stats
 from spartan_ng.wire.plans import decode_plan
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.memory.store import Store, read_region
-from spartan_ng.worker.network.transfer import Peers, RankedPeers
+from spartan_ng.worker.network.ranked import RankedPeers
+from spartan_ng.worker.network.transfer import Peers
 from spartan_ng.worker.prints import Prints
 from spartan_ng.worker.scheduling.state import Instruction, StartPart, StopPart, WorkerState
 from spartan_ng.worker.scheduling.stealing import Offers

@@ -120,7 +120,8 @@ class WorkerServer:
         offers = Offers()
         pair = None if access.keys is None else Pair.fresh()
         self._tiles = TileServer(self.loop, bind, access, pair, self.store, offers)
-        self._peers = Peers(self.loop, self._identity, Hello(PROTOCOL, "worker", label()), access)
+        hello = Hello(PROTOCOL, "worker", label())
+        self._peers = Peers(self.loop, self._identity, hello, access, self.store.allocate)
         self._parts = Parts(
             self.loop,
             self.store,

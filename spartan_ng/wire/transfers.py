@@ -1,8 +1,8 @@
 """Messages between workers, and between clients and workers: tiles and tasks, over channels that outlive
 their connections. Those of the master are in `wire.messages`.
 
-    peer → worker     Hello  Resume  Fetch  Put  PutShared  Unlease  Borrow  GiveBack
-    worker → peer     Welcome  Refused  Resumed  Tile  SharedTile  Stored  TransferFailed
+    peer → worker     Hello  Resume  Fetch  FetchPart  Put  PutShared  Unlease  Borrow  GiveBack
+    worker → peer     Welcome  Refused  Resumed  Tile  SharedTile  LongTile  Stored  TransferFailed
 """
 
 from __future__ import annotations
@@ -104,8 +104,27 @@ class SharedTile(Message, frozen=True):
     array: SharedArray
 
 
+class LongTile(Message, frozen=True):
+    """The data a `Fetch` asked for is too long for one message: the reader asks for parts of it, until its
+    `Unlease`."""
+
+    number: int
+    lease: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+class FetchPart(Message, frozen=True):
+    """Read a box of what is leased as a `LongTile` of the tile `key`."""
+
+    number: int
+    key: Key
+    lease: int
+    box: tuple[tuple[int, int], ...]
+
+
 class Unlease(Message, frozen=True):
-    """The reader has let go of shared tiles."""
+    """The reader has let go of shared or long tiles."""
 
     leases: tuple[int, ...]
 
@@ -142,6 +161,6 @@ class TransferFailed(Message, frozen=True):
 
 RESUMING = Reader(Resume)
 GREETED = Reader(Welcome, Refused, Resumed)
-FROM_READER = Reader(Fetch, Put, PutShared, Unlease)
-TO_OWNER = Reader(Fetch, Put, PutShared, Unlease, Borrow, FetchOperand, GiveBack)
-FROM_OWNER = Reader(Tile, SharedTile, Stored, TransferFailed)
+FROM_READER = Reader(Fetch, FetchPart, Put, PutShared, Unlease)
+TO_OWNER = Reader(Fetch, FetchPart, Put, PutShared, Unlease, Borrow, FetchOperand, GiveBack)
+FROM_OWNER = Reader(Tile, SharedTile, LongTile, Stored, TransferFailed)

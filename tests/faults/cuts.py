@@ -44,6 +44,8 @@ class Cluster:
     def __init__(self, network: Network, shares_memory: bool) -> None:
         self.network = network
         self._stack = ExitStack()
+        self._stack.enter_context(patch("spartan_ng.worker.network.long_reads.LONG_BYTES", 1 << 16))
+        self._stack.enter_context(patch("spartan_ng.worker.network.long_reads.PART_BYTES", 1 << 14))
         if not shares_memory:
             for place in ("worker.server", "worker.network.transfer"):
                 self._stack.enter_context(patch(f"spartan_ng.{place}.host_identity", lambda: ""))

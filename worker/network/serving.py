@@ -2,7 +2,8 @@
 
 A read of a tile that is not complete parks in the store. Large data in shared memory is leased to readers on
 the same host: the tile's buffer lives until they give the lease back, or are gone. Whatever takes a
-while (copies, tiles on disk) runs on a thread of its own, so that the loop stays free.
+while (copies, tiles on disk) runs on a thread of its own, so that the loop stays free. What is too long for
+a message, and not shared, is leased, too, and read part by part (`long_reads`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ from spartan_ng.wire.transfers import (
     Borrow,
     Fetch,
     FetchOperand,
+    FetchPart,
     GiveBack,
+    LongTile,
     Put,
     PutShared,
     Resume,
@@ -47,7 +50,9 @@ from spartan_ng.wire.transfers import (
 )
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.memory.pool import SHARED_BYTES
-from spartan_ng.worker.memory.store import Store, read_region
+from spartan_ng.worker.memory.scratch import is_mapped
+from spartan_ng.worker.memory.store import Region, Store, read_region, selected
+from spartan_ng.worker.network.long_reads import is_long, part_of
 from spartan_ng.worker.network.sharing import describe_shared, open_shared
 from spartan_ng.worker.scheduling.stealing import Offers
 
@@ -66,6 +71,16 @@ class _Reader:
     channel: Channel = field(default_factory=Channel)
 
 
+@dataclass(frozen=True, slots=True)
+class _Lease:
+    """What a reader looks at for a while, so that it stays."""
+
+    message: Fetch
+    data: np.ndarray[Any, Any]
+    region: Region = ()
+    """What of `data` a long read is for."""
+
+
 class TileServer:
     """Answers readers and writers at `address`. All but the store's callbacks is on the loop's thread."""
 
@@ -80,7 +95,7 @@ class TileServer:
         self.sent_bytes = 0
         """Of tiles, since the start."""
         self._readers: dict[str, _Reader] = {}
-        self._leases: dict[tuple[str, int], tuple[Fetch, np.ndarray[Any, Any]]] = {}
+        self._leases: dict[tuple[str, int], _Lease] = {}
         self._numbers = count(1)
         self._slow = ThreadPoolExecutor(2, thread_name_prefix="tile-server")
         loop.every(_LOOK_S, self._confirm)
@@ -177,6 +192,8 @@ class TileServer:
         match message:
             case Fetch():
                 self._fetch(peer, message)
+            case FetchPart():
+                self._fetch_part(peer, message)
             case Put():
                 self._slow.submit(self._guard, peer, message.number, partial(self._put, message))
             case PutShared():
@@ -206,7 +223,8 @@ class TileServer:
             self._slow.submit(self._guard, peer, message.number, lambda: self._frames(peer, message))
             return
         try:
-            part = read_region(self._store.get(message.key), message.region)
+            tile = self._store.get(message.key)
+            part = read_region(tile, message.region)
         except KeyError:
             self._fail(peer, message.number, _dropped(message.key))
             return
@@ -215,7 +233,9 @@ class TileServer:
             self._fail(peer, message.number, error)
             return
         if not self._lease(peer, message, part):
-            if not isinstance(part, np.ndarray) or part.nbytes <= _QUICK_BYTES or part.flags.c_contiguous:
+            if is_long(tile, message.region):
+                self._offer(peer, message, tile, message.region)
+            elif not isinstance(part, np.ndarray) or part.nbytes <= _QUICK_BYTES or part.flags.c_contiguous:
                 self._answer(peer, message, part)
             else:
                 self._slow.submit(self._guard, peer, message.number, lambda: self._frames(peer, message))
@@ -228,16 +248,39 @@ class TileServer:
         if found is None:
             return False
         number = next(self._numbers)
-        self._leases[peer, number] = (message, part)
+        self._leases[peer, number] = _Lease(message, part)
         self.sent_bytes += part.nbytes
         answer = SharedTile(message.number, number, describe_shared(*found, part))
         self._send(peer, encode(answer))
         return True
 
+    def _offer(self, peer: str, message: Fetch, tile: np.ndarray[Any, Any], region: Region) -> None:
+        """Have a reader ask for the parts of a long region."""
+        if peer not in self._readers:
+            self._has_read(message)
+            return
+        number = next(self._numbers)
+        self._leases[peer, number] = _Lease(message, tile, region)
+        shape = tuple(map(selected, region))
+        self._send(peer, encode(LongTile(message.number, number, tile.dtype, shape)))
+
+    def _fetch_part(self, peer: str, message: FetchPart) -> None:
+        lease = self._leases.get((peer, message.lease))
+        if lease is None or len(lease.region) != len(message.box):
+            self._fail(peer, message.number, ValueError(f"there is no lease {message.lease}"))
+            return
+        self._slow.submit(self._guard, peer, message.number, lambda: self._part(peer, message, lease))
+
+    def _part(self, peer: str, message: FetchPart, lease: _Lease) -> None:
+        """Answer with a part, on a helper thread: it is the one that waits for the disk."""
+        part = read_region(lease.data, part_of(lease.region, message.box))
+        frames = encode(Tile(message.number, pack(part.copy() if is_mapped(part) else part)))
+        self._loop.call(partial(self._send_tile, peer, frames))
+
     def _unlease(self, peer: str, lease: int) -> None:
         held = self._leases.pop((peer, lease), None)
         if held is not None:
-            self._has_read(held[0])
+            self._has_read(held.message)
 
     def _has_read(self, message: Fetch) -> None:
         """One of the reads is done that a tile is kept for."""
@@ -251,7 +294,11 @@ class TileServer:
     def _frames(self, peer: str, message: Fetch) -> None:
         """As `_answer`, on a helper thread."""
         region = unpack(message.picked) if message.picked else message.region
-        frames = encode(Tile(message.number, pack(read_region(self._store.get(message.key), region))))
+        tile = self._store.get(message.key)
+        if is_long(tile, region):
+            self._loop.call(partial(self._offer, peer, message, tile, region))
+            return
+        frames = encode(Tile(message.number, pack(read_region(tile, region))))
 
         def answer() -> None:
             self._send_tile(peer, frames)

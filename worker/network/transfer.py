@@ -2,7 +2,8 @@
 
 A read names a tile and a region, and waits at the tile's owner until it is complete. Between processes that
 share memory, large data does not travel: the answer says where it lies, the reader maps it, and tells
-the owner when its last array on it has died. All else comes in frames, without copies on the way.
+the owner when its last array on it has died. All else comes in frames, without copies on the way; what is
+long in parts (`long_reads`).
 
 A connection that breaks is made anew, and goes on where it was (`wire.channel`); what waits for a worker that
 cannot be reached for `timeout_s` fails by name.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -22,6 +23,7 @@ import numpy as np
 import zmq
 from msgspec.structs import replace
 
+from spartan_ng.arrays import Box
 from spartan_ng.errors import ConnectionFailed, OutOfResources, WorkerLost, WorkerUnreachable
 from spartan_ng.system.segments import host_identity
 from spartan_ng.wire.access import Access
@@ -39,7 +41,9 @@ from spartan_ng.wire.transfers import (
     Borrow,
     Fetch,
     FetchOperand,
+    FetchPart,
     GiveBack,
+    LongTile,
     Put,
     PutShared,
     Resume,
@@ -50,11 +54,11 @@ from spartan_ng.wire.transfers import (
     TransferFailed,
     Unlease,
 )
-from spartan_ng.wire.values import pack, unpack
+from spartan_ng.wire.values import Make, pack, unpack
 from spartan_ng.worker.memory.pool import SHARED_BYTES
 from spartan_ng.worker.memory.store import Region
+from spartan_ng.worker.network.long_reads import LongRead
 from spartan_ng.worker.network.sharing import Mappings, copy_out
-from spartan_ng.worker.scheduling.stealing import Offers
 
 _log = logging.getLogger("spartan_ng.worker")
 
@@ -93,7 +97,7 @@ class _Request:
     """A message that waits for its answer."""
 
     peer: str
-    message: Fetch | Put | PutShared | Borrow | FetchOperand | GiveBack
+    message: Fetch | FetchPart | Put | PutShared | Borrow | FetchOperand | GiveBack
     future: Future[Any]
     keep: Any = None
     """What must live until the answer is there."""
@@ -107,12 +111,15 @@ class _Request:
 
 
 class Peers:
-    """Reads and writes of tiles on other workers, to whom we say `hello` first.
+    """Reads and writes of tiles on other workers, to whom we say `hello` first; `allocate` makes room for
+    what is long.
 
     `fetch`, `put` and `abort` are thread-safe.
     """
 
-    def __init__(self, loop: Loop, identity: bytes, hello: Hello, access: Access) -> None:
+    def __init__(
+        self, loop: Loop, identity: bytes, hello: Hello, access: Access, allocate: Make = np.empty
+    ) -> None:
         self.timeout_s = TIMEOUT_S
         """How long a worker may stay out of reach."""
         self.received_bytes = 0
@@ -127,6 +134,8 @@ class Peers:
         self._numbers = count(1)
         self._sessions = count(1)
         self._mappings = Mappings()
+        self._allocate = allocate
+        self._helper = ThreadPoolExecutor(1, thread_name_prefix="long-reads")
         loop.every(_LOOK_S, self._look)
 
     def fetch(
@@ -198,6 +207,7 @@ class Peers:
         for peer in list(self._links):
             self._give_up(peer, error)
         self._fail(lambda r: True, error)
+        self._helper.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, request: _Request) -> Future[Any]:
         self._loop.call(partial(self._send, request))
@@ -362,6 +372,8 @@ class Peers:
                 self._answer(message.number, None)
             case SharedTile():
                 self._map(link, message)
+            case LongTile():
+                self._read_on(link, message)
             case TransferFailed():
                 self._answer(message.number, rebuild(message.kind, message.message))
 
@@ -387,6 +399,25 @@ class Peers:
         self.received_bytes += array.nbytes
         self._answer(message.number, array)
 
+    def _read_on(self, link: _Link, message: LongTile) -> None:
+        """Ask for the parts of a read that is too long for one message."""
+        request = self._requests.get(message.number)
+        if request is None:  # aborted meanwhile
+            self._unlease(link, message.lease)
+            return
+        peer, key, into = request.peer, request.message.key, request.into
+
+        def ask(box: Box, into: np.ndarray[Any, Any] | None) -> Future[Any]:
+            part = FetchPart(next(self._numbers), key, message.lease, box)
+            return self._ask(_Request(peer, part, Future(), since=link.member.since, into=into))
+
+        def done(result: Any) -> None:
+            self._unlease(link, message.lease)
+            self._answer(message.number, result)
+
+        room = partial(_place, into, make=self._allocate)
+        LongRead(ask, done, self._loop.call, self._helper).begin(room, message.shape, message.dtype)
+
     def _unlease(self, link: _Link, lease: int) -> None:
         if self._links.get(link.member.name) is link:
             self._transmit(link, link.channel.send(encode(Unlease((lease,)))))
@@ -396,38 +427,12 @@ class Peers:
             _settle(self._requests.pop(number).future, error)
 
 
-class RankedPeers:
-    """The workers of one job by rank, as the executor sees them."""
-
-    def __init__(self, peers: Peers, names: Sequence[str], offers: Offers) -> None:
-        self._peers = peers
-        self._names = tuple(names)
-        self.offers = offers
-
-    def borrow(self, job: str, rank: int, stage: int, usual_s: float) -> Future[Any]:
-        """What the worker on `rank` has to lend, see `Offers.lend`."""
-        return self._peers.borrow(self._names[rank], job, stage, usual_s)
-
-    def operand(self, job: str, rank: int, offer: int, place: int) -> Future[Any]:
-        """What the worker on `rank` has read for its share of a stage, see `Offers.operand`."""
-        return self._peers.operand(self._names[rank], job, offer, place)
-
-    def give_back(self, job: str, rank: int, offer: int, task: int, result: Any) -> Future[Any]:
-        """Give a borrowed task's result to the worker on `rank`; done when it has arrived."""
-        return self._peers.give_back(self._names[rank], job, offer, task, result)
-
-    def fetch(self, key: Key, rank: int, region: Region, peeks: bool = False) -> Future[Any]:
-        """The region of the tile on `rank`, as soon as it is complete there: an array (read-only), a CSR
-        array or updates; WorkerLost if that worker dies. Who `peeks` is in `Transfer.fetch`."""
-        return self._peers.fetch(self._names[rank], key, region, peeks=peeks)
-
-
 def _place(
-    into: np.ndarray[Any, Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any]
+    into: np.ndarray[Any, Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any], make: Make = np.empty
 ) -> np.ndarray[Any, Any]:
     """Where an array that has come in pieces is put together."""
     if into is None or into.shape != shape or into.dtype != dtype or not into.flags.c_contiguous:
-        return np.empty(shape, dtype)
+        return make(shape, dtype)
     return into
 
 

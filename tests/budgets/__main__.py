@@ -1,0 +1,95 @@
+"""Run the table: `python -m tests.budgets [NAMES] --kind mapped --workers 0`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy
+
+from tests.budgets.operations import COLUMNS, OPERATIONS, ROWS, box
+from tests.budgets.run import LIMIT
+
+KINDS = ("mapped", "computed", "kept")
+BOUND = 1.2
+"""Of the limit, the most memory that a program may have."""
+
+
+def made(folder: str) -> str:
+    """The array in a file."""
+    file = f"{folder}/x.npy"
+    x = numpy.lib.format.open_memmap(file, "w+", numpy.float64, (ROWS, COLUMNS))
+    for k in range(0, ROWS, 10_000):
+        x[k : k + 10_000] = box(((k, k + 10_000), (0, COLUMNS)))
+    x.flush()
+    return file
+
+
+def outcome(name: str, kind: str, workers: int, file: str) -> str:
+    """What is wrong with one run, "" where nothing is; the ratio of memory and limit first."""
+    with tempfile.TemporaryDirectory(dir=Path(file).parent) as folder:
+        words = [sys.executable, "-m", "tests.budgets.run", name, kind, str(workers), file, folder]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return "failed: " + done.stderr.strip()[-600:]
+        found = json.loads(done.stdout.splitlines()[-1])
+        if "refused" in found:
+            return "refused: " + found["refused"]
+        ratio = found["peak"] / LIMIT
+        wrong = "" if ratio <= BOUND else f"{found['peak'] / 1e6:.0f} MB, "
+        return wrong + _difference(name, file, folder)
+
+
+def _difference(name: str, file: str, folder: str) -> str:
+    x: Any = numpy.load(file, "r")
+    expected = OPERATIONS[name](numpy, x, x.reshape(-1))
+    values = expected if isinstance(expected, (tuple, list)) else [expected]
+    for k, value in enumerate(values):
+        ours = numpy.load(f"{folder}/{k}.npy", "r")
+        if ours.dtype != value.dtype or ours.shape != numpy.shape(value):
+            return f"answer {k}: {ours.dtype} {ours.shape}, NumPy's {value.dtype} {value.shape}"
+        if not numpy.allclose(ours, value, rtol=1e-7, atol=1e-7, equal_nan=True):
+            return f"answer {k} is another"
+    return ""
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), default=KINDS)
+@click.option("--workers", multiple=True, type=int, default=(0, 2))
+@click.option("--seconds", default=1e9, help="Begin nothing after this long.")
+@click.option("--after", default="", help="Begin behind this name.")
+def command(
+    names: tuple[str, ...], kinds: tuple[str, ...], workers: tuple[int, ...], seconds: float, after: str
+) -> None:
+    """Ask each of NAMES (all) for NumPy's answer within the memory that it may take."""
+    end = time.monotonic() + seconds
+    bad = 0
+    chosen = list(names or OPERATIONS)
+    chosen = chosen[chosen.index(after) + 1 :] if after else chosen
+    with tempfile.TemporaryDirectory() as folder:
+        file = made(folder)
+        for name in chosen:
+            for kind in kinds:
+                for n in workers:
+                    if time.monotonic() > end:
+                        print(f"stopped before {name}")
+                        return
+                    begin = time.monotonic()
+                    wrong = outcome(name, kind, n, file)
+                    bad += bool(wrong)
+                    print(
+                        f"{name}, {kind}, {n} workers, {time.monotonic() - begin:.1f} s: {wrong or 'right'}",
+                        flush=True,
+                    )
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    command()
