@@ -52,7 +52,7 @@ class _Drawing:
 
     def matrix(self, rows: int, columns: int, depth: int) -> tuple[Run, str]:
         """A matrix of so many rows and columns."""
-        kind = self.draw(st.sampled_from("ppppctsn")) if depth else "l"
+        kind = self.draw(st.sampled_from("ppppctsnaf")) if depth else "l"
         if kind == "l":
             return self.leaf(rows, columns)
         if kind == "t":
@@ -70,10 +70,28 @@ class _Drawing:
                 return (lambda xp, leaves: 2 * f(xp, leaves)), f"(2 * {text})"
             g, number = self.leaf()
             return (lambda xp, leaves: f(xp, leaves) * g(xp, leaves)), f"({text} * {number})"
+        if kind in "af":
+            return self.running(rows, columns)
         inner = self.draw(SIDES)
         f, left = self.matrix(rows, inner, depth - 1)
         g, right = self.matrix(inner, columns, depth - 1)
         return (lambda xp, leaves: f(xp, leaves) @ g(xp, leaves)), f"({left} @ {right})"
+
+    def running(self, rows: int, columns: int) -> tuple[Run, str]:
+        """A scan down a leaf, or what is left of it in the end: operators that share their functions' names
+        with elementwise ones."""
+        name = self.draw(st.sampled_from(["add", "maximum", "minimum"] + ["multiply"] * (self.dtype != "f2")))
+        f, text = self.leaf(self.draw(SIDES) if rows == 1 else rows, columns)
+        of_dtype = {"dtype": self.dtype} if name in ("add", "multiply") else {}
+        if rows > 1:
+            return (
+                lambda xp, leaves: getattr(xp, name).accumulate(f(xp, leaves), axis=0, **of_dtype),
+                f"{name}.accumulate({text})",
+            )
+        return (
+            lambda xp, leaves: getattr(xp, name).reduce(f(xp, leaves), axis=0, keepdims=True, **of_dtype),
+            f"{name}.reduce({text})",
+        )
 
 
 _ENDS: dict[str, Run] = {

@@ -10,7 +10,7 @@ they do (`(G * mass) @ x` in SI units passes 1e38), so these are scaled as they 
 from __future__ import annotations
 
 from spartan_ng.graph import build
-from spartan_ng.graph.node import Node
+from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.rewrite.algebra.contraction import Contraction, Labels
 from spartan_ng.optimizer.rewrite.rule import Readers
 
@@ -34,7 +34,9 @@ def product_of_scaled(node: Node, readers: Readers) -> Node | None:
 
 def _scaled(a: Node, product: Node) -> tuple[Node, Node] | None:
     """The number and the array that a node is the product of, all of one dtype."""
-    if a.fn != "multiply" or a.ndim == 0 or any(n.dtype != product.dtype for n in (a, *a.inputs)):
+    if a.op is not Op.MAP or a.fn != "multiply" or a.ndim == 0:
+        return None
+    if any(n.dtype != product.dtype for n in (a, *a.inputs)):
         return None
     for factor, matrix in (a.inputs, a.inputs[::-1]):
         if factor.ndim == 0 and matrix.shape == a.shape and matrix.format == "dense":
