@@ -26,6 +26,9 @@ from spartan_ng.sinks.sink import Sink
 FILE_BYTES = 1 << 26
 """A file has rows of about this size before they are packed."""
 
+GROUP_BYTES = 1 << 24
+"""Row groups are of about this size: who reads a file in parts has one of them at a time."""
+
 SHARE = 32
 """It is no more than one part in so many of the memory: several are made and packed at a time."""
 
@@ -52,9 +55,10 @@ class ParquetFolder(Sink):
         names: list[str],
         options: dict[str, Any],
     ) -> None:
-        self.path, self.shape, self.names, self.options = path, shape, names, options
+        self.path, self.shape, self.names = path, shape, names
         line = max(prod(shape[1:]) * dtype.itemsize, 1)
         rows = max(min(FILE_BYTES, budget_bytes() // SHARE) // line, 1)
+        self.options = {"row_group_size": max(GROUP_BYTES // line, 1), **options}
         self.chunks = (min(rows, max(shape[0], 1)), *(max(n, 1) for n in shape[1:]))
         self.folder = new_folder(path)
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell
-from spartan_ng.api.core.conversion import as_handle, sparse_handle, values
+from spartan_ng.api.core.conversion import as_handle, sparse_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, make, over_buffer, wrap
-from spartan_ng.api.files.saving import place, replacing, save_npy, write_npy
+from spartan_ng.api.files.saving import place, replacing, save_npy, write_npy, write_npz
 from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
@@ -52,23 +52,28 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
 @numpy_function(np.savez)
 def savez(file: Any, *args: Any, allow_pickle: bool = True, **keywords: Any) -> None:
     """Write several arrays to an uncompressed `.npz` file."""
-    _savez(np.savez, file, args, keywords, allow_pickle)
+    _savez(False, file, args, keywords, allow_pickle)
 
 
 @numpy_function(np.savez_compressed)
 def savez_compressed(file: Any, *args: Any, allow_pickle: bool = True, **keywords: Any) -> None:
     """Write several arrays to a compressed `.npz` file."""
-    _savez(np.savez_compressed, file, args, keywords, allow_pickle)
+    _savez(True, file, args, keywords, allow_pickle)
 
 
-def _savez(write: Any, file: Any, args: tuple[Any, ...], named: dict[str, Any], allow_pickle: bool) -> None:
+def _savez(
+    is_packed: bool, file: Any, args: tuple[Any, ...], named: dict[str, Any], allow_pickle: bool
+) -> None:
     is_named = isinstance(file, str | os.PathLike)
     if is_named:
         place(file, ".npz")  # before anything is computed
-    found = values(*(as_handle(a) for a in (*args, *named.values())))
-    by_name = dict(zip(named, found[len(args) :], strict=True))
+    every = {f"arr_{k}": as_handle(a) for k, a in enumerate(args)}
+    twice = next((name for name in named if name in every), None)
+    if twice is not None:
+        raise ValueError(f"Cannot use un-named variables and keyword {twice}")
+    every.update((name, as_handle(a)) for name, a in named.items())
     with replacing(file, ".npz") if is_named else nullcontext(file) as written:
-        write(written, *found[: len(args)], allow_pickle=allow_pickle, **by_name)
+        write_npz(written, every, allow_pickle, is_packed)
 
 
 class Archive(np.lib.npyio.NpzFile):

@@ -13,8 +13,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.forcing import once
+from spartan_ng.api.core.conversion import values
+from spartan_ng.api.core.forcing import once, run
 from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process, shares_files
 from spartan_ng.graph.node import VIEWS, Node, Op, topological
@@ -104,6 +106,26 @@ def write_npy(file: Any, a: ndarray, allow_pickle: bool) -> None:
         file.write(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
 
 
+def write_npz(file: Any, named: dict[str, ndarray], allow_pickle: bool, is_packed: bool) -> None:
+    """Write arrays to an archive as NumPy does; those that are large in parts, one by one, all others
+    computed together."""
+    small = {name: a for name, a in named.items() if not is_large(a)}
+    here = dict(zip(small, values(*small.values()), strict=True))
+    if len(here) == len(named):
+        (np.savez_compressed if is_packed else np.savez)(file, allow_pickle=allow_pickle, **here)
+        return
+    import zipfile  # few programs write such a file
+
+    how = zipfile.ZIP_DEFLATED if is_packed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(file, "w", how) as archive:
+        for name, a in named.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                if name in here:
+                    np.lib.format.write_array(member, np.asanyarray(here[name]), allow_pickle=allow_pickle)
+                else:
+                    write_npy(member, a, allow_pickle)
+
+
 def save_npy(path: str, a: ndarray, allow_pickle: bool) -> None:
     """Write an array to a file by its name: from the workers, where it has no value here and they see the
     file."""
@@ -121,7 +143,8 @@ def drain(a: ndarray, sink: Sink) -> None:
     """Have all blocks of an array written as they are made, and what was there replaced."""
     try:
         blocks = build.map_(UserFunction(sink), a._node(), dtype=np.dtype(bool), params=("extent",))
-        once(build.fold("logical_and", blocks, range(a.ndim)))
+        written = build.fold("logical_and", blocks, range(a.ndim))
+        once(written) if in_process() else run([written])  # workers may keep what a program asks for again
         sink.finish()
     except BaseException:
         with suppress(OSError):
@@ -130,16 +153,20 @@ def drain(a: ndarray, sink: Sink) -> None:
 
 
 def is_large(a: ndarray) -> bool:
-    """Whether an array has no value here, and would take a good part of the memory."""
-    return a._peek() is None and a.nbytes > budget_bytes() // _SHARE
+    """Whether an array has no value here, and would take a good part of the memory; or workers make it, who
+    have it in parts."""
+    if a._peek() is not None:
+        return False
+    return a.nbytes > (budget_bytes() // _SHARE if in_process() else config.small_bytes)
 
 
-def in_parts(a: ndarray) -> Iterator[np.ndarray[Any, Any]] | None:
-    """The elements in C order, some rows at a time; None where an array has none that cost a part."""
+def in_parts(a: ndarray, most: int | None = None) -> Iterator[np.ndarray[Any, Any]] | None:
+    """The elements in C order, some rows (of about `most` bytes) at a time; None where an array has none that
+    cost a part."""
     parts = _in_parts(a)
     if parts is None:
         return None
-    step = max(1, PART_BYTES * parts.shape[0] // parts.nbytes)
+    step = max(1, min(PART_BYTES, most or PART_BYTES) * parts.shape[0] // parts.nbytes)
     return (once(parts[start : start + step]._node()) for start in range(0, parts.shape[0], step))
 
 

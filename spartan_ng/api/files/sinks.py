@@ -17,7 +17,7 @@ from spartan_ng.extras import needed
 from spartan_ng.graph.evaluation import shares_files
 from spartan_ng.sinks import Hdf5File, ParquetFolder, ZarrStore
 from spartan_ng.sinks.hdf5 import file_to_fill, lies_as_in_memory
-from spartan_ng.sinks.parquet import table
+from spartan_ng.sinks.parquet import GROUP_BYTES, table
 from spartan_ng.sinks.places import check_folder, mode_of, new_file
 from spartan_ng.sinks.stores import ArrayPlace, array_place, filled
 from spartan_ng.sinks.taken import check_tables, check_unchanged, checked_dataset
@@ -34,12 +34,13 @@ def _dense(a: Any, what: str) -> ndarray:
     return found if found.format == "dense" else asarray(found._force())
 
 
-def in_rows(a: ndarray) -> Iterator[np.ndarray[Any, Any]]:
-    """The elements, some rows at a time, in order, without having all of them where that can be."""
-    found = in_parts(a) if a._peek() is None else None
+def in_rows(a: ndarray, most: int = _PART_BYTES) -> Iterator[np.ndarray[Any, Any]]:
+    """The elements, some rows (of about `most` bytes) at a time, in order, without having all of them where
+    that can be."""
+    found = in_parts(a, most) if a._peek() is None else None
     if found is None:
         value = a._force()
-        step = max(1, _PART_BYTES * len(value) // max(value.nbytes, 1))
+        step = max(1, most * len(value) // max(value.nbytes, 1))
         found = (value[k : k + step] for k in range(0, len(value), step))
     for part in found:
         yield part.reshape((-1, *a.shape[1:]))
@@ -142,7 +143,7 @@ def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
 
 
 def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **options: Any) -> None:
-    """Write an array to a Parquet file from here, a row group of about 64 MB after the other; or, where
+    """Write an array to a Parquet file from here, a row group of about 16 MB after the other; or, where
     `path` ends with a slash, to a folder of files from the workers, each with the rows of one block.
 
     File and folder are there whole, or what they were before.
@@ -175,7 +176,7 @@ def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **option
 
     def write(temporary: str) -> None:
         with parquet.ParquetWriter(temporary, schema, **options) as writer:
-            for part in in_rows(array) if array.size else ():
+            for part in in_rows(array, GROUP_BYTES) if array.size else ():
                 writer.write_table(table(part, names), row_group_size=max(len(part), 1))
 
     _replaced(real, write)
