@@ -78,6 +78,7 @@ from spartan_ng.public import (
     to_dask,
     to_ray,
 )
+from spartan_ng.submodules import open_submodules as _open_submodules
 from spartan_ng.tracebacks import fold_in_ipython as _fold_in_ipython
 
 if TYPE_CHECKING:
@@ -182,6 +183,7 @@ def __getattr__(name: str) -> Any:
     return found
 
 
+_open_submodules()
 _fold_in_ipython()
 
 if _TRACE_VARIABLE in _os.environ:

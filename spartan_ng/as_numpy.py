@@ -27,12 +27,10 @@ def import_in_script(
     """Python's `__import__`, with this package for `numpy` and its submodules."""
     if level or name.partition(".")[0] != "numpy":
         return builtins.__import__(name, globals, locals, fromlist or (), level)
-    importlib.import_module(name)  # a submodule that only NumPy has is there afterwards
-    ours: Any = importlib.import_module("spartan_ng")
+    importlib.import_module(name)  # NumPy's own error; and its C code imports by the script's means, too
     if not fromlist:
-        return ours
-    for part in name.split(".")[1:]:
-        ours = getattr(ours, part)
+        return importlib.import_module("spartan_ng")
+    ours = importlib.import_module(name.replace("numpy", "spartan_ng", 1))
     return _of_numpy(ours) if name == "numpy" and "*" in fromlist else ours
 
 
