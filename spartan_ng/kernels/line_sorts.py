@@ -1,8 +1,9 @@
-"""Sort a line of numbers by all threads, each of which has NumPy's vectorized sort for what fits its cache.
+"""Sort a line of numbers by all threads, with NumPy's vectorized sort of values.
 
-To sort values, threads cut what they have at common ranks and then sort a range of ranks each. To sort
-indices, chunks are sorted first; ranges of values are then taken out of all of them and sorted again: NumPy's
-own sort of indices reads the whole line in no order, these read the cache. Ties keep their order.
+To sort values, they are spread over as many ranges as there are threads, block by block in the cache, and
+each range is sorted where it lies: nothing is merged. To sort indices, each one is put behind the first
+digits of its value, in one integer: sorting these reads memory in order, where a sort of indices reads the
+whole line in none. What has the same digits is put in order at the end, in the cache. Ties keep their order.
 
 Blelloch et al., "A Comparison of Sorting Algorithms for the Connection Machine CM-2" (SPAA '91): sample sort.
 """
@@ -18,19 +19,16 @@ import numpy as np
 Each: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 """Calls a function for every item, by threads; results in order."""
 Array: TypeAlias = np.ndarray[Any, Any]
+Make: TypeAlias = Callable[[tuple[int, ...], "np.dtype[Any]"], Array]
+"""Makes an array without elements."""
 
 _LEAST = 1 << 17
 """Shorter lines are sorted by one thread."""
 _SAMPLES = 1 << 14
-"""Elements that tell where ranks lie; a range is then about a hundredth longer or shorter than wanted."""
+"""Elements that tell where ranges end; one is then about a hundredth longer or shorter than wanted."""
 _BLOCK = 1 << 16
-"""Elements that are counted at a time, in the cache."""
-_CHUNK = 1 << 15
-"""Elements whose indices are sorted at a time: with their values, they fit the cache of a core."""
-_DIGITS = 1 << 16
-"""Integers with a range below this are sorted by their digits, in two passes, which keeps ties in order."""
-_LEAST_SAMPLES = 32
-"""Samples for each range of values."""
+"""Elements that are worked on at a time, in the cache."""
+_LONGEST = np.iinfo(np.int64).max
 
 
 def is_vectorized(dtype: np.dtype[Any]) -> bool:
@@ -38,139 +36,149 @@ def is_vectorized(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fiu" and dtype.itemsize in (4, 8)
 
 
-def sorted_line(x: Array, threads: int, each: Each) -> Array:
-    """A sorted copy of a vector, as `np.sort` makes it; takes the memory of one more."""
+# --- values ----------------------------------------------------------------------------------------
+
+
+def sorted_line(x: Array, threads: int, each: Each, make: Make = np.empty) -> Array:
+    """A sorted copy of a vector, as `np.sort` makes it."""
     n = len(x)
     if threads < 2 or n < _LEAST or x.dtype.kind not in "iufmM":
         return np.sort(x)
     if _ascends(x):
         return x.copy()
-    bounds = [n * i // threads for i in range(threads + 1)]
-    shares, ranks = list(pairwise(bounds)), bounds[1:-1]
-    sample = _sample(x, _SAMPLES)
-    pivots = [sample[len(sample) * i // threads] for i in range(1, threads)]
-    work = np.empty(n, x.dtype)
-
-    def copy(share: tuple[int, int]) -> list[tuple[int, int]]:
-        part = work[slice(*share)]
-        np.copyto(part, x[slice(*share)])
-        return [_counted(part, p) for p in pivots]
-
-    counted = each(copy, shares)
-    cuts = [
-        [0, *cut, b - a]
-        for cut, (a, b) in zip(_cuts_at(ranks, np.array(counted)).tolist(), shares, strict=True)
-    ]
-
-    def split(i: int) -> None:
-        a, b = shares[i]
-        inner = sorted({k for k in cuts[i] if 0 < k < b - a})
-        if inner:
-            work[a:b].partition(inner)
-
-    each(split, range(threads))
-    out = np.empty(n, x.dtype)
-    lengths = [sum(cut[j + 1] - cut[j] for cut in cuts) for j in range(threads)]
-
-    def finish(j: int) -> None:
-        first = sum(lengths[:j])
-        part = out[first : first + lengths[j]]
-        np.concatenate(
-            [work[a + c[j] : a + c[j + 1]] for c, (a, _) in zip(cuts, shares, strict=True)], out=part
-        )
-        part.sort()
-
-    each(finish, range(threads))
+    pivots = _pivots(x, threads)
+    shares = list(pairwise(n * i // threads for i in range(threads + 1)))
+    counts = each(lambda share: _counted(x, share, pivots), shares)
+    found = np.array([c.sum(axis=0) for c in counts])  # a row for each share, a column for each range
+    ends = np.cumsum(found.sum(axis=0))
+    starts = ends - found.sum(axis=0) + np.cumsum(found, axis=0) - found
+    out = make((n,), x.dtype)
+    each(lambda i: _spread(x, shares[i], counts[i], starts[i], out), range(threads))
+    each(lambda j: out[ends[j] - found[:, j].sum() : ends[j]].sort(), range(len(ends)))
     return out
 
 
-def argsorted_line(x: Array, each: Each) -> tuple[Array, Array]:
+def _pivots(x: Array, ranges: int) -> list[Any]:
+    """Elements that cut a vector into ranges of about the same length, as far as equal elements let them."""
+    sample = np.sort(x[np.random.default_rng(0).integers(0, len(x), _SAMPLES)])  # the same ones each time
+    sample = sample[: np.count_nonzero(sample == sample)]  # nothing comes before what is no number
+    found: list[Any] = []
+    for i in range(1, ranges):
+        rank = _SAMPLES * i // ranges
+        if rank >= len(sample):
+            break
+        first, after = (np.searchsorted(sample, sample[rank], side) for side in ("left", "right"))
+        pivot = sample[first if rank - first <= after - rank or after == len(sample) else after]
+        if not found or pivot > found[-1]:
+            found.append(pivot)
+    return found
+
+
+def _blocks(share: tuple[int, int]) -> list[tuple[int, int]]:
+    return [(i, min(i + _BLOCK, share[1])) for i in range(share[0], share[1], _BLOCK)]
+
+
+def _counted(x: Array, share: tuple[int, int], pivots: list[Any]) -> Array:
+    """How many elements of each block of a share are in each range, a row a block."""
+    blocks = _blocks(share)
+    ends = np.empty((len(blocks), len(pivots) + 1), np.intp)
+    for row, (lo, hi) in zip(ends, blocks, strict=True):
+        row[:] = [*(int(np.count_nonzero(x[lo:hi] < p)) for p in pivots), hi - lo]
+    return np.diff(ends, axis=1, prepend=0)
+
+
+def _spread(x: Array, share: tuple[int, int], counts: Array, starts: Array, out: Array) -> None:
+    """Copy each block's elements to their ranges, of which the share has its places from `starts` on."""
+    room, places = np.empty(min(_BLOCK, share[1] - share[0]), x.dtype), starts.tolist()
+    for (lo, hi), lengths in zip(_blocks(share), counts.tolist(), strict=True):
+        block = room[: hi - lo]
+        np.copyto(block, x[lo:hi])
+        cuts = np.cumsum(lengths).tolist()
+        inner = sorted({k for k in cuts if 0 < k < hi - lo})
+        if inner:
+            block.partition(inner)
+        for j, (cut, length) in enumerate(zip(cuts, lengths, strict=True)):
+            out[places[j] : places[j] + length] = block[cut - length : cut]
+            places[j] += length
+
+
+# --- indices ---------------------------------------------------------------------------------------
+
+
+def argsorted_line(x: Array, threads: int, each: Each, make: Make = np.empty) -> tuple[Array, Array]:
     """The sorted vector and the indices that sort it, equal elements in their order."""
     n = len(x)
-    if n < _LEAST or x.dtype.kind not in "iufmM":
+    if n < _LEAST or x.dtype.kind not in "iufmM" or x.dtype.itemsize > 8:
         order = np.argsort(x, kind="stable")
         return x[order], order
     if _ascends(x):
         return x.copy(), np.arange(n)
-    chunks = [(a, min(a + _CHUNK, n)) for a in range(0, n, _CHUNK)]
-    ranges = len(chunks)
-    sample = _sample(x, max(_SAMPLES, _LEAST_SAMPLES * ranges))
-    pivots = sample[[len(sample) * i // ranges for i in range(1, ranges)]]
-    values, places = np.empty(n, x.dtype), np.empty(n, np.intp)
+    x = np.ascontiguousarray(x)
+    blocks = _blocks((0, n))
+    lows, highs = zip(*each(lambda block: _ends(_keys(x[slice(*block)])), blocks), strict=True)
+    low, digits = min(lows), (n - 1).bit_length()
+    hidden = max(0, (max(highs) - low).bit_length() + digits - 64)  # digits of keys that find no room
+    packed = np.empty(n, np.uint64)
 
-    def begin(chunk: tuple[int, int]) -> Array:
-        a, b = chunk
-        part, order = _in_order(x[a:b])
-        values[a:b] = part
-        np.add(order, a, out=places[a:b])
-        return np.concatenate(([a], a + np.searchsorted(part, pivots), [b]))
+    def pack(block: tuple[int, int]) -> None:
+        keys = np.subtract(_keys(x[slice(*block)]), low).view(np.uint64)
+        packed[slice(*block)] = keys >> hidden << digits | np.arange(*block, dtype=np.uint64)
 
-    cuts = np.ascontiguousarray(np.array(each(begin, chunks)).T)  # a row for the beginning of each range
-    ends = np.concatenate(([0], np.cumsum(np.diff(cuts, axis=0).sum(axis=1))))
-    found, out = np.empty(n, x.dtype), np.empty(n, np.intp)
+    each(pack, blocks)
+    packed = sorted_line(packed, threads, each)
+    values, order = make((n,), x.dtype), make((n,), np.dtype(np.intp))
 
-    def finish(j: int) -> None:
-        lo, hi = ends[j], ends[j + 1]
-        lengths = cuts[j + 1] - cuts[j]
-        shifts = cuts[j] - (np.cumsum(lengths) - lengths)
-        where = np.repeat(shifts, lengths) + np.arange(hi - lo)
-        part, order = _in_order(values.take(where))
-        found[lo:hi] = part
-        out[lo:hi] = places.take(where).take(order)
+    def unpack(part: tuple[int, int]) -> None:
+        both = packed[slice(*part)]
+        places = (both & ((1 << digits) - 1)).view(np.intp)
+        found = x.take(places)
+        if hidden:
+            keys = _keys(found)
+            if (keys[1:] < keys[:-1]).any():
+                _put_in_order(places, keys, both >> digits)
+                found = x.take(places)
+        values[slice(*part)], order[slice(*part)] = found, places
 
-    each(finish, range(ranges))
-    return found, out
+    each(unpack, _parts(packed, digits) if hidden else blocks)
+    return values, order
+
+
+def _keys(x: Array) -> Array:
+    """Integers of 64 bits in the order of elements: all zeros are one, what is no number comes last."""
+    kind = x.dtype.kind
+    if kind == "f":
+        with np.errstate(invalid="ignore"):
+            plain = np.add(x, 0.0, dtype=np.float64)
+        bits = plain.view(np.int64)
+        keys: Array = bits ^ ((bits >> 63) & _LONGEST)
+        keys[plain != plain] = _LONGEST
+        return keys
+    if kind in "mM":
+        return x.astype(x.dtype.newbyteorder("=")).view(np.int64) - 1  # NaT is the least one
+    if kind == "u" and x.dtype.itemsize == 8:
+        return x.astype(np.uint64).view(np.int64) ^ ~_LONGEST
+    return x.astype(np.int64)
+
+
+def _ends(keys: Array) -> tuple[int, int]:
+    return int(keys.min()), int(keys.max())
+
+
+def _parts(packed: Array, digits: int) -> list[tuple[int, int]]:
+    """Parts of a sorted line that fit the cache, without what has the same first digits in two of them."""
+    firsts = packed[::_BLOCK] >> digits << digits
+    return list(pairwise(sorted({*np.searchsorted(packed, firsts).tolist(), len(packed)})))
+
+
+def _put_in_order(places: Array, keys: Array, first_digits: Array) -> None:
+    """Put the places of elements with the same first digits in the order of their keys."""
+    same = first_digits[1:] == first_digits[:-1]
+    alike = np.append(same, False)
+    alike[1:] |= same
+    places[alike] = places[alike][np.argsort(keys[alike], kind="stable")]
 
 
 def _ascends(x: Array) -> bool:
     """Whether a vector is sorted already; the first elements tell of most that are not."""
     every = range(0, len(x) - 1, _BLOCK)
     return all((x[i : i + _BLOCK][: len(x) - 1 - i] <= x[i + 1 : i + 1 + _BLOCK]).all() for i in every)
-
-
-def _sample(x: Array, count: int) -> Array:
-    """Sorted elements from anywhere in a vector, the same ones each time."""
-    return np.sort(x[np.random.default_rng(0).integers(0, len(x), count)])
-
-
-def _counted(part: Array, pivot: Any) -> tuple[int, int]:
-    """How many elements come before one, and how many do not come after it; what is no number comes last."""
-    if pivot != pivot:
-        return _count(part, lambda block: block == block), len(part)
-    return _count(part, lambda block: block < pivot), _count(part, lambda block: block <= pivot)
-
-
-def _count(part: Array, test: Callable[[Array], Any]) -> int:
-    return sum(int(np.count_nonzero(test(part[i : i + _BLOCK]))) for i in range(0, len(part), _BLOCK))
-
-
-def _cuts_at(ranks: Sequence[int], counted: Array) -> Array:
-    """For every share and rank, where the share may be cut so that together so many elements come before, or
-    as near to that as a pivot is; `counted` has both bounds of each. Equal elements go to either side."""
-    before, upto = counted[..., 0], counted[..., 1]
-    more = np.clip(np.array(ranks) - before.sum(axis=0), 0, None)
-    room = upto - before
-    earlier = np.cumsum(room, axis=0) - room
-    cuts: Array = before + np.clip(more - earlier, 0, room)
-    return cuts
-
-
-def _in_order(x: Array) -> tuple[Array, Array]:
-    """A vector's elements in their order, and where they were; equal elements stay in their order."""
-    if not is_vectorized(x.dtype):
-        order = np.argsort(x, kind="stable")
-        return x[order], order
-    if x.dtype.kind != "f" and len(x):
-        low, high = x.min(), x.max()
-        if int(high) - int(low) < _DIGITS:
-            order = np.argsort((x - low).astype(np.uint16), kind="stable")
-            return x[order], order
-    order = np.argsort(x)
-    found = x.take(order)
-    is_number = found[:-1] == found[:-1]  # what is none comes last, as one tie
-    differ = (found[1:] != found[:-1]) & is_number
-    if not differ.all():
-        base = np.concatenate(([0], np.cumsum(differ))) * len(x)
-        order = np.sort(base + order) - base
-        found = x[order]
-    return found, order

@@ -16,6 +16,7 @@ from spartan_ng.kernels.line_sorts import argsorted_line, sorted_line
 from tests.sampling import examples
 
 N = 140_000
+EPS = np.finfo(float).eps
 OTHER_NAN = np.array([0x7FF8_0000_0000_0001]).view(float)[0]
 LINES = {
     "random": lambda rng: rng.standard_normal(N),
@@ -32,6 +33,12 @@ LINES = {
     "mostly no numbers": lambda rng: np.where(rng.random(N) < 0.7, np.nan, rng.random(N)),
     "no numbers": lambda rng: np.where(rng.random(N) < 0.5, np.nan, OTHER_NAN),
     "infinite": lambda rng: np.where(rng.random(N) < 0.5, np.inf, -np.inf),
+    "alike up to the last digits": lambda rng: np.where(
+        rng.random(N) < 0.01, -1e300, 1 + rng.integers(0, 999, N) * np.finfo(float).eps
+    ),
+    "near and far": lambda rng: rng.standard_normal(N) * 10.0 ** rng.integers(-300, 300, N),
+    "of all bits": lambda rng: rng.integers(0, 1 << 64, N, np.uint64).view(float),
+    "whole": lambda rng: rng.integers(-(1 << 63), 1 << 63, N),
     "single": lambda rng: rng.random(N).astype("f4"),
     "half": lambda rng: rng.random(N).astype("f2"),
     "long": lambda rng: rng.random(N).astype("g"),
@@ -55,7 +62,7 @@ def check(x: np.ndarray[Any, Any], threads: int) -> None:
             return list(pool.map(one, items))
 
         line = sorted_line(x, threads, each)
-        values, order = argsorted_line(x, each)
+        values, order = argsorted_line(x, threads, each)
     expected = np.argsort(x, kind="stable")
     np.testing.assert_array_equal(order, expected, strict=True)
     np.testing.assert_array_equal(values, x[expected], strict=True)
@@ -74,7 +81,11 @@ def test_lines_are_numpys(kind: str, threads: int) -> None:
 
 @examples(200)
 @given(
-    st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, np.nan, np.inf]), min_size=4, max_size=60),
+    st.lists(
+        st.sampled_from([0.0, -0.0, 1.0, 1.0 + EPS, 1.0 + 2 * EPS, -1.0, 2.5, np.nan, np.inf]),
+        min_size=4,
+        max_size=60,
+    ),
     st.sampled_from(["f8", "f4", "i8", "i4", "u1"]),
     st.integers(2, 5),
 )
@@ -84,6 +95,5 @@ def test_short_lines(values: list[float], dtype: str, threads: int) -> None:
         if dtype[0] != "f"
         else np.array(values, dtype)
     )
-    sizes: Any = {"_LEAST": 1, "_CHUNK": 4, "_BLOCK": 3, "_SAMPLES": 5, "_LEAST_SAMPLES": 2, "_DIGITS": 2}
-    with patch.multiple(line_sorts, **sizes):
+    with patch.multiple(line_sorts, _LEAST=1, _BLOCK=3, _SAMPLES=5):
         check(x, threads)

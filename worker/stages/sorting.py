@@ -53,9 +53,9 @@ def run_sort_parts(ex: Executor, run: Run, stage: SortParts, task: Task) -> None
         return ex.parallel(run, items, lambda: one, False)
 
     if stage.indices is None:
-        ex.put(run, stage.values, sorted_line(x, ex.threads, each))
+        ex.put(run, stage.values, sorted_line(x, ex.threads, each, ex.store.allocate))
         return
-    values, order = argsorted_line(x, each)
+    values, order = argsorted_line(x, ex.threads, each, ex.store.allocate)
     ex.put(run, stage.values, values)
     order += task.box[0][0]
     ex.put(run, stage.indices, order)
