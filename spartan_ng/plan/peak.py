@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 
+from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import VALUE, Read, Slot
-from spartan_ng.plan.stages import Fused, Stage
+from spartan_ng.plan.rows import VALUE, WHOLE, Read, Slot
+from spartan_ng.plan.stages import Assemble, Combine, Fused, ScanTile, ScanTotals, SortParts, Stage
 
 SLABS = 9
 """Parts of a source that are in memory at one time with two threads: being worked on, read ahead, and, while
@@ -40,7 +41,7 @@ def projected_peak(plan: Plan, profile: Profile) -> Peak:
     """What a plan takes at one time on one worker."""
     name, peak = "", sum(_share(plan.slots[n]) for n in plan.inputs)
     for i, (stage, live) in enumerate(zip(plan.stages, _living(plan), strict=False)):
-        total = live + sum(read_bytes(plan, stage)) + _arriving_bytes(plan, i)
+        total = live + sum(read_bytes(plan, stage)) + _arriving_bytes(plan, i) + _between_bytes(plan, stage)
         if total >= peak:
             name, peak = stage.name, total
     memory = min(peak, profile.memory_bytes) if profile.limited else peak
@@ -87,14 +88,55 @@ def _outside(plan: Plan, stage: Stage) -> Iterator[Read]:
 
 
 def _arriving_bytes(plan: Plan, number: int) -> int:
-    """Bytes that a task of a stage has from other workers: as they came, and as it puts them together; a copy
-    puts them together to its result."""
+    """Bytes that a task of a stage has of operands that come from other workers: as they came, and as it puts
+    them together with what it has of them; a copy puts them together to its result."""
+    if not plan.predicted_bytes[number]:
+        return 0
     stage = plan.stages[number]
     grid = stage.cut(plan.slots)
     tasks = plan.workers if grid.duplicate else max(grid.ntiles, 1)
     parts = stage.parts if isinstance(stage, Fused) else 1  # which come one after the other
-    times = 1 if isinstance(stage, Fused) and not stage.rows else 2
-    return -(-times * plan.predicted_bytes[number] // (tasks * parts))
+    arrived = -(-plan.predicted_bytes[number] // (tasks * parts))
+    if isinstance(stage, Fused) and not stage.rows and all(w.reducer is None for w in stage.writes):
+        return arrived
+    if isinstance(stage, Combine):
+        return arrived + max(arrived, -(-sum(plan.slots[s].nbytes for s in stage.states) // tasks))
+    together = sum(_together_bytes(plan, stage, grid, read) for read in dict.fromkeys(stage.views()))
+    return arrived + max(arrived, -(-together // parts))
+
+
+def _between_bytes(plan: Plan, stage: Stage) -> int:
+    """Bytes of what a pass has beside its result before that is stored: of a part of a sum what it adds to
+    those before, and what its finish reads."""
+    if not isinstance(stage, Fused):
+        return 0
+    times = (stage.parts > 1) + (stage.finish is not None)
+    return times * sum(_share(plan.slots[n]) for n in stage.written_slots()) if times else 0
+
+
+def _together_bytes(plan: Plan, stage: Stage, grid: Tiling, read: Read) -> int:
+    """Bytes of an operand of which a task finds parts in several tiles; 0 where it lies in one, or nobody
+    can know."""
+    slot = plan.slots[read.slot] if read.slot != VALUE else None
+    if slot is None or slot.is_outside or slot.tiling.ntiles <= 1 or slot.tiling.duplicate:
+        return 0
+    if isinstance(stage, Assemble) and stage.how == "reshape":  # a box that covers the tile's elements
+        lines = 2 * prod(read.shape[1:]) * slot.dtype.itemsize
+        return min(_share(plan.slots[stage.slot]) + lines, slot.nbytes)
+    if not isinstance(stage, Fused | Assemble | ScanTile | ScanTotals | SortParts):
+        return 0
+    return 0 if _is_own(read, slot, grid) else stage.share_bytes(plan.slots, read)
+
+
+def _is_own(read: Read, slot: Slot, grid: Tiling) -> bool:
+    """Whether tasks read of an array what their own tiles have."""
+    for axis, size, parts in zip(read.axes, slot.shape, slot.tiling.parts, strict=True):
+        if parts == 1:
+            continue
+        cut = grid.parts[axis.label] if axis.label != WHOLE and axis.label < len(grid.parts) else 1
+        if cut != parts or (axis.start, axis.step, axis.size) != (0, 1, size):
+            return False
+    return True
 
 
 def _slots(stage: Stage) -> Iterator[int]:
@@ -121,7 +163,8 @@ def _lives(plan: Plan) -> tuple[dict[int, int], dict[int, int]]:
         for n in _slots(stage):
             first.setdefault(n, i)
             last[n] = i
-    last |= dict.fromkeys((*plan.inputs, *plan.outputs), len(plan.stages))
+    sought = (n for stage in plan.stages for n in stage.sought_slots())  # which stay until the job ends
+    last |= dict.fromkeys((*plan.inputs, *plan.outputs, *sought), len(plan.stages))
     return first, last
 
 

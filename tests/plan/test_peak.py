@@ -103,6 +103,34 @@ def test_programs_under_any_budget_keep_to_what_is_projected(
         numpy.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9, equal_nan=True)
 
 
+WHOLE = {
+    "reshape": lambda x: x.reshape(3, -1),
+    "shifted": lambda x: x[1:] * x[:-1],
+    "turned": lambda x: x.transpose(2, 1, 0) * 2,
+    "scan": lambda x: np.cumsum(x[::-1], axis=1),
+    "concatenate": lambda x: np.concatenate([x, x[:3]]),
+    "copy": lambda x: x.transpose(1, 2, 0),
+    "sum": lambda x: x.T.sum(axis=(0, 2)),
+    "all": lambda x: x.sum(),
+    "lookup": lambda x: (-x)[[0]] + x,
+}
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_is_put_together_counts_with_the_own_part_of_it(name: str, workers: int) -> None:
+    """Of an operand that lies in several tiles a task has a copy, beside what has come of it."""
+    value = numpy.random.default_rng(0).random((7, 3, 33))
+    backend = SimulatedBackend(workers, Profile(memory_bytes=3 * value.nbytes, limited=True))
+    small = [patch.object(m, "SHARED_BYTES", 64) for m in (pool, store)]
+    with running_on(backend), small[0], small[1]:
+        negated = -over(Recorder(value))
+        result = (WHOLE[name](negated), negated)
+        projected = np.explain(*result).projected_bytes
+        np.persist(*result)
+        assert backend.peak_bytes <= projected * 1.15 + 2 * 64
+
+
 @examples(200)
 @given(
     program=programs(most=6, kinds=sorted({*KINDS} - {"mask"})),
