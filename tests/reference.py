@@ -235,6 +235,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "concatenate": lambda node, *inputs: np.concatenate(inputs, node.params[0]),
     "assign": _assign,
     "take": _take,
+    "search": lambda node, a, values: np.asarray(np.searchsorted(a, values, node.params[0])),
     "tile_as": lambda node, a: a,
     "scatter": _scatter,
     "along_axis": _along_axis,

@@ -20,6 +20,7 @@ from spartan_ng.costs.tuned import (
     NEAR_LOOKUP_FLOPS,
     PANEL_FLOPS,
     RESULT_FLOPS,
+    SEARCH_FLOPS,
     STEP_FLOPS,
     TURNED,
     USER_FLOPS,
@@ -75,6 +76,8 @@ def flops(
         return made // max(line, 1) * each
     if "take" in (kind, fn):
         return made * LOOKUP_FLOPS
+    if "search" in (kind, fn):
+        return made * SEARCH_FLOPS
     if kind == "random" and fn in DISTRIBUTIONS:
         return made * DISTRIBUTIONS[str(fn)].flops
     if kind in _VIEWS:

@@ -40,6 +40,9 @@ LOOKUP_FLOPS = 96
 """Operations an element that is looked up: more often than not its line is in no cache. (`benchmarks
 predictions`)"""
 
+SEARCH_FLOPS = 160
+"""Operations an element whose place among thousands is searched for."""
+
 NEAR_LOOKUP_FLOPS = 24
 """The same of an array whose lines a core's caches keep."""
 

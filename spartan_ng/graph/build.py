@@ -207,6 +207,11 @@ def take(a: Node, indices: Node, axis: int) -> Node:
     return Node(Op.JOIN_UPDATE, "take", (a, indices), (axis,), shape, a.dtype)
 
 
+def search(a: Node, values: Node, side: str) -> Node:
+    """Where each of `values` belongs in the sorted 1-d `a`, before ("left") or behind what is equal to it."""
+    return Node(Op.JOIN_UPDATE, "search", (a, values), (side,), values.shape, INTP)
+
+
 def scatter(base: Node, indices: Node, values: Node, accumulate: str = "") -> Node:
     """1-d `base` with 1-d `values` put (or accumulated by a ufunc) at 1-d int64 `indices`."""
     return Node(Op.JOIN_UPDATE, "scatter", (base, indices, values), (accumulate,), base.shape, base.dtype)

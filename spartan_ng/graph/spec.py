@@ -155,6 +155,12 @@ def _is_taken(node: Node) -> bool:
     return node.shape == shape and indices.dtype == np.int64 and node.dtype == a.dtype
 
 
+def _is_searched(node: Node) -> bool:
+    (a, values), (side,) = node.inputs, node.params
+    fits = a.ndim == 1 and a.dtype == values.dtype and node.shape == values.shape
+    return fits and side in ("left", "right")
+
+
 def _is_scattered(node: Node) -> bool:
     base, indices, values = node.inputs
     return base.shape == node.shape and base.ndim == 1 and indices.shape == values.shape
@@ -193,6 +199,7 @@ _JOINS: dict[str, Callable[[Node], bool]] = {
     "concatenate": _is_concatenated,
     "assign": _is_assigned,
     "take": _is_taken,
+    "search": _is_searched,
     "scatter": _is_scattered,
     "tile_as": lambda n: n.shape == n.inputs[0].shape and n.dtype == n.inputs[0].dtype,
     "along_axis": _is_of_lines,

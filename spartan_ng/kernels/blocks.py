@@ -244,10 +244,13 @@ def _is_stored_sparse(row: Row) -> bool:
     return row.format == "csr" and (len(row.args) == 1 or row.fn in ("add", "subtract", "multiply", "divide"))
 
 
+_LOOKUPS = ("take", "search")
+
+
 def _tables(stage: Fused) -> set[int]:
     """Registers in which rows are only looked up: no block size brings them into the cache."""
-    looked_up = {row.args[0] for row in stage.rows if row.kind == "take"}
-    others = [row.args[row.kind == "take" :] for row in stage.rows]
+    looked_up = {row.args[0] for row in stage.rows if row.kind in _LOOKUPS}
+    others = [row.args[row.kind in _LOOKUPS :] for row in stage.rows]
     others += [w.reducer.args for w in stage.writes if w.reducer is not None]
     return looked_up.difference(*others)
 

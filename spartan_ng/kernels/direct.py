@@ -272,6 +272,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "concatenate": lambda node, *inputs: np.concatenate(inputs, node.params[0]),
     "assign": _assign,
     "take": _take,
+    "search": lambda node, a, values: np.asarray(np.searchsorted(a, values, *node.params)),
     "scatter": _scatter,
     "along_axis": _along_axis,
     "matrices": _matrices,

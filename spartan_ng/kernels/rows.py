@@ -238,6 +238,12 @@ def _sparse_take(a: Any, indices: Any, axis: int) -> Any:
     return found.reshape((*found.shape[:axis], *indices.shape, *found.shape[axis + 1 :]))
 
 
+def _search(row: Row) -> Evaluate:
+    (side,) = row.params
+    a, values = row.args
+    return lambda regs, block, out: np.asarray(np.searchsorted(dense(regs[a]), dense(regs[values]), side))
+
+
 def _transpose(row: Row) -> Evaluate:
     (axes,) = row.params
     (a,) = row.args
@@ -292,6 +298,7 @@ KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "along_axis": _along_axis,
     "matrices": _matrices,
     "take": _take,
+    "search": _search,
     "transpose": _transpose,
     "broadcast": _broadcast,
     "reshape": _reshape,

@@ -10,6 +10,7 @@ location in the output, and what meets at one location is accumulated.
   its place in the base.
 - tile_as(a); params (kind,): the same array, cut over the workers as the user says, or as a tiling says.
 - take(a, indices); params (axis,): int64 indices in [0, n) stand for the axis.
+- search(a, values); params (side,): where values belong in the sorted 1-d a of their dtype.
 - scatter(base, indices, values); params (accumulate,): all 1-d; "" replaces (the last wins), a ufunc's
   name accumulates.
 - along_axis(a); params (function, axis, keywords): a row of `AXIS_FUNCTIONS` on whole lines.

@@ -118,4 +118,4 @@ def template(stage: Fused) -> str:
 
 
 def _needs_lines(row: Row) -> bool:
-    return row.kind in ("contract", "along_axis", "take")
+    return row.kind in ("contract", "along_axis", "take", "search")

@@ -98,9 +98,9 @@ class Row:
     """
 
     kind: str
-    """"map", "fold", "contract", "bincount", "along_axis", "matrices", "take", "transpose", "broadcast",
-    "reshape", "iota", "random", or (in a `ScanTile`) "scan"; kernels may put a "program" in the place of some
-    maps, and "inside" in that of those before it."""
+    """"map", "fold", "contract", "bincount", "along_axis", "matrices", "take", "search", "transpose",
+    "broadcast", "reshape", "iota", "random", or (in a `ScanTile`) "scan"; kernels may put a "program" in the
+    place of some maps, and "inside" in that of those before it."""
     fn: str | UserFunction | None
     args: tuple[int, ...]
     params: tuple[Any, ...]

@@ -48,6 +48,7 @@ def _answered(found: Any, folder: str) -> None:
 
 
 def main(name: str, kind: str, workers: str, file: str, folder: str) -> None:
+    np.config.kernels = "interpret"  # a compiler's memory is no array's
     opened = _workers if int(workers) else _embedded
     with opened(LIMIT, folder):
         work = OPERATIONS[name]

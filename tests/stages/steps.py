@@ -192,7 +192,7 @@ class Steps(Drawing):
 
     def other(self) -> None:
         """An index, a lookup, a sort of lines, a product with a few columns."""
-        how = self.draw.choice(("iota", "take", "sort", "contract"))
+        how = self.draw.choice(("iota", "take", "search", "sort", "contract"))
         if how == "iota":
             d, n = self.draw.choice(self.axes)
             self.add(build.iota(n), (d,))
@@ -205,6 +205,12 @@ class Steps(Drawing):
             indices = build.constant(self.data.integers(0, table.node.shape[0], tuple(n for _, n in axes)))
             self.values.append(Value(indices, tuple(d for d, _ in axes), self._elements(indices)))
             self.add(build.take(table.node, indices, 0), (*(d for d, _ in axes), *table.labels[1:]))
+        elif how == "search":
+            if v.rounded or v.folded:
+                raise Rejected("an element that is off belongs elsewhere")
+            some = self.data.permutation(v.elements.reshape(-1))[: self.size.choice(LINES)]
+            side = self.draw.choice(("left", "right"))
+            self.add(build.search(build.constant(np.sort(some)), v.node, side), v.labels)
         elif how == "sort":
             if not v.labels or v.labels[-1] != WHOLE or v.rounded or v.folded or v.node.dtype.kind == "c":
                 raise Rejected("no line")

@@ -207,8 +207,8 @@ def isin(
         return constants.full(a.shape, invert, bool)
     common = np.result_type(a.dtype, tests.dtype)
     line, a = sorting.sort(tests.astype(common)), a.astype(common)
-    place = ufuncs.minimum(sorting.searchsorted(line, a), line.size - 1)
-    there = as_handle(line[place])
+    place = as_handle(ufuncs.minimum(sorting.searchsorted(line, a), line.size - 1))
+    there = wrap_node(build.take(line._node(), build.cast(place._node(), np.dtype(np.int64)), 0))
     found = there != a if invert else there == a
     return found if found.ndim else copied(found)
 

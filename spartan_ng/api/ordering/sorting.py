@@ -17,7 +17,7 @@ from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.places import taking
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.ops.functions import UserFunction
+from spartan_ng.memory import copied_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -109,6 +109,8 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
     keywords = (("kth", _kth(kth, a.shape[where] if a.size else 0, kind)),)
     if not a.size:
         return a.copy()  # type: ignore[no-any-return]
+    if _is_long(a):
+        return sort(a)
     return wrap_node(build.along_axis("partition", [a._node()], where, dtype=a.dtype, keywords=keywords))
 
 
@@ -121,9 +123,16 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
     keywords = (("kth", _kth(kth, a.shape[where] if a.size else 0, kind)),)
     if not a.size:
         return wrap(np.empty(a.shape, build.INTP))
+    if _is_long(a):
+        return argsort(a)
     return wrap_node(
         build.along_axis("argpartition", [a._node()], where, dtype=build.INTP, keywords=keywords)
     )
+
+
+def _is_long(a: Any) -> bool:
+    """Whether a line is one that is sorted part by part: a partition of it would need all of it at once."""
+    return bool(a.ndim == 1 and a.nbytes > copied_bytes() and not a.dtype.hasobject)
 
 
 def _kth(kth: Any, n: int, kind: Any) -> Any:
@@ -235,9 +244,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> ndar
     if known is not None:
         return wrap(np.searchsorted(known[0], known[1], side))  # type: ignore[call-overload]
     kind = np.result_type(a.dtype, v.dtype)
-    nodes = [build.cast(a._node(), kind), build.reshape(build.cast(v._node(), kind), (v.size,))]
-    node = build.join_update(_SEARCH[side], nodes, (-1, 0), (v.size,), build.INTP)
-    return wrap_node(build.reshape(node, v.shape))
+    return wrap_node(build.search(build.cast(a._node(), kind), build.cast(v._node(), kind), side))
 
 
 def _sorted(a: ndarray, sorter: ndarray) -> ndarray:
@@ -249,20 +256,6 @@ def _sorted(a: ndarray, sorter: ndarray) -> ndarray:
     if bool(reductions.any((sorter < 0) | (sorter >= a.size))):
         raise ValueError("Sorter index out of range.")
     return a[sorter]  # type: ignore[no-any-return]
-
-
-def _search_left(extents: Any, tiles: Any) -> Any:
-    return (extents[1][0][0],), np.searchsorted(tiles[0], tiles[1], "left")
-
-
-def _search_right(extents: Any, tiles: Any) -> Any:
-    return (extents[1][0][0],), np.searchsorted(tiles[0], tiles[1], "right")
-
-
-_SEARCH = {
-    "left": UserFunction(_search_left, origin="searchsorted"),
-    "right": UserFunction(_search_right, origin="searchsorted"),
-}
 
 
 @numpy_function(np.digitize, few=2)

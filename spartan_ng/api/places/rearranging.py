@@ -23,6 +23,7 @@ from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
+from spartan_ng.memory import copied_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -46,7 +47,9 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     known = small_values((a,))
     if known is not None and prod(a.shape) * max(counts.max(initial=0), 1) * a.itemsize <= config.small_bytes:
         return wrap(np.repeat(known[0], counts, where))
-    if config.small_bytes and a._peek() is not None and in_process():  # nothing is gained by views of it
+    times = int(counts.sum()) / max(a.shape[where], 1) if counts.size > 1 else int(counts.reshape(()))
+    here = config.small_bytes and a._peek() is not None and in_process()
+    if here and times * a.nbytes <= copied_bytes():  # nothing is gained by views of it
         return wrap(np.repeat(a._peek(), counts, where))
     if counts.size == 1:
         n = int(counts.reshape(()))

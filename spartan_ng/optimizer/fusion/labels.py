@@ -53,7 +53,7 @@ def is_fusible(node: Node, cut_lines: bool) -> bool:
         return True
     if node.op is not Op.JOIN_UPDATE:
         return False
-    return node.fn in REDUCING or node.fn in ("contract", "along_axis", "matrices", "take")
+    return node.fn in REDUCING or node.fn in ("contract", "along_axis", "matrices", "take", "search")
 
 
 def is_line_sort(node: Node) -> bool:
@@ -182,6 +182,8 @@ def input_labels(node: Node, out: Labels) -> tuple[Labels, ...]:
         (axis,) = node.params
         end = axis + node.inputs[1].ndim
         return ((*out[:axis], WHOLE, *out[end:]), out[axis:end])
+    if node.fn == "search":
+        return ((WHOLE,), out)
     if node.fn == "matrices":
         _, batch, stacked, _ = node.params
         return tuple(

@@ -150,7 +150,7 @@ def lines_fit(node: Node, labels: Labels) -> bool:
         axis = node.params[1]
         return bool(axis == a.ndim - 1 and a.shape[axis] * a.dtype.itemsize <= LINE_BYTES)
     seen = input_labels(node, labels)
-    if node.fn == "take":
+    if node.fn in ("take", "search"):
         return node.inputs[0].nbytes <= SIDE_BYTES
     lines = all(_line_bytes(i, s) <= LINE_BYTES for i, s in zip(node.inputs, seen, strict=True))
     return lines and min(i.nbytes for i in node.inputs) <= SIDE_BYTES
