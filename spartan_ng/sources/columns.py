@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import accumulate, count
 from typing import Any
@@ -20,8 +21,16 @@ from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
+from spartan_ng.sources.kept import KEPT, kept_bytes, owner_of, piece_bytes
 from spartan_ng.sources.source import OpenedSource, Serial, checked_dtype, said_of
 
+_BUFFER_BYTES = 1 << 18
+"""A column of a Parquet file is read so many bytes at a time."""
+_READINGS = 1
+"""Row groups of a file, or columns of one, that are read on in where somebody left off."""
+_SHARE = 2
+"""What is kept of tables takes no more than one part in so many of the memory: nobody can read less than a
+batch."""
 CSV_BYTES = 1 << 22
 """Lines of a CSV file are read in runs of about this size."""
 
@@ -79,14 +88,31 @@ class Columns(OpenedSource):
         """The rows of the batches that have some of them."""
         (lo, hi), *rest = box
         names = self.names[slice(*rest[0])] if rest else self.names
-        first, last = bisect_right(self._ends, lo) - 1, bisect_right(self._ends, hi - 1)
-        with self._serial:
-            table = self._batches(first, last, names)
-        table = table.slice(lo - self._ends[first], hi - lo)
         out = np.empty(box_shape(box), self.dtype)
-        for k, name in enumerate(names):
-            out[(slice(None), k) if rest else slice(None)] = self._elements(table.column(name), name)
+        at = lo
+        while at < hi:
+            batch = bisect_right(self._ends, at) - 1
+            start, table = self._piece(batch, at - self._ends[batch], names)
+            start += self._ends[batch]
+            stop = min(start + table.num_rows, hi)
+            part = table.slice(at - start, stop - at)
+            place = slice(at - lo, stop - lo)
+            for k, name in enumerate(names):
+                out[(place, k) if rest else place] = self._elements(part.column(k), name)
+            at = stop
         return out
+
+    def _piece(self, batch: int, row: int, names: list[str]) -> tuple[int, Any]:
+        """Rows of a batch with some columns, among them `row`, and which is the first of them."""
+        key = owner_of(self), batch, *names
+        with self._serial:
+            found = KEPT.get(key)
+            if found is None:
+                rows = self._ends[batch + 1] - self._ends[batch]
+                KEPT.make_room(rows * self.dtype.itemsize * len(names), _SHARE)
+                found = self._batch(batch, names)
+                KEPT.put(key, found, found.nbytes, _SHARE)
+        return 0, found
 
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""
@@ -131,8 +157,8 @@ class Columns(OpenedSource):
         """The schema, and the rows of each batch."""
 
     @abstractmethod
-    def _batches(self, first: int, last: int, names: list[str]) -> Any:
-        """The batches `[first, last)` as a table of the columns."""
+    def _batch(self, number: int, names: list[str]) -> Any:
+        """A batch as a table of the columns."""
 
     def _file(self) -> Any:
         """What pyarrow reads."""
@@ -142,19 +168,78 @@ class Columns(OpenedSource):
         return self.path
 
 
+class _Reading:
+    """A row group that is unpacked from its first row on, so many rows at a time."""
+
+    def __init__(self, batches: Iterator[Any], names: list[str], rows: int) -> None:
+        self._batches, self._names, self._rows = batches, names, rows
+        self._left: Any = None
+        self.number = 0
+        """Of the piece that comes next."""
+
+    def next(self) -> Any:
+        """The next rows, fewer at the end."""
+        arrow = needed("pyarrow", "tables")
+        found = [] if self._left is None else [self._left]
+        while sum(t.num_rows for t in found) < self._rows:
+            batch = next(self._batches, None)
+            if batch is None:
+                break
+            found.append(arrow.Table.from_batches([batch]).select(self._names))
+        table = arrow.concat_tables(found)
+        self._left = table.slice(self._rows) if table.num_rows > self._rows else None
+        self.number += 1
+        return table.slice(0, self._rows)
+
+
 class ParquetColumns(Columns):
     """Of a Parquet file."""
 
     def open(self) -> Any:
-        """Pyarrow's file."""
-        return needed("pyarrow.parquet", "tables").ParquetFile(self._file())
+        """Pyarrow's file, and who reads on in it: row groups may be larger than memory, so that they are
+        unpacked some rows at a time, one behind the other."""
+        file = needed("pyarrow.parquet", "tables").ParquetFile(self._file(), buffer_size=_BUFFER_BYTES)
+        return file, OrderedDict[Any, _Reading]()
 
     def _described(self) -> tuple[Any, list[int]]:
-        meta = self.opened.metadata
-        return self.opened.schema_arrow, [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+        file, _ = self.opened
+        groups = range(file.metadata.num_row_groups)
+        return file.schema_arrow, [file.metadata.row_group(i).num_rows for i in groups]
 
-    def _batches(self, first: int, last: int, names: list[str]) -> Any:
-        return self.opened.read_row_groups(list(range(first, last)), columns=names)
+    def _piece(self, batch: int, row: int, names: list[str]) -> tuple[int, Any]:
+        width = self.dtype.itemsize * len(names)
+        if (self._ends[batch + 1] - self._ends[batch]) * width <= kept_bytes(_SHARE):
+            return super()._piece(batch, row, names)
+        rows = max(piece_bytes() // width, 1)
+        own, number = (owner_of(self), batch, rows, *names), row // rows
+        with self._serial:
+            found = KEPT.get((*own, number))
+            while found is None or found[0] < number:
+                found = self._next(own, number)
+                KEPT.put((*own, found[0]), found, found[1].nbytes, _SHARE)
+        return number * rows, found[1]
+
+    def _next(self, own: tuple[Any, ...], number: int) -> tuple[int, Any]:
+        """The next piece of a row group that is read for a piece, with its number."""
+        file, readings = self.opened
+        _, batch, rows, *names = own
+        reading = readings.pop(own, None)
+        if reading is None or reading.number > number:
+            reading = _Reading(file.iter_batches(rows, [batch], names), names, rows)
+        found = reading.number, reading.next()
+        if found[0] * rows + found[1].num_rows < self._ends[batch + 1] - self._ends[batch]:
+            readings[own] = reading
+            while len(readings) > _READINGS:
+                readings.popitem(last=False)
+        return found
+
+    def _batch(self, number: int, names: list[str]) -> Any:
+        """Column by column: what is unpacked besides is of one of them."""
+        file, _ = self.opened
+        arrow = needed("pyarrow", "tables")
+        found = [file.read_row_group(number, [name], use_threads=False).column(0) for name in names]
+        arrow.default_memory_pool().release_unused()
+        return arrow.table(found, names=names)
 
 
 class ArrowColumns(Columns):
@@ -170,10 +255,9 @@ class ArrowColumns(Columns):
         reader = self.opened
         return reader.schema, [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
 
-    def _batches(self, first: int, last: int, names: list[str]) -> Any:
+    def _batch(self, number: int, names: list[str]) -> Any:
         arrow = needed("pyarrow", "tables")
-        batches = [self.opened.get_batch(i) for i in range(first, last)]
-        return arrow.Table.from_batches(batches).select(names)
+        return arrow.Table.from_batches([self.opened.get_batch(number)]).select(names)
 
 
 class CsvColumns(Columns):
@@ -227,8 +311,8 @@ class CsvColumns(Columns):
             found.append(name if name not in found else next(n for n in others if n not in (*found, *names)))
         return found
 
-    def _batches(self, first: int, last: int, names: list[str]) -> Any:
-        return self._parsed(first, last, names)
+    def _batch(self, number: int, names: list[str]) -> Any:
+        return self._parsed(number, number + 1, names)
 
     def _file_of_bytes(self) -> Any:
         return opened(self.path, self.options)

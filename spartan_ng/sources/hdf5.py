@@ -44,9 +44,12 @@ class Hdf5Dataset(OpenedSource):
         return super().chunks if self._chunks is None else self._chunks
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
-        """What the library says."""
+        """What the library says, of chunks that are cut in pieces."""
+        return self.by_chunks(self.chunks).read(box, self._whole)
+
+    def _whole(self, box: Box) -> Any:
         with self._serial, self._dataset() as dataset:
-            return np.asarray(dataset[box_slices(box)])
+            return dataset[box_slices(box)]
 
     @contextmanager
     def _dataset(self) -> Iterator[Any]:

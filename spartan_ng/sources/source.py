@@ -29,6 +29,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import SourceError, SpartanError
+from spartan_ng.sources.kept import Chunks, owner_of
 
 LOOPS: set[int] = set()
 """Threads with event loops that sources are read by: who waits in one for such a source waits for ever."""
@@ -99,9 +100,17 @@ class OpenedSource(Source):
             self.__dict__["_opened"] = os.getpid(), found
         return found
 
+    def by_chunks(self, chunk: tuple[int, ...]) -> Chunks:
+        """What this process has of its chunks, which have that shape."""
+        process, found = self.__dict__.get("_unpacked", (None, None))
+        if process != os.getpid():
+            found = Chunks(owner_of(self), self.shape, self.dtype, chunk)
+            self.__dict__["_unpacked"] = os.getpid(), found
+        return found  # type: ignore[no-any-return]
+
     def __getstate__(self) -> dict[str, Any]:
-        """All but that."""
-        return {k: v for k, v in self.__dict__.items() if k != "_opened"}
+        """All but that, and what is kept of it."""
+        return {k: v for k, v in self.__dict__.items() if k not in ("_opened", "_owner", "_unpacked")}
 
 
 class Serial:

@@ -47,7 +47,7 @@ class ZarrArray(OpenedSource):
         note_loop()
         self.shape = tuple(array.shape)
         self.dtype = checked_dtype(array.dtype, str(self))
-        self._chunks = tuple(array.shards or array.chunks)
+        self._chunks, self._packed = tuple(array.shards or array.chunks), tuple(array.chunks)
 
     @property
     def chunks(self) -> tuple[int, ...]:
@@ -55,8 +55,8 @@ class ZarrArray(OpenedSource):
         return self._chunks
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
-        """Zarr's own answer; it reads and unpacks chunks side by side."""
-        return np.asarray(self.opened[box_slices(box)])
+        """Zarr's own answer, of chunks that are cut in pieces; it reads and unpacks chunks side by side."""
+        return self.by_chunks(self._packed).read(box, lambda whole: self.opened[box_slices(whole)])
 
     def is_current(self) -> bool:
         """Whether the store's description is the one that was read."""
