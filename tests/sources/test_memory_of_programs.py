@@ -11,6 +11,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from spartan_ng.api.algebra.factorizations import is_tall
 from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
@@ -41,7 +42,7 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
 @pytest.fixture(autouse=True)
 def little_memory() -> Iterator[None]:
     settings = config.override(memory_bytes=LIMIT, small_bytes=1 << 10)
-    with mock.patch.object(bands, "BAND_BYTES", 100_000), settings, running_on(EmbeddedBackend(2, LIMIT)):
+    with running_on(EmbeddedBackend(2, LIMIT)), mock.patch.object(bands, "BAND_BYTES", 100_000), settings:
         yield
 
 
@@ -65,3 +66,36 @@ def test_programs_keep_parts(name: str) -> None:
 def test_an_index_out_of_bounds_is_told_at_once() -> None:
     with pytest.raises(IndexError, match="out of bounds"):
         np.asarray(TABLE)[(over(Recorder(VALUE)) * 101).astype(int) + 1]
+
+
+def test_products_have_few_states_beside_what_they_make() -> None:
+    """The result is on disk; the states of all blocks together would be as large."""
+    w = numpy.random.default_rng(1).random((250, 150))
+    with mock.patch("spartan_ng.worker.stages.fused._LARGE_BYTES", LIMIT):
+        for whole in (VALUE, (VALUE * 9).astype(int)):
+            source, right = over(Recorder(whole)), np.asarray(w.astype(whole.dtype))
+            (source[:200] @ right).persist()
+            tracemalloc.start()
+            try:
+                found = (source @ right).persist()
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            numpy.testing.assert_allclose(found, whole @ w.astype(whole.dtype))
+            assert peak < 4000 * 150 * 8 // 2, f"{peak:,} bytes"
+
+
+TALL = {
+    "qr": lambda m, x: m.abs(m.linalg.qr(x)[1]),
+    "svdvals": lambda m, x: m.linalg.svdvals(x),
+    "pinv": lambda m, x: m.linalg.pinv(x),
+    "lstsq": lambda m, x: m.linalg.lstsq(x, x[:, 0] + x[:, 1], rcond=None)[0],
+}
+
+
+@pytest.mark.parametrize("name", TALL)
+def test_tall_matrices_that_do_not_fit_are_factored_by_groups_of_rows(name: str) -> None:
+    value = VALUE.reshape(-1, 20)
+    x = over(Recorder(value))
+    assert is_tall(x)
+    numpy.testing.assert_allclose(TALL[name](np, x), TALL[name](numpy, value), atol=1e-9)

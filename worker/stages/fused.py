@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_shape, slices_within
+from spartan_ng.arrays import Box, box_shape, box_size, slices_within
 from spartan_ng.arrays.sparse import stacked
 from spartan_ng.compressed import is_compressed
 from spartan_ng.costs.tuned import SMALL_FLOPS
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 _MANY_RUNS = 1 << 8
 """The states of more runs of blocks are not kept until the end."""
+_LARGE_BYTES = 1 << 24
+"""Nor are those of a larger result, whose value they would be beside it."""
 Target = Callable[[Box], Any]
 """The part of the result's tile that belongs to a block."""
 
@@ -331,50 +334,72 @@ def _no_target(block: Box) -> Any:
 def _reduced(
     ex: Executor, run: Run, stage: Fused, write: Write, task: Task, how: Pass, reducer: Reducer
 ) -> list[Any]:
-    """Every run of blocks gives a state; a patch's states combine in order."""
+    """Every run of blocks gives a state; a patch's states combine in order.
+
+    Where they may be too many, or too large together, they do as they come, and a patch's value goes to its
+    place with the last of them.
+    """
     runs = [r for patch in how.patches for r in patch.runs]
+    tiles = _Reduced(ex, run, write, task, reducer, len(how.patches))
+    large = (
+        tiles.size_bytes > _LARGE_BYTES and how.operands is None
+    )  # those that are lent come back at the end
+    if (how.bands is not None or len(runs) > _MANY_RUNS or large) and reducer.combines_in_turn:
+        totals = [InTurn(reducer.combine, count=len(patch.runs)) for patch in how.patches]
+        places = {r: (c, k) for c, patch in enumerate(how.patches) for k, r in enumerate(patch.runs)}
+
+        def adding() -> Callable[[Blocks], None]:
+            one = how.worker(None, _no_target)
+
+            def add(blocks: Blocks) -> None:
+                c, turn = places[blocks]
+                if totals[c].add(turn, one(blocks)):
+                    tiles.put(how.patches[c], [totals[c].total])
+                    totals[c].total = None
+
+            return add
+
+        ex.parallel(run, runs, adding, how.small, how.blas, bands=how.bands)
+        return tiles.found
     lent = None if how.operands is None else lending(ex, run, stage, task, how.operands, runs, _own_state)
     work = lambda: how.worker(None, _no_target)  # noqa: E731
-    if (how.bands is not None or len(runs) > _MANY_RUNS) and reducer.combines_in_turn:
-        totals = [InTurn(reducer.combine) for _ in how.patches]
-        places = {r: (totals[c], k) for c, patch in enumerate(how.patches) for k, r in enumerate(patch.runs)}
-        make: Callable[[], Any] = work
-        ex.parallel(run, runs, lambda: _adding(make(), places), how.small, how.blas, bands=how.bands)
-        states = iter([[t.total] for t in totals])
-    else:
-        found = iter(ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands))
-        states = iter([list(islice(found, len(patch.runs))) for patch in how.patches])
-    slots = run.plan.slots
-    (own,) = task.owns
-    in_place = len(how.patches) == 1 and ex.store.pool is None  # the state's own memory can be the tile
-    outs: list[Any] = []
+    found = iter(ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands))
     for patch in how.patches:
-        values = reducer.values(next(states), patch.box, write.partial)
-        states_shape = values[0].shape[: len(write.partial)] if write.partial else ()
-        tile_shape = (*states_shape, *box_shape(own))
-        if in_place:
-            return [
-                _owned(v, slots[s].dtype).reshape(tile_shape)
-                for v, s in zip(values, write.slots, strict=True)
-            ]
-        outs = outs or [ex.store.allocate(tile_shape, slots[s].dtype) for s in write.slots]
-        part = labelled_box(write.labels, slots[write.slots[0]].shape[len(write.partial) :], patch.box)
-        place = slices_within(part, own)
-        for out, value in zip(outs, values, strict=True):
-            out[(slice(None),) * len(write.partial) + place] = value
-    return outs
+        tiles.put(patch, list(islice(found, len(patch.runs))))
+    return tiles.found
 
 
-def _adding(
-    one: Callable[[Blocks], Any], places: dict[Blocks, tuple[InTurn, int]]
-) -> Callable[[Blocks], None]:
-    """A thread's work on runs, whose states go to the totals of their patches."""
+class _Reduced:
+    """The arrays of a reduced result, which its patches fill."""
 
-    def work(blocks: Blocks) -> None:
-        total, turn = places[blocks]
-        total.add(turn, one(blocks))
+    def __init__(
+        self, ex: Executor, run: Run, write: Write, task: Task, reducer: Reducer, patches: int
+    ) -> None:
+        self._ex, self._write, self._reducer = ex, write, reducer
+        self._dtypes = [run.plan.slots[s].dtype for s in write.slots]
+        self._shape = run.plan.slots[write.slots[0]].shape[len(write.partial) :]
+        (self._own,) = task.owns
+        self._in_place = patches == 1 and ex.store.pool is None  # the state's own memory can be the tile
+        self._lock = threading.Lock()
+        self.found: list[Any] = []
+        self.size_bytes = box_size(self._own) * sum(d.itemsize for d in self._dtypes)
 
-    return work
+    def put(self, patch: Patch, states: list[Any]) -> None:
+        """Put what the states of a patch come to in its place."""
+        partial = self._write.partial
+        values = self._reducer.values(states, patch.box, partial)
+        lead = values[0].shape[: len(partial)] if partial else ()
+        shape = (*lead, *box_shape(self._own))
+        if self._in_place:
+            pairs = zip(values, self._dtypes, strict=True)
+            self.found = [_owned(v, dtype).reshape(shape) for v, dtype in pairs]
+            return
+        with self._lock:
+            self.found = self.found or [self._ex.store.allocate(shape, dtype) for dtype in self._dtypes]
+        part = labelled_box(self._write.labels, self._shape, patch.box)
+        place = slices_within(part, self._own)
+        for out, value in zip(self.found, values, strict=True):
+            out[(slice(None),) * len(partial) + place] = value
 
 
 def _owned(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -27,26 +27,28 @@ ones."""
 
 
 class InTurn:
-    """A state of all runs, to which each adds its own: in their order, whichever comes first.
+    """A state of all runs (or of `count`), to which each adds its own: in their order, whichever comes first.
 
     Runs over a source may be more than memory has room for states of.
     """
 
-    def __init__(self, combine: Callable[[Any, Any], Any], total: Any = None) -> None:
+    def __init__(self, combine: Callable[[Any, Any], Any], total: Any = None, count: int = -1) -> None:
         self.total = total
         self._combine = combine
+        self._count = count
         self._next = 0
         self._early: dict[int, State] = {}
         self._lock = threading.Lock()
 
-    def add(self, turn: int, state: Any) -> None:
-        """The state of run number `turn`; it may be changed."""
+    def add(self, turn: int, state: Any) -> bool:
+        """The state of run number `turn`; it may be changed. Whether it was the last that was missing."""
         with self._lock:
             self._early[turn] = state
             while self._next in self._early:
                 found = self._early.pop(self._next)
                 self.total = found if self.total is None else self._combine(self.total, found)
                 self._next += 1
+            return self._next == self._count
 
 
 class Places:

@@ -65,7 +65,7 @@ def run_sweep(
     every = InTurn(add, add([{} for _ in stage.writes], first))
     turns = {blocks: n for n, blocks in enumerate(cut.runs)}
 
-    def in_turn() -> Callable[[Any], None]:
+    def in_turn() -> Callable[[Any], bool]:
         one = make()
         return lambda blocks: every.add(turns[blocks], one(blocks))
 

@@ -21,6 +21,7 @@ from spartan_ng.api.core.handle import settle, wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
+from spartan_ng.memory import copied_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -28,14 +29,18 @@ if TYPE_CHECKING:
 PANEL = 512
 """Columns of a panel: its products are dense enough for BLAS, and it fits any worker."""
 GROUPS = 64
-"""Groups of rows that a tall matrix is cut into at most; their number does not depend on the workers."""
+"""Groups of rows that a tall matrix is cut into at most, unless they are longer than"""
+GROUP_BYTES = 1 << 24
+"""this; their number does not depend on the workers."""
 LARGE = 1 << 22
 """Elements below which a matrix is factored by LAPACK in one task."""
 
 
 def is_tall(a: ndarray) -> bool:
-    """Whether TSQR has something to cut: a large matrix with several times as many rows as columns."""
-    return not in_process() and a.ndim == 2 and a.size > LARGE and a.shape[0] >= 4 * a.shape[1] > 0
+    """Whether TSQR has something to cut: a large matrix with several times as many rows as columns. In one
+    process LAPACK is as good, but for the copies that it makes."""
+    large = a.nbytes > copied_bytes() if in_process() else a.size > LARGE
+    return large and a.ndim == 2 and a.shape[0] >= 4 * a.shape[1] > 0
 
 
 def is_large(a: ndarray) -> bool:
@@ -53,7 +58,7 @@ def tall_qr(a: ndarray, vectors: bool = True) -> tuple[ndarray | None, ndarray]:
     """
     m, n = a.shape
     kind = np.linalg.inv(np.empty((0, 1, 1), a.dtype)).dtype
-    groups = max(1, min(GROUPS, m // (2 * n)))
+    groups = max(1, min(max(GROUPS, a.nbytes // GROUP_BYTES), m // (2 * n)))
     rows = -(-m // groups)
     padding = constants.zeros((groups * rows - m, n), a.dtype)
     padded = joining.concatenate([a, padding]) if padding.size else a
