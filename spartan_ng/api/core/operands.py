@@ -11,7 +11,7 @@ import numpy as np
 
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import PYTHON_SCALARS, as_handle, check_wraps, forced, is_array_like
-from spartan_ng.api.core.handle import Handle, converted_node, copied, wrap_array, wrap_node
+from spartan_ng.api.core.handle import Handle, converted_node, copied, wrap, wrap_array, wrap_node
 from spartan_ng.api.core.kinds import any_stays
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
@@ -240,11 +240,20 @@ def stored(
         return out  # type: ignore[return-value]
     check_outputs(name, [result], [out], casting)
     if mask is not True:
-        result = wrap_node(
-            build.map_("where", mask._node(), converted_node(result._node(), out.dtype), out._node())
-        )
+        result = _masked(result, mask, out)
     out._write(result)
     return out[()] if is_new and not out.ndim else out  # type: ignore[no-any-return]
+
+
+def _masked(result: ndarray, mask: Any, out: Any) -> ndarray:
+    """What `out` is to have: elements of the result where the mask is true, and its own elsewhere."""
+    known = small_values((result, mask, out))
+    if known is not None:
+        made = np.array(known[2])
+        np.copyto(made, known[0], casting="unsafe", where=known[1])
+        return wrap(made)
+    node = converted_node(result._node(), out.dtype)
+    return wrap_node(build.map_("where", mask._node(), node, out._node()))
 
 
 def without_output(name: str, result: ndarray) -> ndarray:

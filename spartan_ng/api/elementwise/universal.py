@@ -168,7 +168,7 @@ class ufunc(QuickFunction, Folding):
                     if not keywords:
                         found = applied(self.np, tuple(known))
                         return wrap(found) if self.nout == 1 else tuple(map(wrap, found))
-                    if _PLACES.issuperset(keywords) and self._write(known, **keywords):
+                    if _PLACES.issuperset(keywords) and self._write(tuple(known), **keywords):
                         return keywords["out"]
                 except ValueError as error:  # ours name the shapes; read-only memory is copied
                     if not is_refusal(error):
@@ -189,7 +189,7 @@ class ufunc(QuickFunction, Folding):
     if not IS_COMPILED:
         __call__ = _called
 
-    def _write(self, known: Any, out: Any = None, where: Any = True) -> bool:
+    def _write(self, known: tuple[Any, ...], out: Any = None, where: Any = True, **asked: Any) -> bool:
         """Have NumPy write where the elements of `out` lie; whether they are here, and nobody else's."""
         if type(out) is not Late.ndarray:
             return False
@@ -197,11 +197,23 @@ class ufunc(QuickFunction, Folding):
         target = out._open()
         if mask is None or target is None or target.nbytes > config.small_bytes:
             return False
-        if where is True:
-            applied(self.np, tuple(known), target)
+        if where is True and not asked:
+            applied(self.np, known, target)
         else:
-            self.np(*known, out=target, where=mask[0])
+            self.np(*known, out=target, where=mask[0], **asked)
         return True
+
+    def _written(self, args: tuple[Any, ...], out: Any, where: Any, **asked: Any) -> bool:
+        """`_write` for operands of several shapes, and whatever else NumPy is asked for."""
+        if out is None or self.nout > 1 or not config.small_bytes:
+            return False
+        try:
+            known = small_values(args)
+            return known is not None and self._write(known, out, where, **asked)
+        except ValueError as error:
+            if not is_refusal(error):
+                raise
+            return False
 
     def _wrapped(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """What the operand of the highest `__array_priority__` makes of results."""
@@ -401,6 +413,8 @@ class ufunc(QuickFunction, Folding):
                 self.np, *args, out=outs[0], where=forced(where), casting=casting, **keywords_of(asked)
             )
         where = mask_of(where)
+        if self._written(args, outs[0], where, casting=casting, **keywords_of(asked)):
+            return outs[0]
         signature = {} if asked is None else {"signature": asked.signature()}
         with dtypes_first(self.np, args, outs, casting=casting, **signature):
             known = small_values(args)
