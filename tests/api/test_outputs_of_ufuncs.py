@@ -44,9 +44,9 @@ def test_an_output_is_written_where_it_lies(name: str, shapes: str, beside: str,
     mask = rng.random((*shape[:-1], 1)) > 0.5
 
     def run(xp: Any) -> tuple[Any, Any]:
-        given = [xp.asarray(o.copy()) if o.ndim else o[()] for o in operands]
+        given: list[Any] = [xp.asarray(o.copy()) if o.ndim else o[()] for o in operands]
         whole = xp.zeros((2, *shape), "?" if name == "greater" else "f8")
-        out = {"an array": whole[0].copy(), "a view": whole[1]}.get(into)
+        out: Any = {"an array": whole[0].copy(), "a view": whole[1]}.get(into)
         if out is None:
             out = next((g for g in given if g.shape == shape and g.dtype == whole.dtype), whole[0].copy())
         keywords = dict(BESIDE[beside])
