@@ -23,8 +23,10 @@ from spartan_ng.kernels.user import Acting
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import Accumulate, MergeParts, ScanTile, Stage
 from spartan_ng.system.heap import keep_freed
+from spartan_ng.system.machine import machine_bytes
 from spartan_ng.worker.blocks import Run
 from spartan_ng.worker.executor import Executor, data_bytes
+from spartan_ng.worker.memory.recycle import Recycler
 from spartan_ng.worker.memory.store import Key, Region, Store, read_region, selected
 from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.scheduling.shares import task_of
@@ -32,6 +34,10 @@ from spartan_ng.worker.scheduling.stealing import Offers
 from spartan_ng.worker.stages.sorted_parts import samples_of
 from spartan_ng.worker.stages.stages import HANDLERS
 
+_MUCH = 8
+"""Regions of at least one part in so many of a tile keep it while they are there."""
+_SHARE = 32
+"""A process keeps at most one part in so many of the machine's memory for tiles to come."""
 _PROGRAMS = 1024
 """Programs that a process keeps, one for each plan and rank."""
 
@@ -90,6 +96,10 @@ class Needs:
 
     wanted: list[Wanted]
 
+    def of(self, slot: int, rank: int) -> Iterator[Region | None]:
+        """The regions of one tile, in the order of the questions."""
+        return (w.region for w in self.wanted if (w.slot, w.rank) == (slot, rank))
+
 
 class _NeedsMore(Exception):
     """What a task reads is not there yet."""
@@ -128,15 +138,22 @@ def elements(wanted: Wanted) -> int:
 
 
 def read(made: Made, number: Number, region: Region | None) -> Any:
-    """A region of a tile, in memory of its own; run where the tile lies."""
+    """A region of a tile; run where the tile lies.
+
+    In memory of its own, so that the tile may go; but where the tile is not much larger, it stays.
+    """
     tile = made.tiles[number]
     part = tile if region is None else read_region(tile, region)
-    return np.array(part) if isinstance(part, np.ndarray) else part
+    if not isinstance(part, np.ndarray):
+        return part
+    if part.flags.c_contiguous and part.nbytes * _MUCH >= tile.nbytes:
+        return _for_reading(part)
+    return np.array(part)
 
 
 def read_asked(made: Made, number: Number, asked: Needs, slot: int, rank: int) -> list[Any]:
     """All that a task has asked for of one tile."""
-    return [read(made, number, w.region) for w in asked.wanted if (w.slot, w.rank) == (slot, rank)]
+    return [read(made, number, region) for region in asked.of(slot, rank)]
 
 
 def pick(made: Made, numbers: tuple[Number, ...]) -> Made:
@@ -157,8 +174,8 @@ def facts(made: Made, number: Number) -> tuple[int, int]:
     return int(getattr(made.tiles.get(number), "nnz", 0)), made.nbytes
 
 
-Round = tuple[tuple[int, int], ...]
-"""The tiles, by slot and rank, of which a task has got what it asked for."""
+Round = tuple[tuple[tuple[int, int], Number], ...]
+"""The tiles, by slot and rank, of which a task has got what it asked for, and their numbers."""
 
 
 def run_task(
@@ -166,14 +183,14 @@ def run_task(
 ) -> Made | Needs:
     """Run the parts one after the other, and give the tiles `makes`.
 
-    `data` are the tiles and regions that the parts are given; then, for each round in which the last part has
-    asked for more, its `Needs` and the answers of each tile.
+    `data` are the tiles and regions that the parts are given; then, for each round in which the first part
+    has asked for more, its `Needs` and for each tile the answers, or the `Made` that has it.
     """
     _prepare()
     last = {g.number: i for i, part in enumerate(parts) for g in part.given if g.at is None}
     made = Made({})
     for i, part in enumerate(parts):
-        found = _run_part(plan, part, made, rounds, data)
+        found = _run_part(plan, part, made, rounds if i == 0 else (), data)
         if isinstance(found, Needs):
             return found
         made.tiles.update(found.tiles)
@@ -206,7 +223,7 @@ def _run_part(
     program = _program(plan, part.rank)
     stage, job = plan.stages[part.stage], f"{plan.key}/{part.stage}/{part.rank}"
     keys: list[Key] = [(job, s) for s in range(len(plan.slots))]
-    store = Store()
+    store = Store(recycler=_recycler)
     chunks: dict[int, Any] = {}
     arrived: dict[Wanted, Any] = {}
     for what in part.given:
@@ -243,9 +260,16 @@ def _answers(rounds: tuple[Round, ...], data: tuple[Any, ...]) -> list[Any]:
     answers: list[Any] = []
     for tiles in rounds:
         needs = next(left)
-        parts = {tile: iter(next(left)) for tile in tiles}
+        parts = {tile: _asked_of(next(left), needs, *tile, number) for tile, number in tiles}
         answers += [next(parts[w.slot, w.rank]) for w in needs.wanted]
     return answers
+
+
+def _asked_of(found: Made | list[Any], needs: Needs, slot: int, rank: int, number: Number) -> Iterator[Any]:
+    """What has been asked for of a tile, from where it lies or as it has been read there."""
+    if isinstance(found, Made):
+        return iter([read_region(found.tiles[number], region or ()) for region in needs.of(slot, rank)])
+    return iter(found)
 
 
 def _for_reading(tile: Any) -> Any:
@@ -305,6 +329,8 @@ def _prepare() -> None:
     keep_freed()
 
 
+_recycler = Recycler(machine_bytes() // _SHARE)
+"""Memory for the tiles that this process makes: a loop's steps make as many as the one before has let go."""
 _programs: OrderedDict[tuple[str, int], Program] = OrderedDict()
 _lock = threading.Lock()
 

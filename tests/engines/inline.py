@@ -37,9 +37,10 @@ class InlineEngine:
 
     name = "inline"
 
-    def __init__(self, slots: int, several: bool = False) -> None:
+    def __init__(self, slots: int, several: bool = False, shared: bool = False) -> None:
         self._slots = slots
         self.several = several
+        self.shared = shared
         self.names: list[str] = []
         """Of all tasks."""
         self.made_bytes = 0
@@ -49,7 +50,7 @@ class InlineEngine:
     def slots(self) -> int:
         return self._slots
 
-    def submit(self, name: str, function: Callable[..., Any], *args: Any) -> Object:
+    def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> Object:
         self.names.append(name)
         try:
             given = [a.value() if isinstance(a, Object) else pickle.loads(cloudpickle.dumps(a)) for a in args]

@@ -17,6 +17,8 @@ from spartan_ng.errors import ConnectionFailed, MasterUnreachable, UserFunctionE
 from tests.engines.test_plans import PROGRAMS, check_one
 from tests.waiting import killing_one
 
+rng = numpy.random.default_rng(0)
+
 distributed = pytest.importorskip("distributed")
 dask_array = pytest.importorskip("dask.array")
 
@@ -40,8 +42,9 @@ def test_a_program_gives_numpys_answer(on_dask, name):
 
 def test_tasks_run_where_their_tiles_lie(on_dask):
     """None is taken for a root of the graph: those go to whichever worker is next."""
-    x = np.array(numpy.ones((3000, 400))).persist()
-    held = [np.sqrt(x).persist() for _ in range(5)]
+    with config.override(tiling="row"):
+        x = np.array(numpy.ones((3000, 400))).persist()
+        held = [np.sqrt(x).persist() for _ in range(5)]
 
     def roots(dask_scheduler):
         tasks = [ts for ts in dask_scheduler.tasks.values() if ts.prefix.name == "sqrt"]
@@ -57,11 +60,29 @@ def test_what_is_made_of_nothing_is_spread(on_dask):
     backend = session.current().backend
     assert isinstance(backend, EngineBackend)
     for n in range(5):
-        x = (np.arange(3_000_000.0) + n).persist()
+        with config.override(tiling="row"):
+            x = (np.arange(3_000_000.0) + n).persist()
         (tiles,) = backend._arrays.values()
         held = on_dask.who_has([tile.handle.future for tile in tiles.values()])
         assert len({worker for workers in held.values() for worker in workers}) == 3, held
         del x
+
+
+def test_the_tiles_of_a_rank_lie_together(on_dask):
+    """Of arrays of the program and of what is made of nothing; a task that reads several finds them there."""
+    backend = session.current().backend
+    assert isinstance(backend, EngineBackend)
+    with config.override(tiling="row"):
+        x, y = np.array(rng.random((900, 200))), np.array(rng.random((900, 60)))
+        z = np.arange(90_000.0).reshape(900, 100).persist()
+        float(x.sum() + y.sum() + z.sum())
+    held = []
+    for tiles in backend._arrays.values():
+        found = on_dask.who_has([tile.handle.future for tile in tiles.values()])
+        held.append([found[tile.handle.future.key] for tile in tiles.values()])
+    assert len(held) == 3
+    assert held[0] == held[1] == held[2]
+    assert len({worker for workers in held[0] for worker in workers}) == 3
 
 
 def test_a_worker_that_is_killed_costs_no_answer(on_dask, tmp_path):

@@ -20,6 +20,7 @@ from spartan_ng import session
 from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError
+from spartan_ng.worker import tasks
 from tests.engines.inline import InlineEngine
 from tests.programs import programs
 from tests.test_programs import check, running_on
@@ -72,16 +73,17 @@ def check_one(name):
 @pytest.mark.some(10)
 @pytest.mark.parametrize("slots", [1, 2, 3, 5])
 @pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_kind_of_stage_is_a_task(name, several, slots):
-    with running_on(EngineBackend(InlineEngine(slots, several))), config.override(small_bytes=0):
+def test_every_kind_of_stage_is_a_task(name, shared, several, slots):
+    with running_on(EngineBackend(InlineEngine(slots, several, shared))), config.override(small_bytes=0):
         check_one(name)
 
 
 @settings(max_examples=25)
-@given(programs(), st.sampled_from([1, 2, 3, 4, 7]))
-def test_programs_give_numpys_answers(program, slots):
-    with running_on(EngineBackend(InlineEngine(slots))):
+@given(programs(), st.sampled_from([1, 2, 3, 4, 7]), st.booleans(), st.booleans())
+def test_programs_give_numpys_answers(program, slots, several, shared):
+    with running_on(EngineBackend(InlineEngine(slots, several, shared))):
         check(program)
 
 
@@ -141,6 +143,48 @@ def test_what_a_rank_goes_on_with_alone_is_no_object(several):
     numpy.testing.assert_array_equal(labels, again)
     numpy.testing.assert_allclose(c, wanted)
     assert engine.made_bytes - before < len(x) * 20 * 8, "no more than the labels, and what is little"
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("name", ["sort", "lookup", "turned"])
+def test_where_all_tasks_read_one_memory_no_task_cuts_a_tile(name, shared):
+    engine = InlineEngine(4, several=True, shared=shared)
+    with running_on(EngineBackend(engine)), config.override(small_bytes=0, tiling="row"):
+        x, i = numpy.tile(X, (300, 1)), numpy.tile(I, 300)
+        found = numpy.asarray(PROGRAMS[name](np, np.array(x), np.array(i), S))
+        numpy.testing.assert_array_equal(found, PROGRAMS[name](numpy, x, i, S))
+    assert ("read" in engine.names) == (not shared)
+
+
+def test_what_follows_a_merge_of_sorted_parts_is_in_its_task():
+    """The parts are sorted, and merged by tasks that go on: their last result is no object in between."""
+    engine = InlineEngine(4)
+    x = rng.random(40_000)
+    with running_on(EngineBackend(engine)), config.override(small_bytes=0, tiling="row"):
+        numpy.testing.assert_array_equal(np.sort(np.array(x)) * 2 + 1, numpy.sort(x) * 2 + 1)
+    assert any(name.startswith("sort merge; ") for name in engine.names)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "kept"),
+    [((0, 900, 1), (0, 40, 1), True), ((0, 90, 1), (0, 40, 1), False), ((0, 900, 1), (0, 30, 1), False)],
+)
+def test_a_region_keeps_a_tile_that_is_not_much_larger(rows, columns, kept):
+    tile = rng.random((1000, 40))
+    part = tasks.read(tasks.Made({0: tile}), 0, (rows, columns))
+    numpy.testing.assert_array_equal(part, tile[slice(*rows), slice(*columns)])
+    assert numpy.shares_memory(part, tile) == kept
+    assert tile.flags.writeable
+    assert part.flags.writeable != kept, "who reads it may not write into the tile"
+
+
+def test_a_process_of_tasks_makes_tiles_where_others_were():
+    with running_on(EngineBackend(InlineEngine(2))), config.override(small_bytes=0):
+        x = (np.arange(2_000_000.0) + 1).persist()
+        kept = tasks._recycler.free_bytes
+        assert kept >= 8_000_000, "a tile of it, which the engine has copied"
+        np.compute((x * 2 + 1)[-3:], (x * 3)[-1])
+        assert tasks._recycler.free_bytes <= max(kept, tasks._recycler.peak_bytes)
 
 
 def test_a_plan_of_one_worker_is_one_task():
@@ -227,6 +271,7 @@ import numpy, resource
 import spartan_ng as np
 from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.config import config
+from spartan_ng.worker import tasks
 from tests.engines.inline import InlineEngine
 from tests.test_programs import running_on
 

@@ -46,8 +46,9 @@ _TRAVELS_BYTES = 16 * 1024
 """Tiles of the program's arrays up to this size go inside the tasks that read them."""
 _PLANS = 256
 """Plans that are kept on the engine for programs that come again."""
-_TASK_NS, _MESSAGE_NS = 500_000, 1_000_000
-"""What a task more, and a remote read, cost on engines whose scheduler is a Python process."""
+_TASK_NS, _MESSAGE_NS = 2_000_000, 1_000_000
+"""What a rank more in a stage costs (its task and those that cut out what it reads), and a remote read, where
+the scheduler is a Python process."""
 
 
 @dataclass(slots=True)
@@ -96,12 +97,16 @@ class EngineBackend:
             box = tiling.box_on(ref.shape, rank)
             if ref.value is None:
                 tile = SourceTile(ref.source)
-                tiles[rank] = Tile(self.tasks.submit("upload", Made, {0: tile}), 0, alone=True)
+                tiles[rank] = Tile(self.tasks.submit("upload", Made, {0: tile}, rank=rank), 0, alone=True)
             elif box is not None:
                 value = ref.value[box_slices(box)]
                 part = np.ascontiguousarray(value).reshape(value.shape) if ref.format == "dense" else value
                 little = ref.format == "dense" and part.nbytes <= _TRAVELS_BYTES
-                made = Value(Made({0: part})) if little else self.tasks.submit("upload", Made, {0: part})
+                made = (
+                    Value(Made({0: part}))
+                    if little
+                    else self.tasks.submit("upload", Made, {0: part}, rank=rank)
+                )
                 tiles[rank] = Tile(made, 0, alone=True)
         if any(not isinstance(tile.handle, Value) for tile in tiles.values()):
             self.tasks.begin()  # else two tiles may come to one worker, and none to another

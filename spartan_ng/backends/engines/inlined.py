@@ -26,13 +26,18 @@ class Inlined:
         self._engine = engine
         self.name, self.several = engine.name, engine.several
 
+    @property
+    def shared(self) -> bool:
+        """See `Engine`."""
+        return self._engine.shared
+
     def slots(self) -> int:
         """See `Engine`."""
         return self._engine.slots()
 
-    def submit(self, name: str, function: Callable[..., Any], *args: Any) -> Handle:
+    def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> Handle:
         """See `Engine`."""
-        return self._engine.submit(name, function, *map(_inside, args))
+        return self._engine.submit(name, function, *map(_inside, args), rank=rank)
 
     def submit_several(
         self, name: str, count: int, function: Callable[..., Any], *args: Any

@@ -75,6 +75,7 @@ class Job:
         self._sent = sent
         self._steps = steps
         self.where = where
+        self._shared = engine.shared
         self.stats = [StageStats() for _ in plan.stages]
         self._parts: dict[tuple[Handle, int, Region], Handle] = {}
         self._light: dict[Handle, tuple[Number, ...]] = {}
@@ -143,9 +144,9 @@ class Job:
         if one.rank != share.rank:
             moved = elements(one) * self._plan.slots[one.slot].dtype.itemsize
             self.stats[share.stage].bytes_moved += moved
-        if not tile.alone and self._is_little([one.slot]):
+        if not tile.alone and not self._shared and self._is_little([one.slot]):
             tile = self._without_the_large(tile)
-        if one.region is None or self._goes_whole(one, tile):
+        if one.region is None or self._shared or self._goes_whole(one, tile):
             return Given(one, data.setdefault(tile.handle, len(data)), tile.number)
         return Given(one, data.setdefault(self._part(tile, one), len(data)))
 
@@ -162,7 +163,10 @@ class Job:
     def _run(self, task: _Task) -> Handle:
         makes, rounds = tuple(task.makes), tuple(task.rounds)
         plan = self._plan_for(task)
-        return self._engine.submit(task.name, run_task, plan, task.parts, makes, rounds, *task.data)
+        rank = task.parts[0].rank if plan is self._plan else None
+        return self._engine.submit(
+            task.name, run_task, plan, task.parts, makes, rounds, *task.data, rank=rank
+        )
 
     def _run_apart(self, task: _Task) -> list[Handle]:
         """An object for each tile that a task makes, so that none keeps another or goes along with it."""
@@ -223,13 +227,21 @@ class Job:
             for i, question in zip(left, filter(None, questions), strict=True):
                 task, needs = tasks[i], made[i]
                 task.data.append(needs)
-                for (slot, owner), size in question.items():
-                    tile = self.where[slot][owner]
-                    task.data.append(submit("read", read_asked, tile.handle, tile.number, needs, slot, owner))
+                task.data += [self._answer(tile, needs) for tile in question]
+                numbers = [self.where[slot][owner].number for slot, owner in question]
+                task.rounds.append(tuple(zip(question, numbers, strict=True)))
+                for (slot, _), size in question.items():
                     self.stats[index].bytes_moved += size * self._plan.slots[slot].dtype.itemsize
-                task.rounds.append(tuple(question))
                 made[i] = self._run(task)
         return list(zip(tasks, made, strict=True))
+
+    def _answer(self, place: tuple[int, int], needs: Handle) -> Handle:
+        """What a task has asked for of a tile, or the tile."""
+        slot, owner = place
+        tile = self.where[slot][owner]
+        if self._shared:
+            return tile.handle
+        return self._engine.submit("read", read_asked, tile.handle, tile.number, needs, slot, owner)
 
     def output(self, slot: int) -> Tiles:
         """The tiles of a result, each alone."""

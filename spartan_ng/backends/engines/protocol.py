@@ -20,15 +20,21 @@ class Engine(Protocol):
     several: bool
     """Whether a task can give several objects."""
 
+    @property
+    def shared(self) -> bool:
+        """Whether all tasks read objects where these lie: then none is cut for who reads a part of it."""
+        ...
+
     def slots(self) -> int:
         """Tasks that can run at a time."""
         ...
 
-    def submit(self, name: str, function: Callable[..., Any], *args: Any) -> Handle:
+    def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> Handle:
         """`function(*args)` as a task that the engine may run anywhere, and again.
 
         Handles among `args` stand for their objects; all else travels with the task, however large. The task
-        may wait until somebody asks for it, or for what is made of it.
+        may wait until somebody asks for it, or for what is made of it. One that reads no object says whose
+        `rank` tiles it makes: they had best lie together.
         """
         ...
 
@@ -42,7 +48,8 @@ class Engine(Protocol):
         ...
 
     def begin(self) -> None:
-        """Have all begun that has been submitted: what is begun together is spread over the workers."""
+        """Have all made that has been submitted, spread over the workers; return when no other task disturbs
+        that."""
         ...
 
     def get(self, handles: Sequence[Handle]) -> list[Any]:

@@ -43,7 +43,7 @@ class Step:
     little: bool
     """Whether all that it reads and writes is little, so that one task does it for all ranks."""
     asks: bool
-    """Whether what it reads depends on data."""
+    """Whether what its first stage reads depends on data."""
     teaches: bool
     """Whether how many bytes it makes is known when it has run."""
     makes: tuple[int, ...] = ()
@@ -68,7 +68,7 @@ def steps_of(plan: Plan) -> list[Step]:
     """By slot, the step that makes it."""
     for index, stage in enumerate(plan.stages):
         new = _step(plan, index, stage)
-        home = _home(new, steps, made_in)
+        home = _home(plan, new, steps, made_in)
         if home < len(steps):
             steps[home].stages += new.stages
             steps[home].shares += new.shares
@@ -97,25 +97,28 @@ def _step(plan: Plan, index: int, stage: Stage) -> Step:
     )
 
 
-def _home(new: Step, steps: list[Step], made_in: dict[int, int]) -> int:
+def _home(plan: Plan, new: Step, steps: list[Step], made_in: dict[int, int]) -> int:
     """The first step that a stage can join: one that has touched what it reads."""
     slots = {wanted.slot for share in new.shares for wanted in share.reads}
     first = max((made_in[slot] for slot in slots if slot in made_in), default=0)
     for home in range(first, len(steps)):
         touched = {w.slot for share in steps[home].shares for w in share.reads} | steps[home].written
-        if slots & touched and _goes_on(new, steps[home]):
+        if slots & touched and _goes_on(plan, new, steps[home]):
             return home
     return len(steps)
 
 
-def _goes_on(new: Step, old: Step) -> bool:
-    """Whether a task may go on from one step to the other: no task waits for what another makes in it."""
-    if new.asks or old.asks or new.teaches or old.teaches or new.little != old.little:
+def _goes_on(plan: Plan, new: Step, old: Step) -> bool:
+    """Whether a task may go on from one step to the other: no task waits for what another makes in it, and
+    none that is run again for what it asks has done anything before."""
+    if new.asks or new.teaches or old.teaches or new.little != old.little:
         return False
-    return new.little or (
-        new.once == old.once
-        and all(w.rank == share.rank for share in new.shares for w in share.reads if w.slot in old.written)
-    )
+    if new.little:
+        return True
+    far = {w.slot for share in new.shares for w in share.reads if w.rank != share.rank}
+    if old.asks and any(plan.slots[s].nbytes > LITTLE_BYTES for s in far):
+        return False  # it would come again with each answer
+    return new.once == old.once and far.isdisjoint(old.written)
 
 
 def _end(plan: Plan, steps: list[Step]) -> None:

@@ -76,7 +76,12 @@ class _Call:
 
     def __call__(self, *made: Any) -> Any:
         rest = iter(made)
+        # behind them there may be a place, which nobody looks at
         return self.function(*(next(rest) if a is _HOLE else a for a in self.args))
+
+
+def _nothing() -> None:
+    """What a place is."""
 
 
 class _Hole(Enum):
@@ -103,11 +108,19 @@ class DaskEngine:
 
     name = "dask"
     several = False
+    shared = False
+    """Each worker has a memory of its own."""
 
     def __init__(self, client: distributed.Client, owned: bool = False) -> None:
         self._client = client
         self._owned = owned
         self._waiting: dict[Any, tuple[weakref.ref[_Handle], tuple[Any, ...]]] = {}
+        self._threads: dict[str, int] = {}
+        """Of the workers that there were."""
+        self._places: list[_Handle] = []
+        """Next to nothing for each rank, wherever dask makes it. What ranks begin with reads it, and so goes
+        there: the tiles that a rank has of all arrays lie together, else a task may run where its smaller one
+        is."""
         self._lock = threading.RLock()
 
     def slots(self) -> int:
@@ -116,6 +129,8 @@ class DaskEngine:
         Such a cluster grows only where more tasks are ready than it has workers.
         """
         threads: dict[str, int] = self._client.nthreads()
+        if threads != self._threads:
+            self._threads, self._places = threads, []
         return max(sum(threads.values()), self._most() * max(threads.values(), default=1))
 
     def _most(self) -> int:
@@ -125,15 +140,28 @@ class DaskEngine:
             return 0
         return int(adaptive.maximum)
 
-    def submit(self, name: str, function: Callable[..., Any], *args: Any) -> _Handle:
+    def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> _Handle:
         """A task; what it is given is in it, so that dask can run it again."""
         handle = _Handle(_key(name))
         call = _Call(function, tuple(_HOLE if isinstance(a, _Handle) else a for a in args))
         needed = [a for a in args if isinstance(a, _Handle)]
         with self._lock:
+            if rank is not None:
+                needed.append(self._place(rank))
             task = (call, *(h.key if h.future is None else h.future for h in needed))
             self._waiting[handle.key] = (weakref.ref(handle), task)
         return handle
+
+    def _place(self, rank: int) -> _Handle:
+        """Where the tiles of a rank had best lie: one place for each thread, spread over the workers."""
+        if not self._places:
+            self._places = [_Handle(_key("place")) for _ in range(max(1, sum(self._threads.values())))]
+            graph = {place.key: (_nothing,) for place in self._places}
+            for place, future in zip(
+                self._places, self._client.get(graph, [*graph], sync=False), strict=True
+            ):
+                place.future = future
+        return self._places[rank % len(self._places)]
 
     def submit_several(
         self, name: str, count: int, function: Callable[..., Any], *args: Any
@@ -142,22 +170,27 @@ class DaskEngine:
         raise AssertionError(f"{name}: {count} objects of one task of dask's")
 
     def begin(self) -> None:
-        """Send what waits as a graph of its own: dask orders a graph by what reads its tasks."""
-        self._flush()
+        """Send what waits as a graph of its own: dask orders a graph by what reads its tasks.
 
-    def _flush(self) -> None:
+        Idle workers steal from who has more than one task, and would then have several tiles.
+        """
+        for _ in distributed.as_completed(self._flush(), loop=self._client.loop):
+            pass  # what has failed says so when it is asked for
+
+    def _flush(self) -> list[distributed.Future]:
         """Send what waits, and ask for what somebody holds."""
         with self._lock:
             graph = {key: task for key, (_, task) in self._waiting.items()}
             held = [h for h in (ref() for ref, _ in self._waiting.values()) if h is not None]
             self._waiting = {}
             if not held:
-                return
+                return []
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph")
                 futures = self._client.get(graph, [h.key for h in held], sync=False)
             for handle, future in zip(held, futures, strict=True):
                 handle.future = future
+            return list(futures)
 
     def adopted(self, delayed: Sequence[Any]) -> list[_Handle]:
         """What dask's own lazy objects give, begun now."""

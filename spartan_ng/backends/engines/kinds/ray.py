@@ -58,11 +58,18 @@ class RayEngine:
         self._owned = owned
         self._call = ray.remote(_call)
 
+    @property
+    def shared(self) -> bool:
+        """Whether there is one node: its processes map one store."""
+        return sum(bool(node["Alive"]) for node in ray.nodes()) == 1
+
     def slots(self) -> int:
         """Processors of all nodes."""
         return int(ray.cluster_resources().get("CPU", 1))
 
-    def submit(self, name: str, function: Callable[..., Any], *args: Any) -> ray.ObjectRef:
+    def submit(
+        self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None
+    ) -> ray.ObjectRef:
         """A task that Ray runs again where its process ends."""
         return self._call.options(name=name).remote(function, *args)
 
