@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import sparse
-from spartan_ng.errors import JobCancelled, UserFunctionError
+from spartan_ng.errors import JobCancelled, OutOfResources, UserFunctionError
 from spartan_ng.events import record
 from spartan_ng.kernels.sampling import Sampler
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.sinks.sink import Sink
 from spartan_ng.texts import called_trace, error_line, is_ctrl_c
 
 
@@ -116,7 +117,7 @@ def call_user(
     except Interrupted:
         raise JobCancelled(f"{operator}: {fn} (at {fn.origin}) was interrupted") from None
     except BaseException as error:
-        if is_ctrl_c(error):
+        if is_ctrl_c(error) or (isinstance(error, OutOfResources) and isinstance(fn.function, Sink)):
             raise
         raise _described(fn, operator, error) from error
     finally:

@@ -7,8 +7,9 @@ What else the file has is copied first, so that a write that is interrupted leav
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from typing import Any
 
 import numpy as np
@@ -61,10 +62,50 @@ def file_to_fill(temporary: str, path: str, name: str) -> Iterator[Any]:
     if keeps:
         with h5py.File(path, "r"):  # who writes to it would have its lock
             shutil.copyfile(path, temporary)
-    with h5py.File(temporary, "r+" if keeps else "w") as file:
-        if file.get(name, getlink=True) is not None:
-            del file[name]
-        yield file
+    with open(temporary, "r+b", buffering=0) as opened:
+        disk = _Disk(opened)
+        try:
+            with h5py.File(disk, "r+" if keeps else "w") as file:
+                if file.get(name, getlink=True) is not None:
+                    del file[name]
+                yield file
+        except Exception as error:
+            raise disk.error or error from error
+        if disk.error is not None:
+            raise disk.error
+
+
+class _Disk:
+    """A file as h5py asks for it, which takes all that it is given, and keeps the error of a disk that does
+    not: the library cannot close what it cannot write, and ends the process."""
+
+    def __init__(self, file: FileIO) -> None:
+        self._file = file
+        self.error: OSError | None = None
+        self.read, self.readinto, self.seek, self.tell = file.read, file.readinto, file.seek, file.tell
+
+    def write(self, data: Any) -> int:
+        """All of the data."""
+        left = memoryview(data).cast("B")
+        self._tried(lambda part: self._file.write(part) or 0, left)
+        return len(left)
+
+    def truncate(self, size: int) -> int:
+        """Make the file so long."""
+        self._tried(lambda _: self._file.truncate(size))
+        return size
+
+    def flush(self) -> None:
+        """Nothing: what is written is not kept here."""
+
+    def _tried(self, do: Callable[[Any], int], left: Any = b"") -> None:
+        try:
+            while self.error is None:
+                left = left[do(left) :]
+                if not left:
+                    return
+        except OSError as error:
+            self.error = error
 
 
 def lies_as_in_memory(dtype: np.dtype[Any]) -> bool:

@@ -62,6 +62,11 @@ class ParquetFolder(Sink):
         self.chunks = (min(rows, max(shape[0], 1)), *(max(n, 1) for n in shape[1:]))
         self.folder = new_folder(path)
 
+    @property
+    def place(self) -> str:
+        """The folder."""
+        return self.path
+
     def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
         """A file of its own, which is there whole or not at all."""
         columns = box[1] if len(box) > 1 else (0, 1)

@@ -50,6 +50,11 @@ class RawFile(Sink):
                 raise OSError(error.errno, f"{path} of {nbytes:,} bytes: {error.strerror}") from error
             raise
 
+    @property
+    def place(self) -> str:
+        """The file."""
+        return self.path
+
     def begin(self) -> int:
         """Write the head to `temporary`, and say where the first element goes."""
         return 0

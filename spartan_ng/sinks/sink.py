@@ -13,21 +13,54 @@ interrupted leaves the old.
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from spartan_ng.arrays import Box
+from spartan_ng.errors import OutOfResources
+
+REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+"""What the system says where a disk takes no more."""
 
 # What a map over blocks gives, if it must give anything.
 _DONE = np.bool_(True)
+
+
+@contextmanager
+def disk_errors(place: str) -> Iterator[None]:
+    """Around a write to a place: what the system says of the disk is an OutOfResources with its number,
+    whatever a library has made of it."""
+    try:
+        yield
+    except Exception as error:
+        number = getattr(error, "errno", None) or _number_in(str(error))
+        if number not in REFUSALS:
+            raise
+        raise OutOfResources(number, f"{place}: {os.strerror(number)}") from error
+
+
+def _number_in(text: str) -> int:
+    """The system's number in a library's words; 0 without."""
+    found = re.search(r"(?i)errno[ =]+(\d+)", text)
+    return int(found[1]) if found else 0
 
 
 class Sink(ABC):
     """What blocks are written to; see the module's contract."""
 
     chunks: tuple[int, ...] | None = None
+
+    @property
+    def place(self) -> str:
+        """What people call it."""
+        return type(self).__name__
 
     @abstractmethod
     def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
@@ -44,5 +77,6 @@ class Sink(ABC):
     def __call__(self, block: Any, extent: Box) -> np.ndarray[Any, Any]:
         """Write, as a function of blocks; it gives as many trues."""
         if block.size:
-            self.write(np.asarray(block), extent)
+            with disk_errors(self.place):
+                self.write(np.asarray(block), extent)
         return np.broadcast_to(_DONE, block.shape)

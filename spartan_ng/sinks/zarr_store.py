@@ -95,7 +95,7 @@ class ZarrStore(ZarrBlocks):
         chunks: tuple[int, ...] | None,
         options: dict[str, Any],
     ) -> None:
-        self.place, self.shape, self.start = place, shape, (0,) * len(shape)
+        self.goes, self.shape, self.start = place, shape, (0,) * len(shape)
         self.chunks = stored_chunks(shape, dtype) if chunks is None else chunks
         self.folder = place.folder_beside()
         made = {"chunks": self.chunks, "zarr_format": place.zarr_format, "overwrite": True, **options}
@@ -105,10 +105,15 @@ class ZarrStore(ZarrBlocks):
             self.give_up()
             raise
 
+    @property
+    def place(self) -> str:
+        """The folder that it takes the place of."""
+        return self.goes.path
+
     def finish(self) -> None:
         """Rename it; the folder that was there goes."""
         self._unlock()
-        self.place.take(lambda path: take_place(self.folder, path))
+        self.goes.take(lambda path: take_place(self.folder, path))
 
     def give_up(self) -> None:
         """Remove it."""
@@ -126,6 +131,11 @@ class ZarrPart(ZarrBlocks):
         self.shape = tuple(hi - lo for lo, hi in box)
         self.start = tuple(lo for lo, _ in box)
         self.chunks = _stored_as(array)
+
+    @property
+    def place(self) -> str:
+        """The folder of the array."""
+        return self.folder
 
     def finish(self) -> None:
         """Remove the locks."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import errno
+import re
 
 import numpy as np
 
@@ -23,6 +24,8 @@ _NUMPY: dict[str, type[Exception]] = {
 }
 
 
+_NUMBER = re.compile(r"(worker [^:]*: )?\[Errno (\d+)\] (.*)", re.DOTALL)
+"""How an error of the system is told."""
 _SHORT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT})
 
 
@@ -46,8 +49,11 @@ def rebuild(kind: str, message: str) -> Exception:
     """An error to raise here for one that was described elsewhere."""
     found = getattr(errors, kind, None) or _NUMPY.get(kind) or getattr(builtins, kind, None)
     if isinstance(found, type) and issubclass(found, Exception):
+        number = _NUMBER.fullmatch(message) if issubclass(found, OSError) else None
         try:
-            return found(message)
+            return (
+                found(message) if number is None else found(int(number[2]), f"{number[1] or ''}{number[3]}")
+            )
         except TypeError:
             pass  # its constructor wants more than a message, as UnicodeDecodeError's
     return EvaluationError(f"{kind}: {message}")

@@ -251,6 +251,70 @@ def test_a_disk_without_room_leaves_the_old_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["x.npy"]
 
 
+_FULL = """
+import errno, os, pathlib, resource, sys, numpy
+import spartan_ng as np
+from spartan_ng import session
+from spartan_ng.api.files import saving
+from spartan_ng.backends.local import LocalCluster
+np.config.small_bytes = 0
+saving._SHARE = 1 << 40
+folder, on = pathlib.Path(sys.argv[1]), sys.argv[2]
+value = numpy.random.default_rng(0).random((4000, 20))
+
+def read(box):
+    return value[tuple(slice(*b) for b in box)]
+
+def main():
+    writes = {
+        "x.npy": np.save,
+        "x.zarr": np.save,
+        "x.h5": np.save,
+        "packed.h5": lambda path, a: np.to_hdf5(a, path, chunks=(50, 20), compression="lzf"),
+        "x.parquet": np.save,
+        "tables/": lambda path, a: np.to_parquet(a, path),
+        "x.npz": lambda path, a: np.savez(path, a),
+    }
+    for name, write in writes.items():
+        write(f"{folder}/{name}", np.array(value[:50]))
+    before = sorted(os.listdir(folder))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+    if on == "a cluster":
+        session.use(stack.enter_context(LocalCluster(2)))
+        for name in ("packed.h5", "x.parquet", "x.npz"):  # tiles on their way to the driver are files, too
+            del writes[name]
+    for name, write in writes.items():
+        try:
+            write(f"{folder}/{name}", np.from_function(read, value.shape, chunks=(500, 20)) + 1)
+        except OSError as error:
+            assert error.errno == errno.EFBIG, error
+            assert name.strip("/") in str(error), error
+        else:
+            raise AssertionError(name)
+        assert sorted(os.listdir(folder)) == before
+        if name != "x.npz":
+            assert (numpy.asarray(np.load(f"{folder}/{name}")) == value[:50]).all(), name
+    print("done")
+
+if __name__ == "__main__":
+    import contextlib
+    with contextlib.ExitStack() as stack:
+        main()
+"""
+
+
+@pytest.mark.parametrize("on", ["this process", "a cluster"])
+def test_a_disk_that_takes_no_more_says_so_and_leaves_the_old_files(on: str, tmp_path: Path) -> None:
+    """Whoever writes, and whatever libraries make of it: HDF5's ends the process, if it is let."""
+    (tmp_path / "files").mkdir()
+    script = tmp_path / "full.py"
+    script.write_text(_FULL)
+    command = [sys.executable, str(script), str(tmp_path / "files"), on]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.endswith("done\n"), done.stderr
+    assert done.returncode == 0
+
+
 _KILLED = """
 import sys, time, numpy, pathlib
 import spartan_ng as np

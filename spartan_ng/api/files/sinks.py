@@ -19,6 +19,7 @@ from spartan_ng.sinks import Hdf5File, ParquetFolder, ZarrStore
 from spartan_ng.sinks.hdf5 import file_to_fill, lies_as_in_memory
 from spartan_ng.sinks.parquet import GROUP_BYTES, table
 from spartan_ng.sinks.places import check_folder, mode_of, new_file
+from spartan_ng.sinks.sink import disk_errors
 from spartan_ng.sinks.stores import ArrayPlace, array_place, filled
 from spartan_ng.sinks.taken import check_tables, check_unchanged, checked_dataset
 from spartan_ng.sources.files import is_url, local, signs
@@ -212,7 +213,8 @@ def _replaced(real: str, write: Callable[[str], None]) -> None:
     descriptor, temporary = new_file(real)
     os.close(descriptor)
     try:
-        write(temporary)
+        with disk_errors(real):
+            write(temporary)
         os.chmod(temporary, mode_of(real))
         os.replace(temporary, real)
     except BaseException:
