@@ -16,12 +16,14 @@ from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import TILINGS, config
+from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import lookups
 from spartan_ng.costs.tuned import DISTINCT_FLOPS
 from spartan_ng.plan.rows import Axis, Read, Slot
 from spartan_ng.plan.stages import Join
 from spartan_ng.worker.memory.regions import gathered, lookup
 from spartan_ng.worker.memory.store import read_region
+from spartan_ng.worker.stages import joins
 from spartan_ng.worker.stages.joins import _distinct
 from tests.sampling import examples
 from tests.test_programs import running_on
@@ -43,6 +45,28 @@ def test_every_axis_and_shape_of_indices(workers: int, tiling: str | None) -> No
         for axis, indices in cases:
             found = sp.take(x, sp.asarray(indices), axis=axis)
             np.testing.assert_array_equal(np.asarray(found), np.take(value + 1, indices, axis=axis))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 64])
+@pytest.mark.parametrize("tiling", [None, *TILINGS])
+def test_lookups_that_memory_has_no_room_for_go_piece_by_piece(
+    monkeypatch: pytest.MonkeyPatch, tiling: str | None, rows: int
+) -> None:
+    monkeypatch.setattr(joins, "_ROWS", rows)
+    value = np.random.default_rng(0).random((50, 7, 3))
+    backend = SimulatedBackend(3, Profile(memory_bytes=2 * value.nbytes, limited=True))
+    with running_on(backend), config.override(tiling=tiling, small_bytes=0):
+        x = (sp.asarray(value) + 1).persist()
+        for axis, indices in (
+            (0, np.arange(100) * 7 % 50),
+            (0, np.arange(120).reshape(20, 6) % 50),
+            (1, [6, 0, 1, 1]),
+        ):
+            found = sp.take(x, sp.asarray(indices), axis=axis)
+            np.testing.assert_array_equal(np.asarray(found), np.take(value + 1, indices, axis=axis))
+        for mask in (value > 0.4, value[:, :, 0] > 0.2, value[:, 0, 0] > 0.5, value > 2):
+            np.testing.assert_array_equal(np.asarray(x[sp.asarray(mask)]), value[mask] + 1)
+        np.testing.assert_array_equal(np.asarray(np.flatnonzero(x > 1.5)), np.flatnonzero(value > 0.5))
 
 
 def test_only_the_rows_that_are_asked_for_move() -> None:

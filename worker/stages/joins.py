@@ -52,14 +52,32 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
         )
         ex.put(run, stage.slot, out)
         return
-    places = np.flatnonzero(mask)[lo:hi]
-    if places.size:
-        inner = prod(mask.shape[1:])
-        rest = [*box_of(mask.shape[1:]), *task.box[1:]]
+    inner = prod(mask.shape[1:])
+    rest = [*box_of(mask.shape[1:]), *task.box[1:]]
+    for begin, places in _kept(mask.reshape(-1), lo, hi):
         part, rows = _looked_up(ex, run, stage, places // inner, 0, ((0, 0), *rest))
         flat = part.reshape((part.shape[0] * inner, *part.shape[mask.ndim :]))
-        np.take(flat, rows * inner + places % inner, axis=0, out=out)
+        own = out[begin : begin + places.size]
+        np.take(flat, rows * inner + places % inner, axis=0, out=own, mode="clip")  # in range, so not checked
     ex.put(run, stage.slot, out)
+
+
+_ROWS = 1 << 20
+"""Rows that are looked up at a time: their places are kept in memory several times over."""
+
+
+def _kept(mask: Any, lo: int, hi: int) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
+    """The places that a mask keeps, of which numbers `lo` to `hi` are wanted, a piece of it at a time: behind
+    how many of the wanted ones a piece's own come, and these."""
+    before = 0
+    for at in range(0, mask.size, _ROWS):
+        if before >= hi:
+            return
+        places = np.flatnonzero(mask[at : at + _ROWS])
+        own = places[max(lo - before, 0) : max(hi - before, 0)] + at
+        if own.size:
+            yield max(before - lo, 0), own
+        before += places.size
 
 
 _PIECE = 1 << 16
@@ -91,14 +109,31 @@ def _take(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     (axis,) = stage.params
     indices = dense(ex.load(run, task.operands[0]))
     box = (*task.box[:axis], (0, 0), *task.box[axis + indices.ndim :])
-    found, rows = _looked_up(ex, run, stage, indices, axis, box)
     slot = run.plan.slots[stage.slot]
     out = ex.store.allocate(box_shape(task.box), slot.dtype)
-    if found.flags.c_contiguous:
-        np.take(found, rows, axis=axis, out=out)
-    else:  # `take` would first copy all of it
-        out[...] = found[(*[slice(None)] * axis, rows)]
+    length = _at_a_time(ex, indices, out)
+    for at in range(0, len(indices) if indices.ndim else 1, length):
+        if not indices.size:
+            break
+        own, place = indices, out
+        if length < len(np.atleast_1d(indices)):
+            own, place = indices[at : at + length], out[(*[slice(None)] * axis, slice(at, at + length))]
+        found, rows = _looked_up(ex, run, stage, own, axis, box)
+        if found.flags.c_contiguous:
+            np.take(found, rows, axis=axis, out=place, mode="clip")  # in range: checks would take a copy
+        else:  # `take` would first copy all of it
+            place[...] = found[(*[slice(None)] * axis, rows)]
     ex.put(run, stage.slot, out)
+
+
+def _at_a_time(ex: Executor, indices: Any, out: Any) -> int:
+    """How many of some indices are looked up at a time: all, where there is room for what that takes, since a
+    row that is asked for again comes again."""
+    pool = ex.store.pool
+    budget = None if pool is None else pool.budget_bytes
+    if not indices.ndim or budget is None or 4 * (indices.nbytes + out.nbytes) <= budget:
+        return max(int(indices.size), 1)
+    return max(1, _ROWS // max(int(prod(indices.shape[1:])), 1))
 
 
 def _looked_up(
