@@ -54,7 +54,7 @@ class Columns(OpenedSource):
         options: dict[str, Any] | None = None,
     ) -> None:
         self.path, self.options = absolute(path), options
-        self._serial, self._signs = Serial(), signs(self.path)
+        self._serial, self._signs = Serial(), signs(self.path, self.options)
         with said_of(path):
             schema, lengths = self._described()
         names = (
@@ -116,7 +116,7 @@ class Columns(OpenedSource):
 
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""
-        return signs(self.path) == self._signs
+        return signs(self.path, self.options) == self._signs
 
     def has_changed(self, box: Box) -> bool:
         """Whether the file has been written to, or another is there by now."""

@@ -39,12 +39,21 @@ def identity(path: str) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def signs(path: str) -> tuple[int, ...] | None:
-    """The identity of a local file; None of one at a URL, or that is not there."""
+_SIGNS = "size", "ETag", "Last-Modified", "LastModified", "etag", "md5Hash", "updated", "mtime", "created"
+"""What file systems say of a file that changes when the file does."""
+
+
+def signs(path: str, options: dict[str, Any] | None = None) -> tuple[Any, ...] | None:
+    """The identity of a local file; of one at a URL what its server says; None of one that is not there."""
     try:
-        return None if is_url(path) else identity(path)
-    except OSError:
+        if not is_url(path):
+            return identity(path)
+        files, name = system(path, options)
+        files.invalidate_cache(name)
+        said = files.info(name)
+    except (OSError, ValueError, NotImplementedError):
         return None
+    return tuple(str(said[sign]) for sign in _SIGNS if said.get(sign) is not None)
 
 
 def system(url: str, options: dict[str, Any] | None) -> tuple[Any, str]:

@@ -32,7 +32,7 @@ class Hdf5Dataset(OpenedSource):
 
     def __init__(self, path: Path, name: str, options: dict[str, Any] | None = None) -> None:
         self.path, self.name, self.options = absolute(path), name, options
-        self._serial, self._signs = Serial(), signs(self.path)
+        self._serial, self._signs = Serial(), signs(self.path, self.options)
         with self._dataset() as dataset:
             self.shape = tuple(dataset.shape)
             self.dtype = checked_dtype(dataset.dtype, str(self))
@@ -65,7 +65,7 @@ class Hdf5Dataset(OpenedSource):
 
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""
-        return signs(self.path) == self._signs
+        return signs(self.path, self.options) == self._signs
 
     def has_changed(self, box: Box) -> bool:
         """Whether the file has been written to, or another is there by now."""

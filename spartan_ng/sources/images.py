@@ -28,7 +28,7 @@ class ImageStack(Source):
 
     def __init__(self, paths: Sequence[str], options: dict[str, Any] | None = None) -> None:
         self.paths, self.options = list(paths), options
-        self._signs = [signs(path) for path in self.paths]
+        self._signs = [signs(path, options) for path in self.paths]
         first = self._image(0)
         self._one = first.shape
         self.shape = (len(self.paths), *first.shape)
@@ -56,7 +56,7 @@ class ImageStack(Source):
 
     def has_changed(self, box: Box) -> bool:
         """Whether an image's file has."""
-        return any(signs(self.paths[k]) != self._signs[k] for k in range(*box[0]))
+        return any(signs(self.paths[k], self.options) != self._signs[k] for k in range(*box[0]))
 
     def _image(self, number: int) -> np.ndarray[Any, Any]:
         images = needed("imageio.v3", "images")

@@ -10,7 +10,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import SourceError
-from spartan_ng.sources.files import opened, system
+from spartan_ng.sources.files import opened, signs, system
 from spartan_ng.sources.given_whole import given_whole
 from spartan_ng.sources.mapped import npy_header
 from spartan_ng.sources.source import OpenedSource, checked_dtype
@@ -20,7 +20,7 @@ _RANGE_BYTES = 1 << 20
 
 
 class RemoteFile(OpenedSource):
-    """A part of a file that holds an array's elements in C order.
+    """A part of a file that holds an array's elements.
 
     Parameters
     ----------
@@ -28,6 +28,7 @@ class RemoteFile(OpenedSource):
     shape, dtype : the array's
     offset : bytes before the first element
     options : of the file system
+    order : "C" or "F"
     """
 
     def __init__(
@@ -37,20 +38,37 @@ class RemoteFile(OpenedSource):
         dtype: np.dtype[Any],
         offset: int = 0,
         options: dict[str, Any] | None = None,
+        order: str = "C",
     ) -> None:
         self.url, self.options = url, options
         self.shape, self.dtype = shape, checked_dtype(dtype, url)
         self.offset = offset
-        self._line = prod(shape[1:]) * self.dtype.itemsize
+        self._turned = order == "F"
+        self._laid = shape[::-1] if self._turned else shape
+        """The shape in which the elements lie in C order."""
+        self._line = prod(self._laid[1:]) * self.dtype.itemsize
+        self._signs = signs(url, options)
 
     @property
     def chunks(self) -> tuple[int, ...]:
         """As many whole rows as are worth a request."""
         rows = max(1, _RANGE_BYTES // max(self._line, 1))
-        return (rows, *(max(n, 1) for n in self.shape[1:])) if self.shape else ()
+        found = (rows, *(max(n, 1) for n in self._laid[1:])) if self.shape else ()
+        return found[::-1] if self._turned else found
+
+    def is_current(self) -> bool:
+        """Whether the server says of the file what it said when it was opened."""
+        return signs(self.url, self.options) == self._signs
+
+    def has_changed(self, box: Box) -> bool:
+        """Whether another file is there by now."""
+        return not self.is_current()
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
-        """The rows' range of bytes, of which the box is shown."""
+        """The range of bytes of the rows, or columns, of which the box is shown."""
+        return self._rows(box[::-1]).T if self._turned else self._rows(box)
+
+    def _rows(self, box: Box) -> np.ndarray[Any, Any]:
         lo, hi = box[0] if box else (0, 1)
         line = self._line if box else self.dtype.itemsize
         data = self._bytes(self.offset + lo * line, self.offset + hi * line)
@@ -58,7 +76,7 @@ class RemoteFile(OpenedSource):
             raise SourceError(
                 f"{self} gave {len(data):,} bytes for {(hi - lo) * line:,} of rows {lo} to {hi}"
             )
-        rows = np.frombuffer(data, self.dtype).reshape((hi - lo, *self.shape[1:]) if box else ())
+        rows = np.frombuffer(data, self.dtype).reshape((hi - lo, *self._laid[1:]) if box else ())
         return rows[(slice(None), *(slice(*r) for r in box[1:]))].reshape(box_shape(box)) if box else rows
 
     def _bytes(self, lo: int, hi: int) -> Any:
@@ -80,9 +98,7 @@ class RemoteFile(OpenedSource):
 
 
 def remote_npy(url: str, options: dict[str, Any] | None = None) -> RemoteFile:
-    """A `.npy` file; ValueError where it is none, or lies in Fortran's order."""
+    """A `.npy` file; ValueError where it is none."""
     with opened(url, options) as file:
         shape, order, dtype = npy_header(file)
-        if order == "F" and len(shape) > 1:
-            raise ValueError(f"{url}: an array in Fortran's order is not read in parts")
-        return RemoteFile(url, shape, dtype, file.tell(), options)
+        return RemoteFile(url, shape, dtype, file.tell(), options, order)

@@ -75,7 +75,7 @@ class ZarrArray(OpenedSource):
     def _signs_now(self) -> list[tuple[int, ...] | None]:
         """Of what says what a local store is, in either format."""
         if self._folder is None:
-            return [signs(self.url)]
+            return []
         return [signs(os.path.join(self._folder, name)) for name in ("zarr.json", ".zarray")]
 
     def open(self) -> Any:

@@ -290,6 +290,55 @@ def test_files_at_a_server_that_change_are_read_anew(kind: str, tmp_path: Path, 
         numpy.testing.assert_allclose(np.load(f"{server}/{path.name}").sum(axis=0), TABLE.sum(axis=0))
 
 
+def _fill_elsewhere(folder: Path, kind: str, value: Any) -> bytes:
+    (folder / "made").mkdir(exist_ok=True)
+    with patch.dict(globals(), TABLE=value):
+        KINDS[kind](folder / "made")
+    (path,) = (folder / "made").iterdir()
+    return path.read_bytes()
+
+
+_REMOTE = ["npy", "npy in Fortran's order", "Parquet", "HDF5 in chunks", "CSV"]
+
+
+@pytest.mark.parametrize("kind", _REMOTE)
+@pytest.mark.parametrize("server", ["parts", "all"], indirect=True)
+def test_files_that_change_at_a_server_while_they_are_read(kind: str, tmp_path: Path, server: str) -> None:
+    """Another file of that name is an error, and no mixture of both."""
+    suffix = {"HDF5 in chunks": "h5", "Parquet": "parquet", "CSV": "csv"}.get(kind, "npy")
+    path = tmp_path / f"x.{suffix}"
+    path.write_bytes(_fill_elsewhere(tmp_path, kind, TABLE))
+    os.utime(path, (10**9, 10**9))
+    x = np.load(f"{server}/{path.name}")
+    numpy.testing.assert_array_equal(numpy.asarray(x[5:9]), TABLE[5:9])
+    path.write_bytes(_fill_elsewhere(tmp_path, kind, TABLE + 1))
+    for read in (lambda: numpy.asarray(x[300:310] + 0), lambda: float((x * 2).sum())):
+        with pytest.raises(SourceError, match="has changed since it was opened"):
+            read()
+    numpy.testing.assert_allclose(np.load(f"{server}/{path.name}").sum(axis=0), (TABLE + 1).sum(axis=0))
+
+
+@pytest.mark.parametrize("kind", _REMOTE)
+def test_files_that_change_in_memory_while_they_are_read(kind: str, tmp_path: Path) -> None:
+    suffix = {"HDF5 in chunks": "h5", "Parquet": "parquet", "CSV": "csv"}.get(kind, "npy")
+    files, url = fsspec.filesystem("memory"), f"memory:/{tmp_path}/x.{suffix}"
+    files.pipe_file(f"{tmp_path}/x.{suffix}", _fill_elsewhere(tmp_path, kind, TABLE))
+    x = np.load(url)
+    numpy.testing.assert_array_equal(numpy.asarray(x[5:9]), TABLE[5:9])
+    numpy.testing.assert_array_equal(numpy.asarray(x[:, 1:3]), TABLE[:, 1:3])
+    files.pipe_file(f"{tmp_path}/x.{suffix}", _fill_elsewhere(tmp_path, kind, TABLE + 1))
+    with pytest.raises(SourceError, match="has changed since it was opened"):
+        numpy.asarray(x[300:310] + 0)
+
+
+def test_raw_files_of_a_list_are_one_behind_the_other(tmp_path: Path) -> None:
+    paths = [tmp_path / "b.bin", tmp_path / "a.bin"]
+    for path, rows in zip(paths, (TABLE[:100], TABLE[100:200]), strict=True):
+        path.write_bytes(b"head" + rows.tobytes())
+    found = np.from_raw(paths, (100, 6), offset=4)
+    numpy.testing.assert_array_equal(numpy.asarray(found), TABLE[:200])
+
+
 def test_archives_at_a_server(tmp_path: Path, server: str) -> None:
     numpy.savez(tmp_path / "x.npz", one=CUBE, two=TABLE)
     archive = np.load(f"{server}/x.npz")

@@ -116,8 +116,8 @@ def from_raw(
 
     Parameters
     ----------
-    path : the file, or a URL that fsspec knows
-    shape, dtype : the array's
+    path : the file, or a URL that fsspec knows; a list of files is one behind the other
+    shape, dtype : the array's, or those of each file
     offset : bytes before the first element
     storage_options : of the file system of a URL, here as in all functions of this kind
 
@@ -126,9 +126,15 @@ def from_raw(
     SourceError : the file is shorter than that
     """
     full, kind = shape_tuple(shape), checked_dtype(dtype, "from_raw")
-    if is_url(path):
-        return over(RemoteFile(str(path), full, kind, offset, storage_options))
-    return over(MappedFile(absolute(path), full, kind, offset))
+
+    def one(p: str) -> Source:
+        if is_url(p):
+            return RemoteFile(p, full, kind, offset, storage_options)
+        return MappedFile(p, full, kind, offset)
+
+    if not isinstance(path, str | os.PathLike):
+        return _joined(path, (), storage_options, one)
+    return over(one(absolute(path)))
 
 
 def from_zarr(url: Any, name: str = "", *, storage_options: dict[str, Any] | None = None) -> ndarray:

@@ -46,7 +46,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> 
     mode : a name, or a function that fills the margins of one line in place
     """
     a = as_handle(array)
-    widths = _widths(pad_width, a.ndim)
+    dtype, widths = a.dtype, _widths(pad_width, a.ndim)
     if callable(mode):
         return _filled(a, widths, mode, keywords)  # type: ignore[no-any-return]
     if mode not in _KEYWORDS:
@@ -65,6 +65,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> 
                 f"can't extend empty axis {axis} using modes other than 'constant' or 'empty' (of {a.shape})"
             )
         a = _along(a, axis, lo, hi, mode, option)
+    if a.dtype != dtype:  # joined arrays have the machine's order of bytes
+        return a.astype(dtype)
     return a if widths.any() else copied(a)
 
 
