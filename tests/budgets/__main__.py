@@ -31,19 +31,18 @@ def made(folder: str) -> str:
     return file
 
 
-def outcome(name: str, kind: str, workers: int, file: str) -> str:
-    """What is wrong with one run, "" where nothing is; the ratio of memory and limit first."""
+def outcome(name: str, kind: str, workers: int, file: str, bound: float = BOUND) -> tuple[int, str]:
+    """The bytes that one run has taken, and what is wrong with it, "" where nothing is."""
     with tempfile.TemporaryDirectory(dir=Path(file).parent) as folder:
         words = [sys.executable, "-m", "tests.budgets.run", name, kind, str(workers), file, folder]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode:
-            return "failed: " + done.stderr.strip()[-600:]
+            return 0, "failed: " + done.stderr.strip()[-600:]
         found = json.loads(done.stdout.splitlines()[-1])
         if "refused" in found:
-            return "refused: " + found["refused"]
-        ratio = found["peak"] / LIMIT
-        wrong = "" if ratio <= BOUND else f"{found['peak'] / 1e6:.0f} MB, "
-        return wrong + _difference(name, file, folder)
+            return 0, "refused: " + found["refused"]
+        over = f"{found['peak']:,} bytes" if found["peak"] > bound * LIMIT else ""
+        return found["peak"], over or _difference(name, file, folder)
 
 
 def _difference(name: str, file: str, folder: str) -> str:
@@ -82,12 +81,10 @@ def command(
                         print(f"stopped before {name}")
                         return
                     begin = time.monotonic()
-                    wrong = outcome(name, kind, n, file)
+                    peak, wrong = outcome(name, kind, n, file)
                     bad += bool(wrong)
-                    print(
-                        f"{name}, {kind}, {n} workers, {time.monotonic() - begin:.1f} s: {wrong or 'right'}",
-                        flush=True,
-                    )
+                    took = f"{time.monotonic() - begin:.1f} s, {peak / 1e6:.0f} MB"
+                    print(f"{name}, {kind}, {n} workers, {took}: {wrong or 'right'}", flush=True)
     sys.exit(bad > 0)
 
 

@@ -169,3 +169,15 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "apply_along_axis": lambda m, x, line: m.apply_along_axis(numpy.sum, 1, x),
     "vectorize": lambda m, x, line: m.vectorize(abs, otypes=[float])(x[:2000]),
 }
+
+OVER = {
+    "lstsq",
+    "pinv",
+    "q of qr",
+    "qr",
+    "svd",
+    "unique index",
+    "unique inverse",
+    "var of rows",
+}
+"""What takes more than half as much again as the budget in one process."""
