@@ -56,7 +56,7 @@ def told(call):
     except (TypeError, ValueError, OverflowError) as error:
         return type(error)
     a = numpy.asarray(found)
-    elements = repr(a.tolist()) if a.dtype.char in "OgG" else a.tobytes()  # some have holes
+    elements = repr(a.tolist()) if a.dtype.char in "OgGT" else a.tobytes()  # some have holes
     return a.dtype, a.shape, a.strides, elements, found.flags.writeable, found.flags.owndata
 
 
@@ -66,6 +66,26 @@ def test_arrays_of_lists_are_numpys(request):
     for _ in range(1_500):
         given = lists(draw, draw.randrange(3))
         assert told(lambda g=given: np.array(g)) == told(lambda g=given: numpy.array(g)), given
+
+
+@pytest.mark.parametrize("dtype", [None, str, "U2", "S", object, float, "M8[D]", np.dtypes.StringDType()])
+@pytest.mark.parametrize("small", [0, 1 << 25])
+def test_lists_of_texts(dtype, small):
+    lists = (
+        ["the", "cat"],
+        ("a",),
+        [b"on", b""],
+        ["a", b"b"],
+        ["1", "2.5"],
+        ["2020-01-01"],
+        ["é", "\0"],
+        ["a\0"],
+    )
+    for given in lists:
+        for more in ({}, {"ndmin": 2}, {"order": "F"}, {"copy": None}):
+            with np.config.override(small_bytes=small):
+                ours = told(lambda g=given, m=more: np.array(g, dtype, **m))
+            assert ours == told(lambda g=given, m=more: numpy.array(g, dtype, **m)), (given, more)
 
 
 def test_lists_of_our_numbers():

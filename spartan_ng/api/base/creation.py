@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _KINDS_OF_NUMBERS = frozenset("biufc")
 _REAL = frozenset({int, float})
+_TEXTS = frozenset({str, bytes})
 _SHORT = 64
 """Rows in a list that are looked at one by one."""
 
@@ -72,7 +73,7 @@ def array(
     if ndmax != MOST_AXES:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
     if (kind is list or kind is tuple) and object and ndmin <= 1:
-        if NUMBERS.issuperset(map(type, object)):
+        if NUMBERS.issuperset(map(type, object)) or _TEXTS.issuperset(map(type, object)):
             return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
         if kind is list and all(type(r) is list and PYTHONS.issuperset(map(type, r)) for r in object):
             return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
