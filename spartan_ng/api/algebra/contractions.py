@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import pairwise
@@ -20,7 +20,7 @@ from spartan_ng.api.core.few import few_values
 from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.api.core.kinds import PLAIN_OR_NUMERIC
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
-from spartan_ng.api.core.operands import stored
+from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -34,6 +34,10 @@ _AT_ONCE = 1 << 17
 """Products of elements that NumPy adds up before a plan is made."""
 
 
+_AGAIN = 2
+"""How often NumPy's loops go over the elements of the largest operand before products by BLAS are faster."""
+
+
 def _products(operands: list[Any]) -> int:
     """How many products of elements NumPy's loops over all indices make of spelled terms, at most."""
     text, *arrays = operands
@@ -42,6 +46,15 @@ def _products(operands: list[Any]) -> int:
     lengths: dict[str, int] = {}
     for term, a in zip(text.replace(" ", "").partition("->")[0].split(","), arrays, strict=False):
         lengths.update(zip(term, np.shape(a), strict=False))
+    return prod(lengths.values())
+
+
+def _indices(arrays: Sequence[ndarray], terms: Sequence[str]) -> int:
+    """Elements of the index space of a contraction."""
+    lengths: dict[str, int] = {}
+    for a, term in zip(arrays, terms, strict=True):
+        for letter, length in zip(term, a.shape, strict=True):
+            lengths[letter] = max(length, lengths.get(letter, 1))
     return prod(lengths.values())
 
 
@@ -77,6 +90,10 @@ def einsum(
         if not result:
             return shown[()]  # type: ignore[no-any-return]
         return in_order(manipulation.transpose(shown, [term.index(c) for c in result]), order)
+    known = small_values(tuple(arrays), broadcast=False)
+    if known is not None and out is None and _indices(arrays, terms) <= _AGAIN * max(a.size for a in arrays):
+        how: dict[str, Any] = {"dtype": dtype, "order": order, "casting": casting}
+        return fresh(np.einsum(_spelled(terms, result), *known, **how))  # type: ignore[no-any-return]
     if dtype is not None and optimize is False:
         for i, a in enumerate(arrays):
             if not np.can_cast(a.dtype, dtype, casting):  # type: ignore[arg-type]

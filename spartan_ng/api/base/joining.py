@@ -10,9 +10,9 @@ import numpy as np
 
 from spartan_ng.api.base import creation, manipulation
 from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import wrap_node
-from spartan_ng.api.core.operands import WEAK, check_output, stored
+from spartan_ng.api.core.operands import WEAK, check_output, small_values, stored
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -137,15 +137,17 @@ def block(arrays: Any) -> ndarray:
 
     def build_up(a: Any, level: int, ndim: int) -> Any:
         if not isinstance(a, list):
-            h = creation.array(a)
+            h = as_handle(a) if levels else creation.array(a)
             return h.reshape((1,) * (ndim - h.ndim) + h.shape)
         return concatenate([build_up(b, level - 1, ndim) for b in a], -level)
 
-    def deepest(a: Any) -> int:
-        return max(map(deepest, a)) if isinstance(a, list) else as_handle(a).ndim
+    def leaves(a: Any) -> list[Any]:
+        return [leaf for b in a for leaf in leaves(b)] if isinstance(a, list) else [as_handle(a)]
 
-    levels = depth(arrays)
-    return build_up(arrays, levels, max(levels, deepest(arrays)))  # type: ignore[no-any-return]
+    levels, blocks = depth(arrays), leaves(arrays)
+    if small_values(tuple(blocks), broadcast=False) is not None:
+        return by_numpy(np.block, arrays)  # type: ignore[no-any-return]
+    return build_up(arrays, levels, max(levels, *(a.ndim for a in blocks)))  # type: ignore[no-any-return]
 
 
 @numpy_function(np.array_split)

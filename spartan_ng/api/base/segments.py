@@ -14,7 +14,7 @@ from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, gathered
 from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
-from spartan_ng.api.core.operands import stored
+from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.scans import SCANS, SEGMENTED
@@ -134,7 +134,7 @@ def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: An
     n = a.shape[where]
     if any(not 0 <= i < n for i in at):
         raise IndexError(f"{name}.reduceat: an index of {at} is out of bounds for axis {where} with size {n}")
-    if not at or a.dtype.hasobject:
+    if not at or a.dtype.hasobject or small_values((a,)) is not None:
         return by_numpy(getattr(np, name).reduceat, a, at or np.zeros(0, np.intp), axis, dtype, out)  # type: ignore[no-any-return]
     ascending = all(i < j for i, j in pairwise(at))
     if ascending and len(at) > _FEW_SEGMENTS and name in SCANS and a.dtype.kind in "biufc":

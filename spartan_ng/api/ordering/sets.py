@@ -13,6 +13,7 @@ from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import copied, make, wrap, wrap_node
+from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.graph import build
@@ -192,6 +193,15 @@ def unique_all(x: Any) -> Any:
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
 
 
+_FEW_TESTS = 10
+"""Tests, times a power of the elements, up to which NumPy compares all elements with one after the other."""
+
+
+def _have_tables(a: ndarray, tests: ndarray) -> bool:
+    """Whether NumPy may look integers up in a table, and not sort them."""
+    return {a.dtype.kind, tests.dtype.kind} <= {*"biu"}
+
+
 @numpy_function(np.isin, few=2)
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
@@ -205,6 +215,9 @@ def isin(
         return by_numpy(np.isin, a, tests, assume_unique, invert, kind=kind)  # type: ignore[no-any-return]
     if tests.size == 0:
         return constants.full(a.shape, invert, bool)
+    known = small_values((a, tests), broadcast=False)
+    if known is not None and (_have_tables(a, tests) or tests.size < _FEW_TESTS * a.size**0.145):
+        return wrap(np.isin(known[0], known[1], assume_unique, invert, kind=kind))
     common = np.result_type(a.dtype, tests.dtype)
     line, a = sorting.sort(tests.astype(common)), a.astype(common)
     place = as_handle(ufuncs.minimum(sorting.searchsorted(line, a), line.size - 1))

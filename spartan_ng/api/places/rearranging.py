@@ -47,7 +47,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     known = small_values((a,))
     if known is not None and prod(a.shape) * max(counts.max(initial=0), 1) * a.itemsize <= config.small_bytes:
         return wrap(np.repeat(known[0], counts, where))
-    times = int(counts.sum()) / max(a.shape[where], 1) if counts.size > 1 else int(counts.reshape(()))
+    times = counts.item() if counts.size == 1 else int(counts.sum()) / max(a.shape[where], 1)
     here = config.small_bytes and a._peek() is not None and in_process()
     if here and times * a.nbytes <= copied_bytes():  # nothing is gained by views of it
         return wrap(np.repeat(a._peek(), counts, where))

@@ -17,7 +17,7 @@ from spartan_ng.api.core.handle import Handle, copied, wrap_node
 from spartan_ng.api.core.kinds import PLAIN_OR_NUMERIC
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
-from spartan_ng.api.core.operands import WEAK, check_output, converted, mask_of, stored
+from spartan_ng.api.core.operands import WEAK, check_output, converted, mask_of, small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
 from spartan_ng.api.places.flat import MOST_AXES_OF_FLAT, Flat, elements_of
@@ -217,6 +217,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarra
         raise ValueError(f"Need at least 0 and at most {_MOST_OPERANDS} array objects.")
     index = converted(as_handle(a), np.int64)
     _check_mode(mode)
+    if out is None and small_values((index, *options)) is not None:
+        return by_numpy(np.choose, a, choices, mode=mode)  # type: ignore[no-any-return]
     index = _moved(index, n, mode)
     if index.size and bool(((index < 0) | (index >= n)).any()):
         raise ValueError("invalid entry in choice array")

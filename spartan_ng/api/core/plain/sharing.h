@@ -218,6 +218,8 @@ cut(Shared *job, int threads)
 {
     int last = 0;
     for (int axis = 1; axis < job->axes; axis++) {
+        if (job->shape[axis] == 1)  /* whose steps nobody goes */
+            continue;
         int joins = 1;
         for (int i = 0; i < job->n; i++)
             joins = joins && job->steps[i][last] == job->steps[i][axis] * job->shape[axis];
