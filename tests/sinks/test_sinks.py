@@ -416,6 +416,42 @@ def test_a_store_at_a_url() -> None:
     numpy.testing.assert_array_equal(numpy.asarray(np.from_zarr("memory://sinks/x.zarr")), VALUE * 2)
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".h5", ".parquet", ".zarr"])
+def test_files_at_a_url(suffix: str, workers: int) -> None:
+    """As others read them; they may be made of what they take the place of, and stay what they are where they
+    cannot be made."""
+    url = f"memory://sinks/{workers}{suffix[1:]}/x{suffix}"
+    np.save(url, np.array(VALUE) * 2)
+    for k in range(2):
+        numpy.testing.assert_array_equal(numpy.asarray(np.load(url)), VALUE * 2 + k)
+        np.save(url, np.load(url) + 1)
+
+    def broken(box: Any) -> Any:
+        raise ArithmeticError("no elements")
+
+    with pytest.raises(np.errors.UserFunctionError):
+        np.save(url, np.from_function(broken, VALUE.shape) + 1)
+    numpy.testing.assert_array_equal(numpy.asarray(np.load(url)), VALUE * 2 + 2)
+    files, path = fsspec.url_to_fs(url)
+    assert [p.rpartition("/")[2] for p in files.ls(path.rpartition("/")[0], detail=False)] == [f"x{suffix}"]
+
+
+def test_archives_and_datasets_at_a_url() -> None:
+    np.savez("memory://sinks/archive", a=np.array(VALUE) + 1, b=VALUE)
+    with fsspec.open("memory://sinks/archive.npz") as file, numpy.load(file) as archive:
+        numpy.testing.assert_array_equal(archive["a"], VALUE + 1)
+    for k, name in enumerate("abab"):
+        np.to_hdf5(np.array(VALUE) + k, "memory://sinks/x.h5", name)
+    with fsspec.open("memory://sinks/x.h5") as file, h5py.File(file) as found:
+        numpy.testing.assert_array_equal(found["a"][...], VALUE + 2)
+        numpy.testing.assert_array_equal(found["b"][...], VALUE + 3)
+    np.save("memory://sinks/deep/x.npy", VALUE)
+    with pytest.raises(IsADirectoryError):
+        np.to_parquet(VALUE, "memory://sinks/deep")
+    with pytest.raises(ValueError, match="folder at a URL"):
+        np.to_parquet(VALUE, "memory://sinks/tables/")
+
+
 def test_a_file_may_be_written_from_itself(tmp_path: Path) -> None:
     for suffix in (".npy", ".zarr"):
         path = tmp_path / f"x{suffix}"

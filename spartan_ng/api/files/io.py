@@ -14,7 +14,7 @@ from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, sparse_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, make, over_buffer, wrap
-from spartan_ng.api.files.saving import place, replacing, save_npy, write_npy, write_npz
+from spartan_ng.api.files.saving import place, replacing, save_npy, uploaded, write_npy, write_npz
 from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
@@ -65,6 +65,10 @@ def _savez(
     is_packed: bool, file: Any, args: tuple[Any, ...], named: dict[str, Any], allow_pickle: bool
 ) -> None:
     is_named = isinstance(file, str | os.PathLike)
+    if is_named and is_url(file):
+        with uploaded(os.fspath(file), ".npz") as here:
+            _savez(is_packed, here, args, named, allow_pickle)
+        return
     if is_named:
         place(file, ".npz")  # before anything is computed
     every = {f"arr_{k}": as_handle(a) for k, a in enumerate(args)}

@@ -6,10 +6,13 @@ interrupted write leaves the old file, and arrays that are mapped from that one 
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -20,11 +23,11 @@ from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process, shares_files
 from spartan_ng.graph.node import VIEWS, Node, Op, topological
-from spartan_ng.memory import budget_bytes
+from spartan_ng.memory import budget_bytes, disk_folder
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sinks import NpyFile, Sink
 from spartan_ng.sinks.places import check_file, mode_of, new_file
-from spartan_ng.sources.files import local
+from spartan_ng.sources.files import is_url, local, system
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -60,6 +63,31 @@ def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
         if number:
             raise OSError(number, f"{path}: {os.strerror(number)}") from error
         raise
+
+
+@contextmanager
+def uploaded(url: str, suffix: str = "", keeps: bool = False) -> Iterator[str]:
+    """A local file to write what is to be at a URL (with `suffix`), where it goes when it is complete; with
+    what is there by now, if that is to be kept."""
+    files, path = system(url if url.endswith(suffix) else url + suffix, None)
+    if files.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), url)
+    is_there = files.exists(path)
+    with tempfile.TemporaryDirectory(dir=disk_folder()) as folder:
+        here = os.path.join(folder, path.rpartition("/")[2])
+        if keeps and is_there:
+            files.get_file(path, here)
+        yield here
+        around, _, name = path.rpartition("/")
+        first = f"{around}/.{name}.{uuid4().hex}" if is_there else path
+        try:
+            files.put_file(here, first)
+            if is_there:
+                files.mv(first, path)
+        except BaseException:
+            with suppress(Exception):
+                files.rm_file(first)
+            raise
 
 
 def place(file: str | os.PathLike[str], suffix: str = "") -> str:
@@ -129,6 +157,10 @@ def write_npz(file: Any, named: dict[str, ndarray], allow_pickle: bool, is_packe
 def save_npy(path: str, a: ndarray, allow_pickle: bool) -> None:
     """Write an array to a file by its name: from the workers, where it has no value here and they see the
     file."""
+    if is_url(path):
+        with uploaded(path, ".npy") as here:
+            save_npy(here, a, allow_pickle)
+        return
     real = place(path, ".npy")
     plain = a.ndim > 0 and a.size > 0 and not a.dtype.hasobject and a.format == "dense"
     if plain and is_large(a) and shares_files() and _replaceable(real):

@@ -10,7 +10,7 @@ import numpy as np
 
 from spartan_ng.api.base.creation import asarray
 from spartan_ng.api.core.conversion import shape_tuple
-from spartan_ng.api.files.saving import drain, in_parts, place
+from spartan_ng.api.files.saving import drain, in_parts, place, uploaded
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
@@ -120,6 +120,10 @@ def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
     FileExistsError : there is a group of that name, or a file of another kind, or others have written to the
         file meanwhile
     """
+    if is_url(path):
+        with uploaded(path, keeps=True) as here:
+            to_hdf5(a, here, name, **options)
+        return
     real = place(path)
     name = checked_dataset(real, name)
     array = _dense(a, "to_hdf5")
@@ -161,6 +165,12 @@ def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **option
     FileExistsError : the folder has something else than Parquet files
     """
     is_folder = os.fspath(path).endswith(("/", os.sep))
+    if is_url(path) and not is_folder:
+        with uploaded(path) as here:
+            to_parquet(a, here, columns, **options)
+        return
+    if is_url(path):
+        raise ValueError(f"to_parquet: {path} is a folder at a URL: write one file there, or a local folder")
     real = _parquet_folder(local(path)) if is_folder else place(path)
     array = _dense(a, "to_parquet")
     if array.ndim not in (1, 2):
