@@ -177,7 +177,6 @@ OVER = {
     "qr",
     "svd",
     "unique index",
-    "unique inverse",
     "var of rows",
 }
 """What takes more than half as much again as the budget in one process."""

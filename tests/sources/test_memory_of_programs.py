@@ -85,6 +85,21 @@ def test_products_have_few_states_beside_what_they_make() -> None:
             assert peak < 4000 * 150 * 8 // 2, f"{peak:,} bytes"
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "?"])
+@pytest.mark.parametrize("counts", [False, True])
+def test_inverses_of_what_does_not_fit_are_searched(dtype: str, counts: bool) -> None:
+    value = (VALUE * 300).astype(int).astype(dtype)
+    if dtype[0] == "f":
+        value[::7, 3], value[::5, 4], value[1::5, 4] = numpy.nan, -0.0, 0.0
+    with config.override(memory_bytes=value.nbytes):
+        found = np.unique(over(Recorder(value)), return_inverse=True, return_counts=counts)
+    expected = numpy.unique(value, return_inverse=True, return_counts=counts)
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected, strict=True):
+        numpy.testing.assert_array_equal(a, b)
+        assert a.dtype == b.dtype
+
+
 TALL = {
     "qr": lambda m, x: m.abs(m.linalg.qr(x)[1]),
     "svdvals": lambda m, x: m.linalg.svdvals(x),

@@ -17,7 +17,9 @@ from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import VIEWS, Op
+from spartan_ng.memory import copied_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -70,7 +72,9 @@ def unique(
         values = _few_values(flat, equal_nan)
         if values is not None:
             return _of_values(values, a, return_inverse, return_counts)
-    order = sorting.argsort(flat, kind="stable") if return_index or return_inverse else None
+    searched = return_inverse and not return_index and _is_searched(flat, equal_nan)
+    ordered = return_index or (return_inverse and not searched)
+    order = sorting.argsort(flat, kind="stable") if ordered else None
     line = flat[order] if order is not None else sorting.sort(flat)
     changed = line[1:] != line[:-1]
     if equal_nan and a.dtype.kind in "fcmM":
@@ -79,7 +83,9 @@ def unique(
     out = [line[first]]
     if return_index and order is not None:
         out.append(order[first])
-    if return_inverse and order is not None:
+    if searched:
+        out.append(sorting.searchsorted(out[0], a))
+    elif return_inverse and order is not None:
         rank = cumulative.cumsum(first.astype(np.intp)) - 1
         node = build.scatter(
             constants.zeros(flat.size, np.intp)._node(),
@@ -91,6 +97,13 @@ def unique(
         starts = sorting.flatnonzero(first)
         out.append(joining.concatenate([starts[1:], constants.full(1, flat.size, np.intp)]) - starts)
     return out[0] if len(out) == 1 else tuple(out)
+
+
+def _is_searched(flat: ndarray, equal_nan: bool) -> bool:
+    """Whether the inverse is found by a search among the distinct elements: where memory has no room for the
+    order of all, and what stands in it, and equal elements are one."""
+    much = in_process() and flat.nbytes > copied_bytes()
+    return much and (flat.dtype.kind in "biu" or (flat.dtype.kind == "f" and equal_nan))
 
 
 def _few_values(flat: ndarray, equal_nan: bool) -> Any:
