@@ -210,11 +210,90 @@ def _handed_on(function: Callable[..., Any]) -> Any:
     return call
 
 
-class Written(standard.Array, own=True):
+_Array = standard.Array
+
+
+class Written(_Array, own=True):
     """An array on its way to a file. It has `chunks`, one an axis, by which xarray sees that it is not to be
     made in memory; so has what it is encoded to."""
 
     __slots__ = ()
+
+    __add__, __radd__ = _handed_on(_Array.__add__), _handed_on(_Array.__radd__)
+    __sub__, __rsub__ = _handed_on(_Array.__sub__), _handed_on(_Array.__rsub__)
+    __mul__, __rmul__ = _handed_on(_Array.__mul__), _handed_on(_Array.__rmul__)
+    __truediv__, __rtruediv__ = _handed_on(_Array.__truediv__), _handed_on(_Array.__rtruediv__)
+    __floordiv__, __rfloordiv__ = _handed_on(_Array.__floordiv__), _handed_on(_Array.__rfloordiv__)
+    __mod__, __rmod__ = _handed_on(_Array.__mod__), _handed_on(_Array.__rmod__)
+    __pow__, __rpow__ = _handed_on(_Array.__pow__), _handed_on(_Array.__rpow__)
+    __matmul__, __rmatmul__ = _handed_on(_Array.__matmul__), _handed_on(_Array.__rmatmul__)
+    __and__, __rand__ = _handed_on(_Array.__and__), _handed_on(_Array.__rand__)
+    __or__, __ror__ = _handed_on(_Array.__or__), _handed_on(_Array.__ror__)
+    __xor__, __rxor__ = _handed_on(_Array.__xor__), _handed_on(_Array.__rxor__)
+    __lshift__, __rlshift__ = _handed_on(_Array.__lshift__), _handed_on(_Array.__rlshift__)
+    __rshift__, __rrshift__ = _handed_on(_Array.__rshift__), _handed_on(_Array.__rrshift__)
+    __neg__, __pos__ = _handed_on(_Array.__neg__), _handed_on(_Array.__pos__)
+    __abs__, __invert__ = _handed_on(_Array.__abs__), _handed_on(_Array.__invert__)
+    __lt__, __le__ = _handed_on(_Array.__lt__), _handed_on(_Array.__le__)
+    __gt__, __ge__ = _handed_on(_Array.__gt__), _handed_on(_Array.__ge__)
+    __eq__, __ne__ = _handed_on(_Array.__eq__), _handed_on(_Array.__ne__)
+    __copy__, __deepcopy__ = _handed_on(_Array.__copy__), _handed_on(_Array.__deepcopy__)
+    __getitem__ = _handed_on(_Array.__getitem__)
+    __ifloordiv__ = _handed_on(_Array.__ifloordiv__)
+    to_device = _handed_on(_Array.to_device)
+    all = _handed_on(_Array.all)
+    any = _handed_on(_Array.any)
+    argmax = _handed_on(_Array.argmax)
+    argmin = _handed_on(_Array.argmin)
+    argpartition = _handed_on(_Array.argpartition)
+    argsort = _handed_on(_Array.argsort)
+    astype = _handed_on(_Array.astype)
+    byteswap = _handed_on(_Array.byteswap)
+    choose = _handed_on(_Array.choose)
+    clip = _handed_on(_Array.clip)
+    compress = _handed_on(_Array.compress)
+    compute = _handed_on(_Array.compute)
+    conj = _handed_on(_Array.conj)
+    conjugate = _handed_on(_Array.conjugate)
+    copy = _handed_on(_Array.copy)
+    cumprod = _handed_on(_Array.cumprod)
+    cumsum = _handed_on(_Array.cumsum)
+    diagonal = _handed_on(_Array.diagonal)
+    dot = _handed_on(_Array.dot)
+    fill = _handed_on(_Array.fill)
+    flatten = _handed_on(_Array.flatten)
+    getfield = _handed_on(_Array.getfield)
+    max = _handed_on(_Array.max)
+    mean = _handed_on(_Array.mean)
+    min = _handed_on(_Array.min)
+    nonzero = _handed_on(_Array.nonzero)
+    partition = _handed_on(_Array.partition)
+    persist = _handed_on(_Array.persist)
+    prod = _handed_on(_Array.prod)
+    put = _handed_on(_Array.put)
+    ravel = _handed_on(_Array.ravel)
+    repeat = _handed_on(_Array.repeat)
+    reshape = _handed_on(_Array.reshape)
+    resize = _handed_on(_Array.resize)
+    round = _handed_on(_Array.round)
+    searchsorted = _handed_on(_Array.searchsorted)
+    setfield = _handed_on(_Array.setfield)
+    setflags = _handed_on(_Array.setflags)
+    sort = _handed_on(_Array.sort)
+    squeeze = _handed_on(_Array.squeeze)
+    std = _handed_on(_Array.std)
+    sum = _handed_on(_Array.sum)
+    swapaxes = _handed_on(_Array.swapaxes)
+    take = _handed_on(_Array.take)
+    trace = _handed_on(_Array.trace)
+    transpose = _handed_on(_Array.transpose)
+    var = _handed_on(_Array.var)
+    view = _handed_on(_Array.view)
+    __array_ufunc__ = _handed_on(_Array.__array_ufunc__)
+    __array_function__ = _handed_on(_Array.__array_function__)
+
+    def __iter__(self) -> Any:
+        return map(_given, super().__iter__())
 
     @property
     def chunks(self) -> Chunks:
@@ -224,11 +303,6 @@ class Written(standard.Array, own=True):
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The standard's functions, whose arrays have chunks, too."""
         return _NAMESPACE
-
-
-for _name, _method in vars(standard.Array).items():
-    if callable(_method) and _name not in vars(Written) and _name != "__reduce__":
-        setattr(Written, _name, _handed_on(_method))
 
 
 class _Namespace:
