@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from itertools import count
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
@@ -25,7 +24,6 @@ _KEPT_BYTES = 1 << 24
 _WAITS = 2
 """A program waits for the import that NumPy would take so many times as long for."""
 
-_evaluated = count()
 _importing: threading.Thread | None = None
 _lock = threading.Lock()
 
@@ -35,11 +33,10 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     if not _leaves_to_numpy():
         return None
     # before the other thread's imports share Python with it
-    from spartan_ng.kernels.direct import is_of_blas, run_stepwise
+    from spartan_ng.kernels.direct import run_stepwise
 
+    _begin()
     order = topological(nodes) if order is None else order
-    if not (_is_first() and is_of_blas(order)):
-        _begin()
     wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
     found = run_stepwise(wanted, order, _WAITS * BEGIN_S)
     if found is None:
@@ -64,12 +61,6 @@ def _leaves_to_numpy() -> bool:
     """Whether the program's settings leave work to NumPy on the driver."""
     asked = config.debug or config.check or config.memory_bytes is not None
     return config.small_bytes > 0 and config.kernels == "auto" and not asked
-
-
-def _is_first() -> bool:
-    """Whether no program was evaluated before. One that BLAS has all processors for would have to wait for
-    the import, too: it is put off until there is another one."""
-    return next(_evaluated) == 0
 
 
 def _begin() -> None:

@@ -168,21 +168,3 @@ def test_products_that_blas_computes_do_not_wait_for_the_session() -> None:
         found = run_stepwise([root], topological([root]), BEGIN_S)
     assert found is not None
     assert found[0][0, 0] == 2400.0
-
-
-def test_the_import_does_not_take_a_processor_from_blas() -> None:
-    """Where the first program is products, it begins with the second; any other program begins it at once."""
-    told = run(
-        """
-go.set()
-b = np.array(A[:500].T.copy())
-first = ((a @ b + 1) * 2).compute()
-print(beginning._importing, "spartan_ng.planner" in sys.modules)
-second = (a @ b).compute()
-beginning.wait()
-print("spartan_ng.planner" in sys.modules)
-numpy.testing.assert_allclose(first, (A @ A[:500].T + 1) * 2)
-numpy.testing.assert_allclose(second, A @ A[:500].T)
-"""
-    )
-    assert told == "None False\nTrue\n"

@@ -89,25 +89,13 @@ def run_stepwise(roots: Sequence[Node], order: Sequence[Node], most_s: float) ->
     return _values(roots, order) if sum(map(_stepped_ns, order)) <= most_s * 1e9 else None
 
 
-def is_of_blas(order: Sequence[Node]) -> bool:
-    """Whether a program is products for the most part: BLAS has a thread for each processor."""
-    spent = [0, 0]
-    for node in filter(lambda n: n.op in OPERATORS, order):
-        is_product = node.fn == "contract" and node.dtype.char in "fdFD"
-        spent[is_product] += _on_one_thread_ns(node, weighed(node, of_node(node)))
-    return spent[True] > spent[False]
-
-
 def _stepped_ns(node: Node) -> int:
     """Nanoseconds that NumPy takes for a step, on one thread and with memory that is new; of products that a
     plan would leave to BLAS and its threads, too, those of the memory."""
     if node.op not in OPERATORS:
         return 0
-    return _on_one_thread_ns(node, 0 if _is_of_matrices(node) else weighed(node, of_node(node)))
-
-
-def _on_one_thread_ns(node: Node, operations: int) -> int:
     touched = FRESH * node.nbytes + sum(i.nbytes for i in node.inputs)
+    operations = 0 if _is_of_matrices(node) else weighed(node, of_node(node))
     return _ONE_THREAD.compute_ns(operations, touched, 1)
 
 
