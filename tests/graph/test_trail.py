@@ -51,6 +51,15 @@ def test_no_steps_mark_is_lost_and_every_new_step_has_one(program):
     assert passed_down(order, marks).keys() == set(order)
 
 
+def test_a_root_that_stays_a_step_keeps_its_mark():
+    """The cumulative sum of one element is that element, but a leaf is nothing to evaluate."""
+    x = sp.asarray(np.array([0.5]))
+    with config.override(small_bytes=0):
+        nodes = [sp.cumsum(sp.cumsum(x)).cumsum()._node(), sp.cumsum(x)._node()]
+    trail, found = rewritten(nodes)
+    assert [trail.now()[node] for node in nodes] == found
+
+
 def times_a_number(x):
     """An array by a step over a number that the program brings."""
     return wrap_node(build.map_("multiply", x._node(), build.map_("exp", build.constant(np.float64(3)))))

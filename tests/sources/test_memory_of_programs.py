@@ -91,9 +91,10 @@ def test_inverses_of_what_does_not_fit_are_searched(dtype: str, counts: bool) ->
     value = (VALUE * 300).astype(int).astype(dtype)
     if dtype[0] == "f":
         value[::7, 3], value[::5, 4], value[1::5, 4] = numpy.nan, -0.0, 0.0
+    asked: dict[str, Any] = {"return_inverse": True, "return_counts": counts}
     with config.override(memory_bytes=value.nbytes):
-        found = np.unique(over(Recorder(value)), return_inverse=True, return_counts=counts)
-    expected = numpy.unique(value, return_inverse=True, return_counts=counts)
+        found = np.unique(over(Recorder(value)), **asked)
+    expected = numpy.unique(value, **asked)
     assert len(found) == len(expected)
     for a, b in zip(found, expected, strict=True):
         numpy.testing.assert_array_equal(a, b)

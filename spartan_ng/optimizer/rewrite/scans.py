@@ -30,8 +30,7 @@ def simplify_scans(roots: Sequence[Node]) -> list[Node]:
     """Apply the rewrites that hold whoever else reads the scan; a root that would be a leaf stays a step."""
     if not any(n.op is Op.SCAN for n in topological(roots)):
         return list(roots)
-    found = rebuild(roots, _simplify)
-    return [old if new.op is Op.DATA else new for old, new in zip(roots, found, strict=True)]
+    return rebuild(roots, _simplify, {root for root in roots if root.op is not Op.DATA})
 
 
 def fold_scans(roots: Sequence[Node]) -> list[Node]:
