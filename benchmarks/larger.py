@@ -99,8 +99,8 @@ MUST: dict[str, tuple[int, int]] = {
     "k-means": (STEPS, 0),
     "logistic regression": (STEPS, 0),
 }
-"""How often the array must be read and written, if not read once: a sort puts sorted parts aside, and who reads
-once needs memory for half of the elements to know the middle one (Munro and Paterson, 1980, section 1)."""
+"""How often the array must be read and written, if not read once: a sort puts sorted parts aside, and who
+reads once needs memory for half of the elements to know the middle one (Munro and Paterson, 1980)."""
 
 
 @dataclass(frozen=True)
