@@ -4,8 +4,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# Twice as many as cores of a small machine: tests of clusters wait for other processes.
-JOBS ?= 4
+# One more than cores: tests of clusters wait for other processes.
+JOBS ?= 3
 
 # Tests start many processes; each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
