@@ -29,8 +29,13 @@ class Answers:
     """The answers for one file, each made when it is first asked for."""
 
     def __init__(self, file: str) -> None:
-        self._x = numpy.load(file, "r")
+        self._file = file
         self._known: dict[str, Any] = {}
+
+    @property
+    def _x(self) -> Any:
+        """The file's array, mapped as long as somebody looks at it: of what is mapped no page is forgotten."""
+        return numpy.load(self._file, "r")
 
     def difference(self, row: str, folder: str) -> float:
         """The largest relative difference of what a row has left in the folder."""
