@@ -34,7 +34,7 @@ class Answers:
 
     @property
     def _x(self) -> Any:
-        """The file's array, mapped as long as somebody looks at it: of what is mapped no page is forgotten."""
+        """The array, mapped as long as somebody looks at it: of what is mapped no page is forgotten."""
         return numpy.load(self._file, "r")
 
     def difference(self, row: str, folder: str) -> float:
