@@ -367,6 +367,13 @@ class ufunc(QuickFunction, Folding):
         )
         return one, two
 
+    def _check_count(self, given: int) -> None:
+        if not self.nin <= given <= self.nargs:
+            raise TypeError(
+                f"{self.__name__}() takes from {self.nin} to {self.nargs} positional arguments "
+                f"but {given} {'was' if given == 1 else 'were'} given"
+            )
+
     @asking_others
     def _full(
         self,
@@ -381,11 +388,7 @@ class ufunc(QuickFunction, Folding):
         sig: Any = None,
     ) -> Any:
         """All of NumPy's arguments."""
-        if len(args) < self.nin or len(args) > self.nargs:
-            raise TypeError(
-                f"{self.__name__}() takes from {self.nin} to {self.nargs} positional arguments "
-                f"but {len(args)} {'was' if len(args) == 1 else 'were'} given"
-            )
+        self._check_count(len(args))
         if len(args) > self.nin:
             if out is not None:
                 raise TypeError("cannot specify 'out' as both a positional and keyword argument")
