@@ -2,7 +2,8 @@
 
 A table is read in batches: row groups, record batches, runs of lines. Columns have one dtype, which all their
 elements fit; what is missing is NaN among floats, NaT among dates, and a SourceError among others. Columns of
-several files are found by their names (`together`): those of the first file are those of all.
+several files are found by their names (`together`): those of the first file are those of all. A file may have
+columns of one value each, which the names of the folders around it say (`partitions`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
 from spartan_ng.sources.kept import KEPT, kept_bytes, owner_of, piece_bytes
+from spartan_ng.sources.keys import Keys, with_keys
 from spartan_ng.sources.source import OpenedSource, Serial, checked_dtype, said_of
 
 _BUFFER_BYTES = 1 << 18
@@ -31,6 +33,7 @@ _READINGS = 1
 _SHARE = 2
 """What is kept of tables takes no more than one part in so many of the memory: nobody can read less than a
 batch."""
+_AS_FLOATS = "ask for a float dtype"
 CSV_BYTES = 1 << 22
 """Lines of a CSV file are read in runs of about this size."""
 
@@ -44,6 +47,7 @@ class Columns(OpenedSource):
     columns : the name of one, names of several, or None for all
     dtype : of the elements; None for what all columns fit
     options : of the file system
+    keys : columns that the file does not have itself, or not with these values
     """
 
     def __init__(
@@ -52,11 +56,13 @@ class Columns(OpenedSource):
         columns: str | Sequence[str] | None = None,
         dtype: Any = None,
         options: dict[str, Any] | None = None,
+        keys: Keys | None = None,
     ) -> None:
-        self.path, self.options = absolute(path), options
+        self.path, self.options, self.keys = absolute(path), options, keys or {}
         self._serial, self._signs = Serial(), signs(self.path, self.options)
         with said_of(path):
             schema, lengths = self._described()
+        schema = with_keys(schema, self.keys)
         names = (
             list(schema.names)
             if columns is None
@@ -89,18 +95,35 @@ class Columns(OpenedSource):
         (lo, hi), *rest = box
         names = self.names[slice(*rest[0])] if rest else self.names
         out = np.empty(box_shape(box), self.dtype)
-        at = lo
+        columns = [(name, out[:, k] if rest else out) for k, name in enumerate(names)]
+        for name, column in columns:
+            if name in self.keys:
+                column[...] = self._key(name)
+        columns = [(name, column) for name, column in columns if name not in self.keys]
+        at = lo if columns else hi
         while at < hi:
             batch = bisect_right(self._ends, at) - 1
-            start, table = self._piece(batch, at - self._ends[batch], names)
+            start, table = self._piece(batch, at - self._ends[batch], [name for name, _ in columns])
             start += self._ends[batch]
             stop = min(start + table.num_rows, hi)
             part = table.slice(at - start, stop - at)
-            place = slice(at - lo, stop - lo)
-            for k, name in enumerate(names):
-                out[(place, k) if rest else place] = self._elements(part.column(k), name)
+            for k, (name, column) in enumerate(columns):
+                column[at - lo : stop - lo] = self._elements(part.column(k), name)
             at = stop
         return out
+
+    def _key(self, name: str) -> Any:
+        """The value of a column that has one."""
+        value = self.keys[name][1]
+        if value is not None:
+            return value
+        if self.dtype.kind in "mM":
+            return np.array("NaT", self.dtype)
+        if self.dtype.kind in "fc":
+            return np.nan
+        raise SourceError(
+            f"{self}: its folders do not say {name!r}, which {self.dtype} must have; {_AS_FLOATS}"
+        )
 
     def _piece(self, batch: int, row: int, names: list[str]) -> tuple[int, Any]:
         """Rows of a batch with some columns, among them `row`, and which is the first of them."""
@@ -125,7 +148,8 @@ class Columns(OpenedSource):
     def _kinds(self, schema: Any) -> list[np.dtype[Any] | None]:
         """The dtypes of the columns, None of one that has no elements yet; TypeError where an array cannot
         have them."""
-        found = {n: _dtype_of(schema.field(n)) for n in self.names}
+        unsaid = {n for n, (_, value) in self.keys.items() if value is None}
+        found = {n: None if n in unsaid else _dtype_of(schema.field(n)) for n in self.names}
         strange = [n for n, dtype in found.items() if dtype is not None and dtype.hasobject]
         kinds = [dtype for dtype in found.values() if dtype is not None]
         if strange:
@@ -147,7 +171,7 @@ class Columns(OpenedSource):
         if column.null_count and self.dtype.kind not in "fcmM":
             raise SourceError(
                 f"{self}: column {name!r} lacks {column.null_count} elements, which {self.dtype} cannot say; "
-                "ask for a float dtype"
+                f"{_AS_FLOATS}"
             )
         found: np.ndarray[Any, Any] = column.to_numpy()
         return found.astype(self.dtype) if found.dtype.hasobject else found  # None is NaN, and NaT
@@ -278,10 +302,11 @@ class CsvColumns(Columns):
         columns: str | Sequence[str] | None = None,
         dtype: Any = None,
         options: dict[str, Any] | None = None,
+        keys: Keys | None = None,
         header: bool | None = None,
     ) -> None:
         self.header = header
-        super().__init__(path, columns, dtype, options)
+        super().__init__(path, columns, dtype, options, keys)
 
     def open(self) -> Any:
         """Pyarrow's module for it: the file is opened for each run of lines."""

@@ -93,9 +93,7 @@ def expanded(
     else:
         return [name]
     if not found:
-        parted = not is_url(name) and os.path.isdir(name) and any("=" in n for n in os.listdir(name))
-        way = f"; of a partitioned table name the files: {name}/**/*{[*suffixes, ''][0]}" if parted else ""
-        raise FileNotFoundError(f"{name}: no such files{way}")
+        raise FileNotFoundError(f"{name}: no such files")
     return found
 
 
@@ -139,3 +137,15 @@ def listed(name: str, options: dict[str, Any] | None = None) -> list[str]:
     files, path = system(name, options)
     inside = [p for p in files.ls(path, detail=False) if not p.rpartition("/")[2].startswith(".")]
     return sorted(files.unstrip_protocol(p) for p in inside)
+
+
+def folders_and_files(name: str, options: dict[str, Any] | None = None) -> tuple[list[str], list[str]]:
+    """The folders and the files in a folder that are not hidden, each sorted by name."""
+    if not is_url(name):
+        found = [(path, os.path.isdir(path)) for path in listed(name)]
+    else:
+        files, path = system(name, options)
+        inside = [f for f in files.ls(path, detail=True) if f["name"].rstrip("/") != path.rstrip("/")]
+        every = {files.unstrip_protocol(f["name"].rstrip("/")): f["type"] == "directory" for f in inside}
+        found = [(n, every[n]) for n in sorted(every) if not n.rpartition("/")[2].startswith(".")]
+    return [n for n, is_one in found if is_one], [n for n, is_one in found if not is_one]

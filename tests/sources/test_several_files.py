@@ -13,6 +13,7 @@ import h5py
 import numpy
 import pyarrow
 import pyarrow.csv
+import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
@@ -251,13 +252,94 @@ def test_complex_numbers_of_a_function_are_not_cut(dtype: str) -> None:
             np.compute(np.from_function(read, (5,), dtype))
 
 
-def test_partitioned_tables_are_read_by_globs(tmp_path: Path) -> None:
+VALUES: dict[str, list[str]] = {
+    "whole numbers": ["3", "-1", "02", "10"],
+    "numbers": ["0.5", "-2", "1e3"],
+    "dates": ["2020-01-31", "1999-12-01"],
+}
+
+
+def _parted(
+    suffix: str, root: str, draw: random.Random, kinds: list[str]
+) -> list[tuple[str, list[str], Any]]:
+    """A table in folders of folders, each with a level of them, as files with what their folders say."""
+    found = []
+
+    def fill(where: str, said: list[str]) -> None:
+        if len(said) < len(kinds):
+            for value in draw.sample(VALUES[kinds[len(said)]], 2):
+                fill(f"{where}/k{len(said)}={value}", [*said, value])
+            return
+        for name in draw.sample(["0", "1", "x y"], 2):
+            rows = numpy.array([[draw.random(), draw.random()] for _ in range(draw.choice([1, 5]))])
+            path = f"{where}/{name}.{suffix}"
+            with fsspec.open(path, "wb") as file:
+                TABLES[suffix][0](pyarrow.table({"a": rows[:, 0], "b": rows[:, 1]}), file)
+            found.append((path, said, rows))
+
+    fill(root, [])
+    return sorted(found)
+
+
+@pytest.mark.parametrize("root", ["memory://parted/{name}", "{tmp}"])
+@pytest.mark.parametrize("suffix", TABLES)
+@pytest.mark.parametrize("seed", range(4))
+def test_folders_of_partitioned_tables_say_columns(suffix: str, root: str, seed: int, tmp_path: Path) -> None:
+    """Behind those of the files; what they say has the type that all of it fits."""
+    draw = random.Random(f"{suffix} {root} {seed}")
+    root = root.format(name=f"{suffix}{seed}", tmp=tmp_path)
+    kinds = [draw.choice(["whole numbers", "numbers"]) for _ in range(draw.choice([1, 2]))]
+    files = _parted(suffix, root, draw, kinds)
+    parts = [numpy.column_stack([v, *(numpy.full(len(v), float(s)) for s in said)]) for _, said, v in files]
+    expected = numpy.concatenate(parts)
+    read = TABLES[suffix][1]
+    for found in (read(root), np.load(root)):
+        _loaded(found, expected)
+        numpy.testing.assert_allclose(found.sum(axis=0), expected.sum(axis=0))
+    _loaded(read(root, ["k0", "b"]), expected[:, [2, 1]])
+    whole = "i8" if kinds[0] == "whole numbers" else "f8"
+    _loaded(read(root, "k0"), expected[:, 2].astype(whole))
+    _loaded(read(root, ["k0", "k0"]), expected[:, [2, 2]].astype(whole))
+    _loaded(read(f"{root}/**/*.{suffix}"), expected[:, :2])  # who names files gets what they have
+
+
+def test_partitioned_tables_as_pyarrow_reads_them(tmp_path: Path) -> None:
+    days = numpy.array(["2020-02-29", "1999-01-01", "2020-02-29"], "M8[s]")
+    pyarrow.dataset.write_dataset(
+        pyarrow.table(
+            {"y": [7, -7, 8], "x": [1.5, 2.5, 3.5], "day": days.astype("M8[D]"), "c": ["a/b", "c", None]}
+        ),
+        tmp_path,
+        format="parquet",
+        partitioning=pyarrow.dataset.partitioning(
+            pyarrow.schema([("day", pyarrow.date32()), ("c", pyarrow.string())]), flavor="hive"
+        ),
+    )
+    theirs = pyarrow.dataset.dataset(tmp_path, partitioning="hive").to_table()
+    _loaded(np.from_parquet(tmp_path, ["y", "x"]), numpy.column_stack([theirs["y"], theirs["x"]]))
+    _loaded(np.from_parquet(tmp_path, "day"), numpy.array(theirs["day"].to_pylist(), "M8[s]"))
+    with pytest.raises(TypeError, match=r"column 'c' has elements of type string.*\['y', 'x'\]"):
+        np.load(tmp_path)
+
+
+def test_folders_that_do_not_say_a_value(tmp_path: Path) -> None:
+    for name in ("p=1", "p=__HIVE_DEFAULT_PARTITION__", "p=2/q=3", ".p=9", "other", "x=1.parquet"):
+        (tmp_path / name).mkdir(parents=True)
+        _stored(str(tmp_path / name / "0.parquet"), TABLE[:1])
+    _stored(str(tmp_path / "0.parquet"), TABLE[:1])
+    nan = numpy.nan
+    said = numpy.array([[nan, nan, nan], [1, nan, nan], [2, 3, nan], [nan, nan, nan], [nan, nan, 1]])
+    with pytest.raises(TypeError, match="column 'x' has elements of type string"):
+        np.load(tmp_path)
+    _loaded(np.from_parquet(tmp_path, ["a", "p", "q"]), numpy.column_stack([TABLE[[0] * 5, 0], said[:, :2]]))
+    with pytest.raises(SourceError, match="folders do not say 'p', which int64 must have; ask for a float"):
+        numpy.asarray(np.from_parquet(tmp_path, ["p"], dtype=int))
+
+
+def test_what_folders_say_takes_the_place_of_what_files_say(tmp_path: Path) -> None:
     for k in range(2):
-        (tmp_path / f"p={k}").mkdir()
-        _stored(str(tmp_path / f"p={k}" / "0.parquet"), TABLE + k)
-    for call in (np.load, np.from_parquet):
-        with pytest.raises(
-            FileNotFoundError, match=r"of a partitioned table name the files: .*/\*\*/\*.parquet"
-        ):
-            call(tmp_path)
-        _loaded(call(f"{tmp_path}/**/*.parquet"), numpy.concatenate([TABLE, TABLE + 1]))
+        (tmp_path / f"a={k}").mkdir()
+        _stored(str(tmp_path / f"a={k}" / "0.parquet"), TABLE)
+    _loaded(
+        np.load(tmp_path), numpy.concatenate([numpy.column_stack([[k] * 4, TABLE[:, 1]]) for k in range(2)])
+    )

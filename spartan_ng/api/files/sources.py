@@ -23,6 +23,7 @@ from spartan_ng.sources.hdf5 import hdf5_dataset
 from spartan_ng.sources.images import SUFFIXES, ImageStack
 from spartan_ng.sources.indexed import Indexed
 from spartan_ng.sources.joined import Joined
+from spartan_ng.sources.keys import Keys, partitions
 from spartan_ng.sources.mapped import MappedFile, npy_file
 from spartan_ng.sources.remote import RemoteFile, remote_npy
 from spartan_ng.sources.source import Source, checked_dtype
@@ -184,10 +185,11 @@ def from_hdf5(
 
 
 def _from_columns(
-    kind: Callable[[str], Columns], suffixes: Sequence[str], path: Any, columns: Any, options: Any
+    kind: Callable[[str, Keys], Columns], suffixes: Sequence[str], path: Any, columns: Any, options: Any
 ) -> ndarray:
     """The tables that `path` stands for, one behind the other, their columns by name."""
-    parts = together([kind(p) for p in expanded(path, suffixes, options)], columns)
+    parted = partitions(path, suffixes, options) or [(p, {}) for p in expanded(path, suffixes, options)]
+    parts = together([kind(*found) for found in parted], columns)
     return over(parts[0] if len(parts) == 1 else Joined(parts))
 
 
@@ -202,7 +204,8 @@ def from_parquet(
 
     Parameters
     ----------
-    path : a file or URL, a list, a glob or a folder of them, whose rows follow each other
+    path : a file or URL, a list, a glob or a folder of them, whose rows follow each other. A folder of
+        folders called `year=2020` and the like is one table, with a column for each such name
     columns : the name of one column, which gives a 1-d array; several, or None for all: rows by columns, in
         the order of the first file
     dtype : of the elements; None for what all columns of all files fit. What is missing is NaN among floats,
@@ -215,8 +218,8 @@ def from_parquet(
         the dtype cannot say, when they are read
     """
 
-    def one(p: str) -> Columns:
-        return ParquetColumns(p, columns, dtype, storage_options)
+    def one(p: str, keys: Keys) -> Columns:
+        return ParquetColumns(p, columns, dtype, storage_options, keys)
 
     return _from_columns(one, (".parquet", ".pq"), path, columns, storage_options)
 
@@ -230,8 +233,8 @@ def from_arrow(
 ) -> ndarray:
     """Columns of Arrow files (Feather 2) as an array; see `from_parquet`."""
 
-    def one(p: str) -> Columns:
-        return ArrowColumns(p, columns, dtype, storage_options)
+    def one(p: str, keys: Keys) -> Columns:
+        return ArrowColumns(p, columns, dtype, storage_options, keys)
 
     return _from_columns(one, (".arrow", ".feather"), path, columns, storage_options)
 
@@ -260,8 +263,8 @@ def from_csv(
     SourceError : there are no rows, or numbers where names are to stand
     """
 
-    def one(p: str) -> Columns:
-        return CsvColumns(p, columns, dtype, storage_options, header)
+    def one(p: str, keys: Keys) -> Columns:
+        return CsvColumns(p, columns, dtype, storage_options, keys, header)
 
     found = _from_columns(one, (".csv",), path, columns, storage_options)
     if not len(found):
@@ -289,15 +292,18 @@ def _npy(path: str, options: dict[str, Any] | None) -> Source:
 
 _ZARR_HEADS = "zarr.json", ".zarray", ".zgroup"
 """What a zarr store has one of."""
-_SUFFIXES: dict[str, Callable[..., ndarray]] = {
-    ".zarr": from_zarr,
-    ".h5": from_hdf5,
-    ".hdf5": from_hdf5,
+_TABLES: dict[str, Callable[..., ndarray]] = {
     ".parquet": from_parquet,
     ".pq": from_parquet,
     ".arrow": from_arrow,
     ".feather": from_arrow,
     ".csv": from_csv,
+}
+_SUFFIXES: dict[str, Callable[..., ndarray]] = {
+    ".zarr": from_zarr,
+    ".h5": from_hdf5,
+    ".hdf5": from_hdf5,
+    **_TABLES,
     **dict.fromkeys(SUFFIXES, from_images),
 }
 """What `load` does with a file that is not NumPy's."""
@@ -330,14 +336,14 @@ def by_suffix(path: Any) -> ndarray | None:
 def _suffix_inside(folder: str) -> str:
     """Of what ends as one of the formats in a folder; ".zarr" of a store; ValueError where there are several
     formats."""
-    names = [os.path.basename(n.rstrip("/")) for n in listed(folder)]
+    parted = partitions(folder, (*_TABLES,))
+    names = [os.path.basename(n.rstrip("/")) for n in ([p for p, _ in parted] if parted else listed(folder))]
     if not is_url(folder) and any(os.path.exists(os.path.join(folder, n)) for n in _ZARR_HEADS):
         return ".zarr"
     inside = [s for s in (".npy", *_SUFFIXES) if any(_suffix(n) == s for n in names)]
     if len({_SUFFIXES.get(s) for s in inside}) > 1:
         raise ValueError(f"load: {folder} has files that end in {', '.join(inside)}: say which by a glob")
-    parted = ".parquet" if any("=" in n for n in names) else ""  # which says what to do
-    return inside[0] if inside else parted
+    return inside[0] if inside else ""
 
 
 def _suffix(name: str) -> str:
