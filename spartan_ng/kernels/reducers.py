@@ -18,6 +18,7 @@ from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.compiled import dictionaries
 from spartan_ng.kernels.compiled.deviations import sum_and_deviations
+from spartan_ng.kernels.compiled.group_sums import group_sums
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
@@ -251,10 +252,12 @@ class Reducer:
         (length,) = self.row.params
         if weights is None or weights.ndim == 1:
             return (np.bincount(x, weights, length).astype(self.row.dtype, copy=False),)
-        ones, starts = np.ones(len(x), self.row.dtype), np.arange(len(x) + 1)
-        marks = csr_array((ones, x, starts), shape=(len(x), length)).T
         rows = weights.reshape(len(x), -1).astype(self.row.dtype, copy=False)
-        return ((marks @ rows).reshape(length, *weights.shape[1:]),)
+        found = group_sums(x, rows, length)
+        if found is None:
+            ones, starts = np.ones(len(x), self.row.dtype), np.arange(len(x) + 1)
+            found = csr_array((ones, x, starts), shape=(len(x), length)).T @ rows
+        return (found.reshape(length, *weights.shape[1:]),)
 
 
 def reducer_of(stage: Fused | ScanTile, write: Write) -> Reducer | None:

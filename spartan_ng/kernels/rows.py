@@ -23,7 +23,7 @@ from spartan_ng.kernels.reducers import fold_axes, sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.kernels.virtual.machine import program
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import evaluate as evaluate_matrices
@@ -181,6 +181,8 @@ def _fold(row: Row) -> Evaluate:
             value = sparse_fold(known.name, x, axes, row.dtype)
             if value is not None:
                 return value
+        if isinstance(known, ArgFold):  # nobody asks for the extreme values themselves
+            return np.asarray(known.find(dense(x), axis=axes[0]))
         return known.finalize(known.block(dense(x), axes, row.dtype, dense(where), 0))
 
     return evaluate

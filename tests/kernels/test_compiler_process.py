@@ -361,6 +361,7 @@ SOURCES = {
     "deviations f8": source_of("deviations", NUMBER="np.float64", NBYTES="8", LIMIT="1e300"),
     "least prefix": source_of("prefixes", NUMBER="np.float64", IS_LEAST="True"),
     "greatest prefix": source_of("prefixes", NUMBER="np.float32", IS_LEAST="False"),
+    "sums by labels": source_of("group_sums", NUMBER="np.float32"),
     "sparse product": source_of("sparse_product", NUMBER="np.float64"),
     "from the right": dictionaries.from_right("float64"),
     "from the left": dictionaries.from_left("int64"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spartan_ng.graph import build
 from spartan_ng.kernels.compiled.segments import NumpyStep, Segment, split, viewed_axes
-from spartan_ng.kernels.compiled.select import _calls_numpy
+from spartan_ng.kernels.compiled.select import _calls_numpy, looped_share
 from spartan_ng.plan.rows import Row
 from tests.optimizer.fusion.expressions import leaf, matmul
 from tests.plan.test_stages import only, planned
@@ -91,3 +91,16 @@ def test_each_element_of_a_view_is_where_its_axes_say(shape: list[int], data: st
     assert axes is not None
     for place in np.ndindex(view.shape):
         assert view[place] == base[tuple([place[axis] if axis >= 0 else 0 for axis in axes])]
+
+
+@pytest.mark.parametrize("length", range(2, 5))
+def test_a_run_waits_for_what_its_kernels_do_and_not_for_its_products(length):
+    """All of a chain of maps is theirs; beside a product or a sort, which stay calls, hardly anything."""
+    x = leaf(3000, 100)
+    stage, steps = steps_of(build.fold("add", chain(x, length), (1,)))
+    assert looped_share(stage, steps) == 1
+    called = [matmul(x, leaf(100, 40)), build.along_axis("sort", [x], 1, dtype=F8)]
+    for node in called:
+        few = build.fold("minimum", node, (1,))
+        stage, steps = steps_of(chain(few, length))
+        assert 0 < looped_share(stage, steps) < 0.1

@@ -20,7 +20,15 @@ from spartan_ng.costs import Profile
 from spartan_ng.errors import KernelWarning
 from spartan_ng.graph.node import topological
 from spartan_ng.kernels import blocks, ordered, packed, scans
-from spartan_ng.kernels.compiled import bound, deviations, dictionaries, prefixes, select, sparse_product
+from spartan_ng.kernels.compiled import (
+    bound,
+    deviations,
+    dictionaries,
+    group_sums,
+    prefixes,
+    select,
+    sparse_product,
+)
 from spartan_ng.kernels.compiled import scans as compiled_scans
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.formats import dense
@@ -38,6 +46,7 @@ LIMITS: dict[str, tuple[Any, str, tuple[int, ...]]] = {
     "compiled scans": (compiled_scans, "LEAST", (1,)),
     "prefixes": (prefixes, "LEAST", (1,)),
     "deviations": (deviations, "LEAST", (1,)),
+    "sums by labels": (group_sums, "LEAST", (1,)),
     "look-ups": (dictionaries, "WORTH", (0,)),
     "sparse products": (sparse_product, "WORTH", (1,)),
     "pieces of scans": (scans, "_LARGE", (1, 16, 300)),
@@ -57,6 +66,7 @@ _COMPILED: dict[str, tuple[Any, str]] = {
     "totals": (worker_scans, "trusted_total"),
     "prefixes": (prefixes, "at_hand"),
     "deviations": (deviations, "at_hand"),
+    "sums by labels": (group_sums, "at_hand"),
     "look-ups": (dictionaries, "at_hand"),
 }
 """Functions that give a kernel, or None where NumPy is to do it."""

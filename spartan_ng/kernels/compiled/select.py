@@ -45,6 +45,7 @@ from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import WHOLE, Slot
 from spartan_ng.plan.stages import Fused, Pass, ScanTile, ScanTotals
+from spartan_ng.plan.stages.passes import row_operations
 
 HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
@@ -119,12 +120,18 @@ class Tier:
         if waiting and mode == "compile":
             compiler.wait()
         elif waiting:
-            compiler.wait_if_worth(waiting, self._expected_s / threads)
+            compiler.wait_if_worth(waiting, self._saved_s(choice) / threads)
         failed = next((k for k in kernels if k.failure), None)
         if failed is not None:
             self._give_up(operands, f"compiling failed: {failed.reason}")
         ready = None not in [k.function for k in kernels]
         return choice if ready and self._is_trusted(choice, operands) else None
+
+    def _saved_s(self, choice: Choice | Sampled) -> float:
+        """What the interpreter is predicted to take for what would be compiled."""
+        if isinstance(choice, Sampled):
+            return self._expected_s
+        return self._expected_s * looped_share(self.stage, choice.body.steps)
 
     def prepared(self, operands: list[Any]) -> Choice | Sampled | None:
         """The stage laid out for these operands, its kernels compiled or not; None where none are wanted."""
@@ -193,6 +200,17 @@ def _flaw(choice: Choice | Sampled, operands: list[Any]) -> str:
     if isinstance(choice, Sampled):
         return flaw_at_nonzeros(choice, operands)
     return flaw(choice.body, choice.cut, operands)
+
+
+def looped_share(stage: Fused, steps: list[Step]) -> float:
+    """The part of a stage's operations that compiled loops take over: calls of NumPy and BLAS take as long as
+    before."""
+    segments = [s for s in steps if isinstance(s, Segment)]
+    looped = {i for s in segments for i in (*(i for i, _ in s.rows), *(e.register for e in s.endings))}
+    rows = dict(enumerate(stage.rows, len(stage.reads)))
+    rows |= {-1 - k: w.reducer for k, w in enumerate(stage.writes) if w.reducer is not None}
+    counts = {i: row_operations(row, stage.reads, stage.rows, stage.domain) for i, row in rows.items()}
+    return sum(n for i, n in counts.items() if i in looped) / max(sum(counts.values()), 1)
 
 
 def exact_obstacle(stage: Fused) -> str:
