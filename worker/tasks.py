@@ -158,7 +158,8 @@ def read_asked(made: Made, number: Number, asked: Needs, slot: int, rank: int) -
 
 def pick(made: Made, numbers: tuple[Number, ...]) -> Made:
     """Some of several tiles, so that the others may go, or stay."""
-    return Made({number: made.tiles[number] for number in numbers})
+    states = {slot: chunks for slot, chunks in made.chunks.items() if slot in numbers}
+    return Made({number: made.tiles[number] for number in numbers}, states)
 
 
 def asked(found: Made | Needs) -> dict[tuple[int, int], int]:

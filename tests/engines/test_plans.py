@@ -50,6 +50,8 @@ PROGRAMS = {
     "sparse product": lambda xp, x, i, s: s @ x[:70],
     "sparse sums": lambda xp, x, i, s: (s * 2.0).sum(axis=0),
     "counted": lambda xp, x, i, s: xp.bincount(i, minlength=130),
+    "divided by sums": lambda xp, x, i, s: x / (x.T @ x).sum(0) + x.max(0),
+    "factors": lambda xp, x, i, s: x * (x.sum(1)[:, None] @ (x.sum(0) @ x.T)[None, :] @ x),
     "factorized": lambda xp, x, i, s: xp.linalg.norm(xp.linalg.qr(x)[1]),
 }
 
@@ -129,6 +131,57 @@ def test_what_is_little_takes_few_tasks(several, most):
     assert sum(stages[-1].values()) <= most, stages[-1]
 
 
+class Deferred:
+    """Implements `Engine`: a task is only how many others come one after the other before it ends."""
+
+    name, several, shared = "deferred", False, False
+
+    def __init__(self):
+        self.depths = []
+
+    def slots(self):
+        return 4
+
+    def submit(self, name, function, *args, rank=None):
+        self.depths.append(1 + max((a for a in args if isinstance(a, Depth)), default=-1))
+        return Depth(self.depths[-1])
+
+    def __getattr__(self, name):
+        return lambda *_: None
+
+
+class Depth(int):
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+def test_a_step_of_a_factorization_waits_for_others_twice():
+    """Of h: a task a rank, and one that puts together both products of theirs, the little one without tasks
+    that cut it out. Of w: a task a rank, which makes what it needs of h by itself."""
+    engine = Deferred()
+    with running_on(EngineBackend(engine)), config.override(small_bytes=0):
+        draw = np.random.default_rng(0).random
+        v, w, h = draw((10_000, 4000)), np.array(rng.random((10_000, 20))), np.array(rng.random((20, 4000)))
+        v, w, h = v.persist(), w.persist(), h.persist()
+        for _ in range(3):
+            before = max(engine.depths)
+            engine.depths.clear()
+            h = (h * (w.T @ v) / (w.T @ w @ h)).persist()
+            w = (w * (v @ h.T) / (w @ (h @ h.T))).persist()
+    assert max(engine.depths) == before + 3
+    assert len(engine.depths) == 4 + 1 + 4
+
+
+def test_what_takes_long_is_not_done_by_every_rank():
+    engine = InlineEngine(4)
+    h = rng.random((300, 300))
+    with running_on(EngineBackend(engine)), config.override(small_bytes=0, tiling="row"):
+        w, g = np.array(rng.random((3000, 300))).persist(), np.array(h).persist()
+        (w @ (g @ g.T) + w).persist()
+        stages = [name for name in engine.names if "contract" in name]
+    assert sum(name.count("contract") for name in stages) <= 4 + 4
+
+
 @pytest.mark.parametrize("several", [False, True])
 def test_what_a_rank_goes_on_with_alone_is_no_object(several):
     """The ones and zeros of k-means are made by one stage, and read by the next of the same rank."""
@@ -192,6 +245,11 @@ def test_a_plan_of_one_worker_is_one_task():
     with running_on(EngineBackend(engine)), config.override(small_bytes=0):
         check_one("scan")
     assert len([name for name in engine.names if name not in ("plan", "upload", "pick", "gather")]) == 1
+
+
+def test_what_is_little_brings_the_states_of_its_chunks():
+    made = tasks.Made({1: X, 2: X[:1]}, {2: [[X[:1]]], 3: []})
+    assert tasks.pick(made, (2,)).chunks == {2: made.chunks[2]}
 
 
 @pytest.mark.parametrize("several", [False, True])

@@ -49,6 +49,7 @@ class _Task:
     """What a task is submitted with; see `run_task`."""
 
     name: str
+    rank: int
     parts: tuple[Part, ...]
     makes: dict[Number, tuple[int, int]]
     """What it gives: by its number a tile's slot and rank."""
@@ -111,18 +112,20 @@ class Job:
             if progress is not None:
                 progress(step.stages[0], len(self._plan.stages))
 
-    def _task(self, step: Step, shares: Iterable[Share]) -> _Task:
+    def _task(self, step: Step, shares: Sequence[Share]) -> _Task:
         """A task with what it reads."""
         parts: list[Part] = []
         makes: dict[Number, tuple[int, int]] = {}
         own: dict[tuple[int, int], Number] = {}
         """What the task has made, by slot and rank."""
         data: dict[Handle, int] = {}
+        whole = self._whole(step, shares)
         for share in shares:
             slots = self._plan.stages[share.stage].written_slots()
-            found = (self._given(share, wanted, own, data) for wanted in share.reads)
+            found = (self._given(share, wanted, own, data, whole) for wanted in share.reads)
             given = tuple(one for one in found if one is not None)
-            written: dict[int, Number] = {s: (s, share.rank) if step.little else s for s in slots}
+            together = step.little or share.stage in step.again
+            written: dict[int, Number] = {s: (s, share.rank) if together else s for s in slots}
             parts.append(Part(share.stage, share.rank, given, tuple(written.items())))
             for slot, number in written.items():
                 alike = range(self._plan.workers) if self._plan.slots[slot].tiling.duplicate else [share.rank]
@@ -130,23 +133,40 @@ class Job:
                 if slot in step.makes:
                     makes[number] = (slot, share.rank)
         name = "; ".join(self._plan.stages[n].name for n in step.stages)
-        return _Task(name, tuple(parts), makes, list(data))
+        return _Task(name, shares[0].task, tuple(parts), makes, list(data))
+
+    def _whole(self, step: Step, shares: Iterable[Share]) -> set[Handle]:
+        """What a task is given as it is, with all that is little in it."""
+        wanted = ((one, self.where.get(one.slot, {}).get(one.rank)) for s in shares for one in s.reads)
+        return {
+            tile.handle
+            for one, tile in wanted
+            if one.slot not in step.written and tile is not None and self._goes_whole(one, tile)
+        }
 
     def _given(
-        self, share: Share, one: Wanted, own: dict[tuple[int, int], Number], data: dict[Handle, int]
+        self,
+        share: Share,
+        one: Wanted,
+        own: dict[tuple[int, int], Number],
+        data: dict[Handle, int],
+        whole: set[Handle],
     ) -> Given | None:
-        """Where a task finds what it wants; `data` is what it is submitted with. None where nobody has it."""
+        """Where a task finds what it wants; `data` is what it is submitted with, `whole` what of that goes as
+        it is. None where nobody has it."""
         if (one.slot, one.rank) in own:
             return Given(one, None, own[one.slot, one.rank])
         tile = self.where.get(one.slot, {}).get(one.rank)
         if tile is None:
             return None
-        if one.rank != share.rank:
-            moved = elements(one) * self._plan.slots[one.slot].dtype.itemsize
-            self.stats[share.stage].bytes_moved += moved
+        slot = self._plan.slots[one.slot]
+        if one.rank != share.task and one.region is not None and not slot.tiling.duplicate:
+            self.stats[share.stage].bytes_moved += elements(one) * slot.dtype.itemsize
+        if tile.handle in whole:
+            return Given(one, data.setdefault(tile.handle, len(data)), tile.number)
         if not tile.alone and not self._shared and self._is_little([one.slot]):
             tile = self._without_the_large(tile)
-        if one.region is None or self._shared or self._goes_whole(one, tile):
+        if self._shared or self._goes_whole(one, tile):
             return Given(one, data.setdefault(tile.handle, len(data)), tile.number)
         return Given(one, data.setdefault(self._part(tile, one), len(data)))
 
@@ -163,7 +183,7 @@ class Job:
     def _run(self, task: _Task) -> Handle:
         makes, rounds = tuple(task.makes), tuple(task.rounds)
         plan = self._plan_for(task)
-        rank = task.parts[0].rank if plan is self._plan else None
+        rank = task.rank if plan is self._plan else None
         return self._engine.submit(
             task.name, run_task, plan, task.parts, makes, rounds, *task.data, rank=rank
         )
@@ -202,6 +222,8 @@ class Job:
     def _goes_whole(self, wanted: Wanted, tile: Tile) -> bool:
         """Whether a tile is so small, or so much of it is read, that it goes as it is."""
         slot = self._plan.slots[wanted.slot]
+        if wanted.region is None:
+            return tile.alone or not self._is_little([wanted.slot])
         if not tile.alone or slot.format != "dense":
             return False
         box = slot.tiling.box_on(slot.shape, wanted.rank)

@@ -6,7 +6,8 @@ next one of its rank never leaves the task.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from spartan_ng.ops.functions import users_of
 from spartan_ng.plan.plan import Plan
@@ -18,6 +19,10 @@ LITTLE_BYTES = 64 * 1024
 whose arrays are no larger are one task for all ranks."""
 _LITTLE_OPERATIONS = 1 << 20
 """About a millisecond of work, as long as a task's way to its worker."""
+_AGAIN_OPERATIONS = 1 << 22
+"""What every task of a step may do by itself, so that none waits for another's."""
+_FEW_READS = 64
+"""So many tasks' objects may be sent to others, so that one task less comes between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,8 @@ class Share:
     stage: int
     rank: int
     reads: tuple[Wanted, ...]
+    task: int
+    """The rank in whose task it is done: another one where all do the same."""
 
 
 @dataclass(slots=True)
@@ -40,25 +47,33 @@ class Step:
     """Slots that are written in it."""
     once: bool
     """Whether all ranks make the same, so that one task does it."""
+    alone: bool
+    """Whether one rank does it."""
     little: bool
     """Whether all that it reads and writes is little, so that one task does it for all ranks."""
     asks: bool
     """Whether what its first stage reads depends on data."""
     teaches: bool
     """Whether how many bytes it makes is known when it has run."""
+    again: set[int] = field(default_factory=set)
+    """Stages that each task does for itself, for all ranks."""
     makes: tuple[int, ...] = ()
     """Slots that are read after it."""
     dying: tuple[int, ...] = ()
     """Slots that nobody reads after it."""
 
+    def reads(self) -> Iterator[Wanted]:
+        """All that its tasks read, and may have made themselves."""
+        return (wanted for share in self.shares for wanted in share.reads)
+
     def tasks(self) -> list[tuple[Share, ...]]:
         """For each task its shares, in the order of the stages."""
         if self.little:
             return [tuple(self.shares)] if self.shares else []
-        ranks: dict[int, list[Share]] = {}
+        tasks: dict[int, list[Share]] = {}
         for share in self.shares:
-            ranks.setdefault(share.rank, []).append(share)
-        return [tuple(shares) for shares in ranks.values()]
+            tasks.setdefault(0 if self.alone else share.task, []).append(share)
+        return [tuple(shares) for shares in tasks.values()]
 
 
 def steps_of(plan: Plan) -> list[Step]:
@@ -73,9 +88,13 @@ def steps_of(plan: Plan) -> list[Step]:
             steps[home].stages += new.stages
             steps[home].shares += new.shares
             steps[home].written |= new.written
+            steps[home].little &= new.little
+            steps[home].once &= new.once
+            steps[home].alone &= new.alone
         else:
             steps.append(new)
         made_in.update(dict.fromkeys(new.written, home))
+    steps = _with_readers(plan, steps)
     _end(plan, steps)
     return steps
 
@@ -85,12 +104,14 @@ def _step(plan: Plan, index: int, stage: Stage) -> Step:
     written = stage.written_slots()
     once = all(plan.slots[s].tiling.duplicate for s in written)
     every = ((rank, reads(plan, stage, rank)) for rank in range(plan.workers))
-    shares = [Share(index, rank, tuple(found)) for rank, found in every if found is not None]
+    found = [Share(index, rank, tuple(wanted), rank) for rank, wanted in every if wanted is not None]
+    shares = found[: 1 if once else None]
     return Step(
         [index],
-        shares[: 1 if once else None],
+        shares,
         set(written),
         once,
+        alone=len(shares) == 1,
         little=_is_little(plan, stage),
         asks=plan.workers > 1 and isinstance(stage, MergeParts | Join) and bool(stage.sought_slots()),
         teaches=isinstance(stage, Join) or any(plan.slots[s].format == "csr" for s in written),
@@ -111,14 +132,54 @@ def _home(plan: Plan, new: Step, steps: list[Step], made_in: dict[int, int]) -> 
 def _goes_on(plan: Plan, new: Step, old: Step) -> bool:
     """Whether a task may go on from one step to the other: no task waits for what another makes in it, and
     none that is run again for what it asks has done anything before."""
-    if new.asks or new.teaches or old.teaches or new.little != old.little:
+    if new.asks or new.teaches or old.teaches:
         return False
-    if new.little:
+    if new.little and old.little:
         return True
+    if new.little != old.little and not (new.alone and old.alone):
+        return False
     far = {w.slot for share in new.shares for w in share.reads if w.rank != share.rank}
     if old.asks and any(plan.slots[s].nbytes > LITTLE_BYTES for s in far):
         return False  # it would come again with each answer
-    return new.once == old.once and far.isdisjoint(old.written)
+    return (new.alone and old.alone) or (new.once == old.once and far.isdisjoint(old.written))
+
+
+def _with_readers(plan: Plan, steps: list[Step]) -> list[Step]:
+    """Have every rank make by itself what is made quickly of what all ranks read: a task less to wait for."""
+    left = []
+    for at, step in enumerate(steps):
+        readers = [one for one in steps[at + 1 :] if any(w.slot in step.written for w in one.reads())]
+        if len(readers) == 1 and _is_made_by(plan, step, readers[0]):
+            (reader,) = readers
+            tasks = dict.fromkeys(share.task for share in reader.shares)
+            reader.stages[:0] = step.stages
+            reader.shares[:0] = [replace(share, task=task) for task in tasks for share in step.shares]
+            reader.written |= step.written
+            reader.again |= {*step.stages}
+        else:
+            left.append(step)
+    return left
+
+
+def _is_made_by(plan: Plan, step: Step, reader: Step) -> bool:
+    """Whether a step may be part of each task of the one that reads it."""
+    if not (step.alone or step.little) or step.asks or step.teaches or step.written & {*plan.outputs}:
+        return False
+    if reader.alone or reader.little or reader.asks or reader.teaches:
+        return False
+    stages = [plan.stages[n] for n in step.stages]
+    if users_of(stages) or sum(s.operations(plan.slots) for s in stages) > _AGAIN_OPERATIONS:
+        return False
+    wanted = {w for w in step.reads() if w.slot not in step.written}
+    slots = {w.slot: plan.slots[w.slot] for w in wanted}
+    cut = {s for s, slot in slots.items() if not slot.tiling.duplicate and slot.tiling.ntiles > 1}
+    edges = len({(w.slot, w.rank) for w in wanted if w.slot in cut}) * len(reader.tasks())
+    more = cut | (slots.keys() - {w.slot for w in reader.reads()})
+    return (
+        edges <= _FEW_READS
+        and all(slot.format == "dense" for slot in slots.values())
+        and sum(slots[s].nbytes for s in more) <= LITTLE_BYTES
+    )
 
 
 def _end(plan: Plan, steps: list[Step]) -> None:
