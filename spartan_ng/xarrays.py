@@ -2,11 +2,11 @@
 
 `xr.open_dataset(path, chunks={}, chunked_array_type="spartan_ng")` reads nothing: data are read where they
 are worked on, as from any source. Chunks say how to read, and nothing else: how arrays are cut is the
-optimizer's to choose, for each program anew. So an array of ours has no `chunks`, and xarray treats it as it
-does NumPy's: `apply_ufunc` gives functions the whole, and refuses arrays with chunks unless told `dask=`.
+optimizer's to choose, for each program anew. So xarray is told of one chunk an axis (`managed.Managed`), and
+functions may ask for whole lines along any.
 
-What has no `chunks` xarray writes to files as one array in memory. `to_zarr` and `to_netcdf` here call
-xarray's own with arrays that have them, which come back to `ChunkManager.store`.
+What xarray does with arrays that have chunks comes here: reading them into memory (`load`, `compute`),
+writing them to files, functions of NumPy's arrays on their parts (`apply_ufunc(..., dask="parallelized")`).
 """
 
 from __future__ import annotations
@@ -20,26 +20,24 @@ import numpy as np
 import xarray
 from xarray.namedarray.parallelcompat import ChunkManagerEntrypoint
 
-from spartan_ng.api import standard
+from spartan_ng import in_parts
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.files.saving import drain
 from spartan_ng.api.files.sinks import in_rows
 from spartan_ng.api.files.sources import from_source
-from spartan_ng.api.ndarray.array import compute, ndarray
+from spartan_ng.api.ndarray.array import compute, ndarray, persist
 from spartan_ng.graph.evaluation import shares_files
+from spartan_ng.managed import NAMESPACE, Chunks, Managed, as_managed, managed
 from spartan_ng.sinks import ZarrPart
 from spartan_ng.sinks.zarr_store import stored_chunks
 from spartan_ng.sources.source import note_loop
-
-Chunks = tuple[tuple[int, ...], ...]
-"""The lengths of the parts along each axis."""
 
 
 class ChunkManager(ChunkManagerEntrypoint[Any]):  # type: ignore[misc]  # mypy does not follow xarray
     """What xarray asks of who works on arrays in parts."""
 
     def __init__(self) -> None:
-        self.array_cls = ndarray
+        self.array_cls = Managed
 
     def is_chunked_array(self, data: Any) -> bool:
         """Whether it is an array of this package: `isinstance` says so of NumPy's, too."""
@@ -48,6 +46,11 @@ class ChunkManager(ChunkManagerEntrypoint[Any]):  # type: ignore[misc]  # mypy d
     def chunks(self, data: Any) -> Chunks:
         """One part an axis: who asks may have the whole."""
         return tuple((n,) for n in data.shape)
+
+    @property
+    def array_api(self) -> Any:
+        """The package's functions."""
+        return NAMESPACE
 
     def normalize_chunks(
         self,
@@ -73,17 +76,70 @@ class ChunkManager(ChunkManagerEntrypoint[Any]):  # type: ignore[misc]  # mypy d
         if data.dtype.hasobject:
             return np.asarray(data)
         if isinstance(data, np.ndarray):
-            return from_source(data)
+            return managed(from_source(data))
         parts = self.normalize_chunks(chunks, data.shape)
-        return from_source(Unread(data, tuple(max(lengths, default=1) for lengths in parts)))
+        return managed(from_source(Unread(data, tuple(max(lengths, default=1) for lengths in parts))))
 
     def rechunk(self, data: Any, chunks: Any, **keywords: Any) -> Any:
         """The same array: nothing of it depends on chunks."""
-        return data
+        return managed(data)
+
+    def unify_chunks(self, *arguments: Any, **keywords: Any) -> tuple[dict[Any, Any], list[Any]]:
+        """The arrays, which stand before the names of their axes, as they are; and the axes' chunks."""
+        arrays, names = arguments[::2], arguments[1::2]
+        pairs = [
+            pair for a, axes in zip(arrays, names, strict=True) for pair in zip(axes, a.shape, strict=True)
+        ]
+        return {name: (n,) for name, n in pairs}, list(arrays)
 
     def compute(self, *data: Any, **keywords: Any) -> tuple[Any, ...]:
         """NumPy's arrays of all of them, computed together."""
         return compute(*data)
+
+    def persist(self, *data: Any, **keywords: Any) -> tuple[Any, ...]:
+        """The same arrays, whose elements stay where they were made."""
+        return persist(*data)
+
+    def shuffle(self, x: Any, indexer: Sequence[Sequence[int]], axis: int, chunks: Any) -> Any:
+        """The elements at the indices in all of some lists, one after the other."""
+        return x.take(np.concatenate([np.asarray(part, np.intp) for part in indexer]), axis=axis)
+
+    def map_blocks(
+        self,
+        func: Callable[..., Any],
+        *arguments: Any,
+        dtype: Any = None,
+        chunks: Any = None,
+        drop_axis: Any = None,
+        new_axis: Any = None,
+        **keywords: Any,
+    ) -> Any:
+        """A function of elements; where it changes axes, it gets the whole at once."""
+        changes = chunks is not None or drop_axis is not None or new_axis is not None
+        called = functools.partial(func, **keywords)
+        return as_managed(in_parts.elementwise(called, arguments, None if changes else dtype))
+
+    def reduction(
+        self,
+        arr: Any,
+        func: Callable[..., Any],
+        combine_func: Callable[..., Any] | None = None,
+        aggregate_func: Callable[..., Any] | None = None,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+    ) -> Any:
+        """What `func`, and then `aggregate_func`, make of lines along one axis."""
+        (along,) = (axis,) if isinstance(axis, int) else axis
+        last = aggregate_func or combine_func or func
+
+        def lines(block: Any) -> Any:
+            return last(func(block, axis=-1, keepdims=True), axis=-1, keepdims=False)
+
+        made = self.apply_gufunc(
+            lines, "(i)->()", np.moveaxis(arr, along, -1), output_dtypes=[dtype or arr.dtype]
+        )
+        return np.expand_dims(made, along) if keepdims else made
 
     def store(
         self,
@@ -104,9 +160,29 @@ class ChunkManager(ChunkManagerEntrypoint[Any]):  # type: ignore[misc]  # mypy d
         for source, target, region in zip(sources, targets, regions or [None] * len(sources), strict=True):
             _write(source, target, region)
 
-    def apply_gufunc(self, *arguments: Any, **keywords: Any) -> Any:
-        """Nothing: xarray asks for it where arrays have `chunks`."""
-        raise NotImplementedError("arrays of spartan_ng have no chunks: functions get the whole array")
+    def apply_gufunc(
+        self,
+        func: Callable[..., Any],
+        signature: str,
+        *arrays: Any,
+        output_dtypes: Any = None,
+        output_sizes: dict[str, int] | None = None,
+        vectorize: bool = False,
+        axes: Any = None,
+        keepdims: bool = False,
+        allow_rechunk: bool = True,
+        meta: Any = None,
+        **keywords: Any,
+    ) -> Any:
+        """A function of NumPy's arrays on lines along its core dimensions, some of them at a time."""
+        if axes is not None or keepdims:
+            raise NotImplementedError("apply_gufunc: core dimensions are last, and go (no axes=, keepdims=)")
+        called = functools.partial(func, **keywords)
+        if output_dtypes is not None and not isinstance(output_dtypes, list | tuple):
+            output_dtypes = [output_dtypes]
+        lines = in_parts.lines_of(called, signature, output_sizes, vectorize, output_dtypes)
+        made = as_managed(in_parts.apply(lines, arrays, output_dtypes))
+        return made[0] if len(made) == 1 else made
 
 
 class Unread:
@@ -171,7 +247,7 @@ def to_netcdf(data: xarray.Dataset | xarray.DataArray, path: Any = None, **keywo
 
 
 def _for_files(data: Any) -> Any:
-    """The same with arrays that xarray's writers give to `store`, or that NumPy has."""
+    """The same with arrays that say how they are stored; what is empty or no numbers is NumPy's."""
     if isinstance(data, xarray.DataArray):
         changed = {name: _for_file(v) for name, v in data.coords.variables.items() if _is_ours(v)}
         written = _for_file(data) if _is_ours(data.variable) else data
@@ -188,132 +264,9 @@ def _for_file(variable: Any) -> Any:
     array = variable.data
     if not array.size or not array.ndim or array.dtype.kind not in "biufc":
         return variable.copy(deep=False, data=np.asarray(array))
-    new = variable.copy(deep=False, data=_given(standard.standard(array)))
+    new = variable.copy(deep=False, data=managed(array))
     new.encoding = {"chunks": stored_chunks(array.shape, array.dtype), **variable.encoding}
     return new
-
-
-def _given(made: Any) -> Any:
-    """What xarray's encoders make of such arrays, in their class."""
-    if type(made) is not standard.Array:
-        return made
-    found = object.__new__(Written)
-    found._cell, found._views, found._state = made._cell, made._views, None
-    return found
-
-
-def _handed_on(function: Callable[..., Any]) -> Any:
-    @functools.wraps(function, updated=())
-    def call(*arguments: Any, **keywords: Any) -> Any:
-        return _given(function(*arguments, **keywords))
-
-    return call
-
-
-_Array = standard.Array
-
-
-class Written(_Array, own=True):
-    """An array on its way to a file. It has `chunks`, one an axis, by which xarray sees that it is not to be
-    made in memory; so has what it is encoded to."""
-
-    __slots__ = ()
-
-    __add__, __radd__ = _handed_on(_Array.__add__), _handed_on(_Array.__radd__)
-    __sub__, __rsub__ = _handed_on(_Array.__sub__), _handed_on(_Array.__rsub__)
-    __mul__, __rmul__ = _handed_on(_Array.__mul__), _handed_on(_Array.__rmul__)
-    __truediv__, __rtruediv__ = _handed_on(_Array.__truediv__), _handed_on(_Array.__rtruediv__)
-    __floordiv__, __rfloordiv__ = _handed_on(_Array.__floordiv__), _handed_on(_Array.__rfloordiv__)
-    __mod__, __rmod__ = _handed_on(_Array.__mod__), _handed_on(_Array.__rmod__)
-    __pow__, __rpow__ = _handed_on(_Array.__pow__), _handed_on(_Array.__rpow__)
-    __matmul__, __rmatmul__ = _handed_on(_Array.__matmul__), _handed_on(_Array.__rmatmul__)
-    __and__, __rand__ = _handed_on(_Array.__and__), _handed_on(_Array.__rand__)
-    __or__, __ror__ = _handed_on(_Array.__or__), _handed_on(_Array.__ror__)
-    __xor__, __rxor__ = _handed_on(_Array.__xor__), _handed_on(_Array.__rxor__)
-    __lshift__, __rlshift__ = _handed_on(_Array.__lshift__), _handed_on(_Array.__rlshift__)
-    __rshift__, __rrshift__ = _handed_on(_Array.__rshift__), _handed_on(_Array.__rrshift__)
-    __neg__, __pos__ = _handed_on(_Array.__neg__), _handed_on(_Array.__pos__)
-    __abs__, __invert__ = _handed_on(_Array.__abs__), _handed_on(_Array.__invert__)
-    __lt__, __le__ = _handed_on(_Array.__lt__), _handed_on(_Array.__le__)
-    __gt__, __ge__ = _handed_on(_Array.__gt__), _handed_on(_Array.__ge__)
-    __eq__, __ne__ = _handed_on(_Array.__eq__), _handed_on(_Array.__ne__)
-    __copy__, __deepcopy__ = _handed_on(_Array.__copy__), _handed_on(_Array.__deepcopy__)
-    __getitem__ = _handed_on(_Array.__getitem__)
-    __ifloordiv__ = _handed_on(_Array.__ifloordiv__)
-    to_device = _handed_on(_Array.to_device)
-    all = _handed_on(_Array.all)
-    any = _handed_on(_Array.any)
-    argmax = _handed_on(_Array.argmax)
-    argmin = _handed_on(_Array.argmin)
-    argpartition = _handed_on(_Array.argpartition)
-    argsort = _handed_on(_Array.argsort)
-    astype = _handed_on(_Array.astype)
-    byteswap = _handed_on(_Array.byteswap)
-    choose = _handed_on(_Array.choose)
-    clip = _handed_on(_Array.clip)
-    compress = _handed_on(_Array.compress)
-    compute = _handed_on(_Array.compute)
-    conj = _handed_on(_Array.conj)
-    conjugate = _handed_on(_Array.conjugate)
-    copy = _handed_on(_Array.copy)
-    cumprod = _handed_on(_Array.cumprod)
-    cumsum = _handed_on(_Array.cumsum)
-    diagonal = _handed_on(_Array.diagonal)
-    dot = _handed_on(_Array.dot)
-    fill = _handed_on(_Array.fill)
-    flatten = _handed_on(_Array.flatten)
-    getfield = _handed_on(_Array.getfield)
-    max = _handed_on(_Array.max)
-    mean = _handed_on(_Array.mean)
-    min = _handed_on(_Array.min)
-    nonzero = _handed_on(_Array.nonzero)
-    partition = _handed_on(_Array.partition)
-    persist = _handed_on(_Array.persist)
-    prod = _handed_on(_Array.prod)
-    put = _handed_on(_Array.put)
-    ravel = _handed_on(_Array.ravel)
-    repeat = _handed_on(_Array.repeat)
-    reshape = _handed_on(_Array.reshape)
-    resize = _handed_on(_Array.resize)
-    round = _handed_on(_Array.round)
-    searchsorted = _handed_on(_Array.searchsorted)
-    setfield = _handed_on(_Array.setfield)
-    setflags = _handed_on(_Array.setflags)
-    sort = _handed_on(_Array.sort)
-    squeeze = _handed_on(_Array.squeeze)
-    std = _handed_on(_Array.std)
-    sum = _handed_on(_Array.sum)
-    swapaxes = _handed_on(_Array.swapaxes)
-    take = _handed_on(_Array.take)
-    trace = _handed_on(_Array.trace)
-    transpose = _handed_on(_Array.transpose)
-    var = _handed_on(_Array.var)
-    view = _handed_on(_Array.view)
-    __array_ufunc__ = _handed_on(_Array.__array_ufunc__)
-    __array_function__ = _handed_on(_Array.__array_function__)
-
-    def __iter__(self) -> Any:
-        return map(_given, super().__iter__())
-
-    @property
-    def chunks(self) -> Chunks:
-        """One part an axis: where parts of a file end is no concern of xarray's."""
-        return tuple((n,) for n in self.shape)
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The standard's functions, whose arrays have chunks, too."""
-        return _NAMESPACE
-
-
-class _Namespace:
-    """The standard's namespace for `Written`."""
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(standard, name)
-        return found if isinstance(found, type) or not callable(found) else _handed_on(found)
-
-
-_NAMESPACE = _Namespace()
 
 
 def _write(source: ndarray, target: Any, region: Any) -> None:

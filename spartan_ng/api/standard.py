@@ -40,18 +40,24 @@ def standard(a: Any) -> Any:
 
     What NumPy makes a scalar is an array without axes here, and can be written to.
     """
+    return of_class(Array, a)
+
+
+def of_class(kind: type, a: Any) -> Any:
+    """The same in a class that is derived from `ndarray`."""
     if isinstance(a, Handle):
-        if isinstance(a, Array):
+        if isinstance(a, kind):
             return a
         a = array_of(a)
-        h = object.__new__(Array)
+        h: Any = object.__new__(kind)
         h._cell, h._views, h._state = a._cell, a._views, None
         return h
     if type(a) in NUMERIC:
-        return standard(as_handle(a))
+        return of_class(kind, as_handle(a))
     if isinstance(a, tuple):
-        return type(a)(*map(standard, a)) if hasattr(a, "_fields") else tuple(map(standard, a))
-    return list(map(standard, a)) if isinstance(a, list) else a
+        made = (of_class(kind, x) for x in a)
+        return type(a)(*made) if hasattr(a, "_fields") else tuple(made)
+    return [of_class(kind, x) for x in a] if isinstance(a, list) else a
 
 
 def _standardly(function: Callable[..., Any]) -> Any:

@@ -28,6 +28,8 @@ class Chunked:
         xarray.set_options(chunk_manager="spartan_ng")
         tests: Any = importlib.import_module("xarray.tests")
         tests.dask_array_type = Handle
+        utils: Any = importlib.import_module("xarray.core.utils")
+        utils.is_duck_dask_array = _is_ours  # where a test imports it; xarray's modules have it already
         self._made = 0
         make = ChunkManager.from_array
 
@@ -53,6 +55,10 @@ class Chunked:
         if ended and not self._made and not _is_given_ours(item):
             report.outcome, report.longrepr = "skipped", (str(item.path), 0, "no chunks of ours")
         return report
+
+
+def _is_ours(value: Any) -> bool:
+    return isinstance(value, Handle)
 
 
 def _text(item: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -19,6 +20,8 @@ xarray = pytest.importorskip("xarray")
 
 from xarray.namedarray import parallelcompat  # noqa: E402 - behind the question whether it is there
 
+from spartan_ng.api.core.handle import Handle  # noqa: E402
+from spartan_ng.managed import Managed  # noqa: E402
 from spartan_ng.xarrays import ChunkManager, Unread  # noqa: E402
 
 T = numpy.random.default_rng(0).random((400, 30, 40)).astype("f4")
@@ -86,6 +89,7 @@ def test_what_is_opened_is_read_by_whoever_has_the_pickle(opened):
 def test_chunks_say_how_files_are_read(opened, asked):
     again = opened.chunk({"time": 50}, chunked_array_type=ChunkManager())
     assert again.t.data is opened.t.data, "chunks change nothing of an array that is there"
+    assert again.t.chunks == ((400,), (30,), (40,))
     source = ChunkManager().from_array(opened.t.data._node().data.source.of.data, (50, None, -1))
     assert source._node().data.source.chunks == (50, 30, 40)
     with sp.config.override(small_bytes=0):
@@ -110,7 +114,7 @@ def test_what_is_in_memory_becomes_ours_as_well(weather):
     (value,) = ChunkManager().compute((found.t + 1).data)
     assert type(value) is numpy.ndarray
     numpy.testing.assert_array_equal(value, T + 1)
-    lessened = xarray.apply_ufunc(lambda a: a - a.min(), found.t)
+    lessened = xarray.apply_ufunc(lambda a: a - a.min(), found.t, dask="allowed")
     numpy.testing.assert_array_equal(lessened.values, T - T.min())
 
 
@@ -143,3 +147,77 @@ def test_chunks_are_those_of_dask(axes, data):
         ),
     }[form]
     assert ChunkManager().normalize_chunks(chunks, shape) == dask.normalize_chunks(chunks, shape)
+
+
+def test_all_methods_hand_the_class_on() -> None:
+    """A method of arrays that gives arrays is listed in the class that xarray has."""
+    known = set(vars(Managed))
+    a = sp.ones((2, 2), "i8")
+    for name in dir(sp.ndarray):
+        if name.startswith(("_", "to_")) or name in known or not callable(getattr(a, name)):
+            continue
+        try:
+            found = getattr(Managed, name)(ChunkManager().rechunk(a.copy(), {}))
+        except (TypeError, ValueError):
+            continue
+        assert not isinstance(found, Handle) or isinstance(found, Managed), name
+
+
+def test_what_is_loaded_is_in_memory_and_outlives_its_file(opened, tmp_path):
+    kept = (opened.t * 2).load()
+    whole = opened[["t"]].compute()
+    shutil.rmtree(tmp_path / "w")
+    assert type(kept.data) is type(whole.t.data) is numpy.ndarray
+    numpy.testing.assert_array_equal(kept, T * 2)
+    numpy.testing.assert_array_equal(whole.t, T)
+
+
+def test_functions_work_on_parts_of_arrays(opened, asked):
+    seen = []
+
+    def spread(lines, q):
+        seen.append(lines.shape)
+        return numpy.quantile(lines, q, axis=-1)
+
+    with sp.config.override(small_bytes=0, threads=2):
+        made = xarray.apply_ufunc(
+            spread, opened.t, 0.25, input_core_dims=[["time"], []], dask="parallelized", output_dtypes=["f8"]
+        )
+        assert not asked, "nothing is read yet"
+        assert made.chunks == ((30,), (40,))
+        numpy.testing.assert_allclose(made, numpy.quantile(T, 0.25, axis=0), rtol=1e-6)
+        assert {len(shape) for shape in seen} == {3}
+
+
+def test_a_function_may_be_refused_on_parts(opened):
+    with pytest.raises(ValueError, match="chunked array"):
+        xarray.apply_ufunc(numpy.sort, opened.t)
+
+
+@pytest.mark.parametrize("form", ["isel", "idxmin", "points of the result"])
+def test_several_index_arrays_at_once(opened, form):
+    places = xarray.DataArray([3, 1, 2], dims="p")
+    plain = xarray.DataArray(T, dims=("time", "y", "x"), coords={"time": numpy.arange(400)})
+    program = {
+        "isel": lambda t: t.isel(y=places, x=places[::-1]),
+        "idxmin": lambda t: t.idxmin("time"),
+        "points of the result": lambda t: (t * 2).mean("time")[places, places],
+    }[form]
+    with sp.config.override(small_bytes=0):
+        found, wanted = program(opened.t), program(plain)
+        assert isinstance(found.data, Managed)
+        numpy.testing.assert_allclose(found.values, wanted.values, rtol=1e-6)
+
+
+def test_nothing_is_computed_to_show_what_is_lazy(opened, asked):
+    lazy = opened.assign(twice=opened.t * 2)
+    with sp.config.override(small_bytes=0):
+        for shown in (repr(lazy), repr(lazy.twice), lazy._repr_html_(), lazy.twice._repr_html_()):
+            assert "float32" in shown
+    assert not asked
+
+
+def test_pickles_keep_the_class(opened):
+    found = pickle.loads(pickle.dumps(opened.t * 2))
+    assert isinstance(found.data, Managed)
+    numpy.testing.assert_array_equal(found, T * 2)

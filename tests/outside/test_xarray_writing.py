@@ -15,8 +15,7 @@ from spartan_ng.errors import SourceError
 xarray = pytest.importorskip("xarray")
 zarr = pytest.importorskip("zarr")
 
-from spartan_ng.api import standard  # noqa: E402 - behind the questions
-from spartan_ng.xarrays import ChunkManager, Written, to_netcdf, to_zarr  # noqa: E402
+from spartan_ng.xarrays import ChunkManager, to_netcdf, to_zarr  # noqa: E402 - behind the questions
 
 DAYS = numpy.arange("2001-01-01", "2002-01-01", dtype="datetime64[D]").astype("datetime64[ns]")
 T = numpy.random.default_rng(0).normal(10, 5, (len(DAYS), 12, 20)).astype("f4")
@@ -176,9 +175,3 @@ def test_a_climatology_of_more_than_the_memory(tmp_path):
     for name, values in wanted.items():
         found = xarray.open_zarr(tmp_path / "b" / name, consolidated=False, chunks=None)[name]
         numpy.testing.assert_allclose(found.values, values.values, atol=2e-4)
-
-
-def test_all_methods_of_the_standards_arrays_hand_chunks_on() -> None:
-    """A method that is added there is added here."""
-    theirs = {name for name, method in vars(standard.Array).items() if callable(method)}
-    assert theirs - {"__reduce__"} <= set(vars(Written))

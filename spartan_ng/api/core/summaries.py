@@ -22,8 +22,9 @@ _LINES = 32
 _FILL, _LINE = "#8fb8de55", "#5b87b5"
 
 
-def bundle(a: Handle) -> dict[str, str]:
-    """Text and HTML by their MIME types; nothing where NumPy's text serves."""
+def bundle(a: Handle, *, elements: bool = True) -> dict[str, str]:
+    """Text and HTML by their MIME types; nothing where NumPy's text serves. Some elements of what has been
+    computed, or lies in a file, are in it unless it is to do without `elements`."""
     if a._masked() is not None or a._peek() is not None or a.size <= np.get_printoptions()["threshold"]:
         return {}
     ref = a._node().data
@@ -31,14 +32,14 @@ def bundle(a: Handle) -> dict[str, str]:
     kind = str(a.dtype) if a.format == "dense" else f"{a.dtype} {a.format}"
     size = size_text(a.nbytes) if a.format == "dense" else f"{size_text(a.nbytes)} if it were dense"
     said = f"{shape_text(a.shape)} {kind}, {size}, {state}"
-    elements = printing.array_repr(a) if ref is not None else ""
+    some = printing.array_repr(a) if ref is not None and elements else ""
     tiling = None if ref is None else ref.tiling
     html = (
         '<div style="display:flex;gap:1.5em;align-items:center">'
         f"{_picture(a.shape, tiling)}<div><div>{escape(said)}</div>"
-        f'<pre style="margin:0.5em 0 0">{escape(elements)}</pre></div></div>'
+        f'<pre style="margin:0.5em 0 0">{escape(some)}</pre></div></div>'
     )
-    return {"text/plain": f"<array {said}>\n{elements}".rstrip(), "text/html": html}
+    return {"text/plain": f"<array {said}>\n{some}".rstrip(), "text/html": html}
 
 
 def _place(ref: ArrayRef) -> str:

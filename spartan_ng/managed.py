@@ -1,0 +1,223 @@
+"""Arrays of this package as xarray has them: with `chunks`, by which it knows whom to ask about them.
+
+What xarray loads, writes to files or has a function work on, it takes to the manager of chunks
+(`xarrays.ChunkManager`). There is one chunk an axis: how arrays are cut is the optimizer's to choose. They
+name no namespace of the array API standard's, so that NumPy's functions and rules hold for them, and several
+index arrays at once, which xarray refuses to all that name one (its issue 8667). What is made of them is of
+their class.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import numpy as np
+
+import spartan_ng as ours
+from spartan_ng.api.core.conversion import as_handle, forced
+from spartan_ng.api.core.summaries import bundle
+from spartan_ng.api.ndarray.array import ndarray
+from spartan_ng.api.standard import of_class
+
+_PLACES = (np.argmax, np.argmin, np.nanargmax, np.nanargmin)
+"""Functions whose results xarray uses as indices."""
+Chunks = tuple[tuple[int, ...], ...]
+"""The lengths of the parts along each axis."""
+
+
+def managed(made: Any) -> Any:
+    """An array, or all in a tuple or list, in the class that xarray has, over the same elements."""
+    return of_class(Managed, made)
+
+
+def as_managed(made: Any) -> Any:
+    """The same of what a function of NumPy's arrays has made; objects stay NumPy's."""
+    if isinstance(made, tuple):
+        return tuple(map(as_managed, made))
+    return made if made.dtype.hasobject else managed(as_handle(made))
+
+
+def _handed_on(function: Callable[..., Any]) -> Any:
+    """A method whose arrays are of xarray's class, and whose operands may be dask's."""
+
+    @functools.wraps(function, updated=())
+    def call(self: Any, *operands: Any, **keywords: Any) -> Any:
+        return managed(function(self, *map(_here, operands), **keywords))
+
+    return call
+
+
+def _here(operand: Any) -> Any:
+    """An array of dask's, computed: xarray makes some of what is in memory where dask is installed."""
+    return np.asarray(operand) if type(operand).__module__.startswith("dask.array") else operand
+
+
+class Managed(ndarray, own=True):
+    """An array that xarray asks the manager of chunks about."""
+
+    __slots__ = ()
+    __module__ = "xarray"
+    """opt_einsum calls the functions of the package that a class comes from, and NumPy's where that has none:
+    ours would make arrays of another class."""
+
+    __add__, __radd__ = _handed_on(ndarray.__add__), _handed_on(ndarray.__radd__)
+    __sub__, __rsub__ = _handed_on(ndarray.__sub__), _handed_on(ndarray.__rsub__)
+    __mul__, __rmul__ = _handed_on(ndarray.__mul__), _handed_on(ndarray.__rmul__)
+    __truediv__, __rtruediv__ = _handed_on(ndarray.__truediv__), _handed_on(ndarray.__rtruediv__)
+    __floordiv__, __rfloordiv__ = _handed_on(ndarray.__floordiv__), _handed_on(ndarray.__rfloordiv__)
+    __mod__, __rmod__ = _handed_on(ndarray.__mod__), _handed_on(ndarray.__rmod__)
+    __divmod__, __rdivmod__ = _handed_on(ndarray.__divmod__), _handed_on(ndarray.__rdivmod__)
+    __pow__, __rpow__ = _handed_on(ndarray.__pow__), _handed_on(ndarray.__rpow__)
+    __matmul__, __rmatmul__ = _handed_on(ndarray.__matmul__), _handed_on(ndarray.__rmatmul__)
+    __and__, __rand__ = _handed_on(ndarray.__and__), _handed_on(ndarray.__rand__)
+    __or__, __ror__ = _handed_on(ndarray.__or__), _handed_on(ndarray.__ror__)
+    __xor__, __rxor__ = _handed_on(ndarray.__xor__), _handed_on(ndarray.__rxor__)
+    __lshift__, __rlshift__ = _handed_on(ndarray.__lshift__), _handed_on(ndarray.__rlshift__)
+    __rshift__, __rrshift__ = _handed_on(ndarray.__rshift__), _handed_on(ndarray.__rrshift__)
+    __neg__, __pos__ = _handed_on(ndarray.__neg__), _handed_on(ndarray.__pos__)
+    __abs__, __invert__ = _handed_on(ndarray.__abs__), _handed_on(ndarray.__invert__)
+    __lt__, __le__ = _handed_on(ndarray.__lt__), _handed_on(ndarray.__le__)
+    __gt__, __ge__ = _handed_on(ndarray.__gt__), _handed_on(ndarray.__ge__)
+    __eq__, __ne__ = _handed_on(ndarray.__eq__), _handed_on(ndarray.__ne__)
+    __copy__, __deepcopy__ = _handed_on(ndarray.__copy__), _handed_on(ndarray.__deepcopy__)
+    __getitem__ = _handed_on(ndarray.__getitem__)
+    __array_ufunc__ = _handed_on(ndarray.__array_ufunc__)
+    __array_wrap__ = _handed_on(ndarray.__array_wrap__)
+    all = _handed_on(ndarray.all)
+    any = _handed_on(ndarray.any)
+    argpartition = _handed_on(ndarray.argpartition)
+    argsort = _handed_on(ndarray.argsort)
+    astype = _handed_on(ndarray.astype)
+    byteswap = _handed_on(ndarray.byteswap)
+    choose = _handed_on(ndarray.choose)
+    clip = _handed_on(ndarray.clip)
+    compress = _handed_on(ndarray.compress)
+    conj = _handed_on(ndarray.conj)
+    conjugate = _handed_on(ndarray.conjugate)
+    copy = _handed_on(ndarray.copy)
+    cumprod = _handed_on(ndarray.cumprod)
+    cumsum = _handed_on(ndarray.cumsum)
+    diagonal = _handed_on(ndarray.diagonal)
+    dot = _handed_on(ndarray.dot)
+    flatten = _handed_on(ndarray.flatten)
+    getfield = _handed_on(ndarray.getfield)
+    max = _handed_on(ndarray.max)
+    mean = _handed_on(ndarray.mean)
+    min = _handed_on(ndarray.min)
+    nonzero = _handed_on(ndarray.nonzero)
+    prod = _handed_on(ndarray.prod)
+    ravel = _handed_on(ndarray.ravel)
+    repeat = _handed_on(ndarray.repeat)
+    reshape = _handed_on(ndarray.reshape)
+    round = _handed_on(ndarray.round)
+    searchsorted = _handed_on(ndarray.searchsorted)
+    squeeze = _handed_on(ndarray.squeeze)
+    std = _handed_on(ndarray.std)
+    sum = _handed_on(ndarray.sum)
+    swapaxes = _handed_on(ndarray.swapaxes)
+    take = _handed_on(ndarray.take)
+    to_device = _handed_on(ndarray.to_device)
+    trace = _handed_on(ndarray.trace)
+    transpose = _handed_on(ndarray.transpose)
+    var = _handed_on(ndarray.var)
+    view = _handed_on(ndarray.view)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        found = super().__array_function__(func, types, args, kwargs)
+        return forced(found) if func in _PLACES else managed(found)
+
+    def argmax(self, *arguments: Any, **keywords: Any) -> Any:
+        """Where the greatest elements are, now: xarray takes no indices that have yet to be computed."""
+        return forced(super().argmax(*arguments, **keywords))
+
+    def argmin(self, *arguments: Any, **keywords: Any) -> Any:
+        """Where the least elements are, now."""
+        return forced(super().argmin(*arguments, **keywords))
+
+    def __iter__(self) -> Any:
+        return map(managed, super().__iter__())
+
+    @property
+    def T(self) -> Any:
+        """The axes reversed."""
+        return managed(super().T)
+
+    @property
+    def mT(self) -> Any:
+        """The last two axes swapped."""
+        return managed(super().mT)
+
+    @property
+    def real(self) -> Any:
+        """The real parts."""
+        return managed(super().real)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        ndarray.real.__set__(self, value)  # type: ignore[attr-defined]
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts."""
+        return managed(super().imag)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        ndarray.imag.__set__(self, value)  # type: ignore[attr-defined]
+
+    @property
+    def chunks(self) -> Chunks:
+        """One part an axis: who asks may have the whole."""
+        return tuple((n,) for n in self.shape)
+
+    @property
+    def __array_namespace__(self) -> Any:
+        """None is named."""
+        raise AttributeError("__array_namespace__")
+
+    def _repr_inline_(self, max_width: int) -> str:
+        """What xarray writes in a data set's line: nothing is computed for it."""
+        return f"spartan_ng.ndarray<{self.dtype}>"[:max_width]
+
+    def __repr__(self) -> str:
+        """What NumPy's says, or what a notebook shows of what is not here: xarray computes nothing for it."""
+        return bundle(self, elements=False).get("text/plain") or super().__repr__()
+
+    def _repr_html_(self) -> str:
+        return bundle(self, elements=False).get("text/html") or f"<pre>{escape(repr(self))}</pre>"
+
+    def __reduce__(self) -> Any:
+        return (_restored, ndarray.__reduce__(self))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Of its class, with the array's own pickle inside."""
+        return (_restored, ndarray.__reduce_ex__(self, protocol))
+
+
+def _restored(restore: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """An unpickled array."""
+    return managed(restore(*arguments))
+
+
+class _Namespace:
+    """NumPy's functions of this package, in whose arrays xarray asks the manager of chunks.
+
+    Those that make arrays take `chunks=`, which say nothing here.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(ours, name)
+        if isinstance(found, type) or not callable(found):
+            return found
+
+        @functools.wraps(found, updated=())
+        def call(*arguments: Any, chunks: Any = None, **keywords: Any) -> Any:
+            return managed(found(*arguments, **keywords))
+
+        return call
+
+
+NAMESPACE: Any = _Namespace()
