@@ -291,6 +291,24 @@ def test_an_array_that_nobody_needs_is_let_go():
         assert not backend._arrays
 
 
+def test_an_interrupt_leaves_what_was_there():
+    class Interrupted(InlineEngine):
+        def wait(self, handles):
+            raise KeyboardInterrupt
+
+        def cancel(self, handles):
+            for handle in handles:
+                handle.error = RuntimeError("cancelled")
+
+    engine = InlineEngine(2)
+    with running_on(EngineBackend(engine)), config.override(small_bytes=0):
+        x = (np.array(numpy.tile(X, (100, 1))) * 2).persist()
+        engine.__class__ = Interrupted
+        with pytest.raises(KeyboardInterrupt):
+            np.map(lambda block: block * 3, x, dtype=float).persist()
+        numpy.testing.assert_array_equal(x, numpy.tile(X, (100, 1)) * 2)
+
+
 def test_what_a_function_raises_comes_back_with_the_users_line():
     def fails(block):
         raise ValueError("mine")

@@ -76,6 +76,7 @@ class Job:
         self._sent = sent
         self._steps = steps
         self.where = where
+        self._inputs = {tile.handle for tiles in where.values() for tile in tiles.values()}
         self._shared = engine.shared
         self.stats = [StageStats() for _ in plan.stages]
         self._parts: dict[tuple[Handle, int, Region], Handle] = {}
@@ -87,8 +88,9 @@ class Job:
         """For stages that teach something, what their tasks have made."""
 
     def handles(self) -> list[Handle]:
-        """All that the job still wants."""
-        return [t.handle for tiles in self.where.values() for t in tiles.values()]
+        """All that the job makes and still wants; its inputs are the program's."""
+        every = (t.handle for tiles in self.where.values() for t in tiles.values())
+        return [handle for handle in every if handle not in self._inputs]
 
     def submit(self, progress: Progress | None) -> None:
         """Submit all steps; wait only where what comes next depends on data."""

@@ -68,11 +68,16 @@ class _Handle:
 class _Call:
     """A function with all arguments but those that other tasks make."""
 
-    __slots__ = ("args", "function")
+    __slots__ = ("args", "function", "key")
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def __init__(self, key: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.key = key
         self.function = function
         self.args = args
+
+    def __dask_tokenize__(self) -> Any:
+        """What dask may know it by, so that it need not pickle it for that."""
+        return self.key
 
     def __call__(self, *made: Any) -> Any:
         rest = iter(made)
@@ -143,7 +148,7 @@ class DaskEngine:
     def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> _Handle:
         """A task; what it is given is in it, so that dask can run it again."""
         handle = _Handle(_key(name))
-        call = _Call(function, tuple(_HOLE if isinstance(a, _Handle) else a for a in args))
+        call = _Call(handle.key, function, tuple(_HOLE if isinstance(a, _Handle) else a for a in args))
         needed = [a for a in args if isinstance(a, _Handle)]
         with self._lock:
             if rank is not None:
