@@ -88,6 +88,25 @@ class Fold:
         return state[0]
 
 
+class _Shown:
+    """An array's elements, as ones that may be written to."""
+
+    def __init__(self, x: Any) -> None:
+        place, _ = x.__array_interface__["data"]
+        self.__array_interface__ = {**x.__array_interface__, "data": (place, False)}
+        self._kept = x
+
+
+def _looking(find: Callable[..., Any]) -> Callable[..., Any]:
+    """`find`, but NumPy's (2.4) makes a copy of what may only be read before it looks at it."""
+
+    def found(x: Any, axis: int | None = None) -> Any:
+        is_plain = type(x) is np.ndarray and x.dtype.kind in "biufcmM"
+        return find(np.asarray(_Shown(x)) if is_plain and not x.flags.writeable else x, axis=axis)
+
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class ArgFold:
     """The index of the first extreme element along one axis (NaN and NaT count as the most extreme)."""
@@ -334,8 +353,8 @@ _ROWS: list[AnyFold] = [
     Fold("logaddexp2", np.logaddexp2, -np.inf, flops=45),
     Fold("hypot", np.hypot, 0.0, flops=12),
     Fold("gcd", np.gcd, 0, flops=20),
-    ArgFold("argmin", np.argmin, np.less),
-    ArgFold("argmax", np.argmax, np.greater),
+    ArgFold("argmin", _looking(np.argmin), np.less),
+    ArgFold("argmax", _looking(np.argmax), np.greater),
     PrefixFold("least prefix sum", np.minimum),
     PrefixFold("greatest prefix sum", np.maximum),
     DeviationFold("squared deviations"),

@@ -151,9 +151,10 @@ class _Piece:
 
 
 def table(rows: np.ndarray[Any, Any], names: list[str]) -> Any:
-    """Rows, or rows by columns, as a table of pyarrow's."""
+    """Rows, or rows by columns, as a table of pyarrow's, which knows the machine's order of bytes alone."""
     arrow = needed("pyarrow", "tables")
     block = rows.reshape(len(rows), len(names))
+    block = block.astype(block.dtype.newbyteorder("="), copy=False)
     kind = arrow.from_numpy_dtype(block.dtype)
     every = [arrow.array(np.ascontiguousarray(block[:, k])) for k in range(len(names))]
     return arrow.table(every, schema=arrow.schema([(n, kind) for n in names]))

@@ -55,8 +55,13 @@ class ZarrArray(OpenedSource):
         return self._chunks
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
-        """Zarr's own answer, of chunks that are cut in pieces; it reads and unpacks chunks side by side."""
-        return self.by_chunks(self._packed).read(box, lambda whole: self.opened[box_slices(whole)])
+        """Zarr's own answer, of chunks that are cut in pieces; it reads and unpacks chunks side by side. One
+        element is a scalar there, which forgets its width and the order of its bytes."""
+
+        def chunks(whole: Box) -> np.ndarray[Any, Any]:
+            return np.asarray(self.opened[box_slices(whole)], self.dtype)
+
+        return self.by_chunks(self._packed).read(box, chunks)
 
     def is_current(self) -> bool:
         """Whether the store's description is the one that was read."""

@@ -228,6 +228,24 @@ def test_all_shapes(shape: tuple[int, ...], suffix: str, tmp_path: Path) -> None
     numpy.testing.assert_array_equal(FORMATS[suffix](tmp_path / f"x{suffix}"), value)
 
 
+def test_elements_that_other_libraries_know_otherwise(tmp_path: Path) -> None:
+    """Zarr has scalars without widths and orders of bytes, Arrow has one order of bytes."""
+    for dtype in ("U4", "S3", ">i4", ">f8", "<c8", ">M8[s]", "?"):
+        for shape in ((), (3,)):
+            value = numpy.ones(shape, "i8").astype(dtype)
+            zarr.create_array(tmp_path / "x.zarr", data=value, zarr_format=2, overwrite=True)
+            numpy.testing.assert_array_equal(np.from_zarr(tmp_path / "x.zarr"), value, strict=bool(shape))
+            np.to_zarr(value, tmp_path / "x.zarr", zarr_format=2)
+            numpy.testing.assert_array_equal(np.load(tmp_path / "x.zarr"), value, strict=bool(shape))
+    for dtype in (">i2", ">u4", ">f8", ">M8[s]"):
+        value = numpy.arange(6).reshape(3, 2).astype("i8").astype(dtype)
+        for path in ("x.parquet", "tables/"):
+            np.to_parquet(value, f"{tmp_path}/{path}")
+            numpy.testing.assert_array_equal(np.from_parquet(tmp_path / path), value)
+    with pytest.raises(np.errors.ShapeError, match=r"rows of shape \(4, 0\) without columns"):
+        np.to_parquet(numpy.zeros((4, 0)), tmp_path / "x.parquet")
+
+
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_an_error_leaves_the_old_file(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"x{suffix}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -61,6 +62,57 @@ def test_programs_keep_parts(name: str) -> None:
     numpy.testing.assert_allclose(found, expected)
     assert found.dtype == expected.dtype
     assert peak <= 2 * LIMIT, f"{peak:,} bytes where arrays may take {LIMIT:,}"
+
+
+MAPPED: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "lookup": lambda m, i, v: m.asarray(TABLE)[i].sum(),
+    "lookup from the end": lambda m, i, v: m.asarray(TABLE)[i - 100].sum(),
+    "lookup of what was computed": lambda m, i, v: (v - (m.bincount(i, v) / m.bincount(i))[i]).max(),
+    "sums at places": lambda m, i, v: _added(m, i, v),
+    "argmax": lambda m, i, v: v.argmax(),
+    "argmin of rows": lambda m, i, v: v.reshape(1000, -1).argmin(axis=1).sum(),
+    "argmax of integers": lambda m, i, v: i.reshape(1000, -1).argmax(),
+    "seeded numbers": lambda m, i, v: m.random.default_rng(0).normal(size=v.size).mean(),
+    "seeded noise": lambda m, i, v: (v + m.random.RandomState(0).exponential(size=v.size)).max(),
+    "a bootstrap": lambda m, i, v: v[m.random.default_rng(0).integers(0, v.size, v.size)].mean(),
+}
+
+
+def _added(m: Any, i: Any, v: Any) -> Any:
+    out = m.zeros(100)
+    m.add.at(out, i, v)
+    return out
+
+
+MANY = 3_000_000
+ROOM = MANY * 8 // 2
+"""Memory for half of such an array; blocks of two threads take up to 16 MB."""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("mapped")
+    places = numpy.random.default_rng(1).integers(0, 100, MANY)
+    numpy.save(folder / "i.npy", places)
+    numpy.save(folder / "v.npy", numpy.sin(places) + numpy.arange(MANY) / MANY)
+    return [folder / "i.npy", folder / "v.npy"]
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_programs_over_mapped_files_keep_parts(name: str, files: list[Path]) -> None:
+    """Files that are mapped are arrays that are here, and yet take no memory."""
+    expected = MAPPED[name](numpy, *(numpy.load(file, "r") for file in files))
+    operands = [np.load(file) for file in files]
+    with config.override(memory_bytes=ROOM), running_on(EmbeddedBackend(2, ROOM)):
+        numpy.asarray(MAPPED[name](np, *operands))  # kernels and plans are there
+        tracemalloc.start()
+        try:
+            found = numpy.asarray(MAPPED[name](np, *operands))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    numpy.testing.assert_allclose(found, expected)
+    assert peak < MANY * 8, f"{peak:,} bytes where one of the arrays has {MANY * 8:,}"
 
 
 def test_an_index_out_of_bounds_is_told_at_once() -> None:

@@ -225,14 +225,16 @@ def _index_entries(item: Any, axis: int, shape: tuple[int, ...], takes_nothing: 
 
 def checked_index(index: Any, n: int, axis: int) -> ndarray:
     """Index arrays as int64 in [0, n); raises NumPy's IndexError where one is out of bounds."""
-    node, low = None if index._peek() is not None else index._node(), -1
+    is_here = index._peek() is not None and not _is_much(index)
+    node, low = None if is_here else index._node(), -1
     if node is not None and node.size and not _in_range(node, n):
         least, most = index.min(), index.max()
-        settle(*(() if _is_much(node) else (index,)), least, most)
+        is_much = _is_much(index)
+        settle(*(() if is_much else (index,)), least, most)
         low = int(least)
         bounded(low, n, axis)
         bounded(int(most), n, axis)
-        node = None if index._peek() is not None and config.small_bytes else index._node()
+        node = None if index._peek() is not None and config.small_bytes and not is_much else index._node()
     if node is None:
         known = np.asarray(index._peek())
         if known.size:
@@ -246,10 +248,10 @@ def checked_index(index: Any, n: int, axis: int) -> ndarray:
     return wrap_node(build.map_("where", as_handle(h < 0)._node(), as_handle(h + n)._node(), h._node()))
 
 
-def _is_much(node: Node) -> bool:
-    """Whether memory has no room for indices, as the program's and as places: they are computed again, in
-    parts."""
-    return in_process() and node.nbytes > copied_bytes()
+def _is_much(index: Any) -> bool:
+    """Whether memory has no room for indices, as the program's and as places: they are computed, or read,
+    again, in parts."""
+    return in_process() and index.nbytes > copied_bytes()
 
 
 def _in_range(node: Node, n: int) -> bool:

@@ -6,9 +6,12 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from spartan_ng.api.core.conversion import forced
 from spartan_ng.api.core.handle import wrap
 from spartan_ng.api.drawing.bit_generators import OfNumPys
+from spartan_ng.api.drawing.streams import is_long, long_stream
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -42,6 +45,14 @@ def drawn(numpys: Callable[..., Any]) -> Callable[..., ndarray]:
                 return found  # type: ignore[no-any-return]
         plain = [forced(a) for a in args]
         named = {k: forced(v) for k, v in keywords.items()}
+        if size is not None and is_long(size):
+            options = dict(signature.bind(self._numpy, *plain, **named).arguments)
+            source = options.pop("self")
+            del options["size"]
+            if all(np.ndim(v) == 0 for v in options.values()):
+                found = long_stream(lambda n: numpys(source, **options, size=n), size)
+                if found is not None:
+                    return wrap(found)
         return wrap(numpys(self._numpy, *plain, **named))  # one number is Python's, as NumPy gives it
 
     draw.__name__, draw.__doc__ = name, numpys.__doc__

@@ -21,6 +21,7 @@ from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
+from spartan_ng.api.drawing.streams import long_stream
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
 from spartan_ng.config import config
@@ -120,10 +121,14 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
                 return wrap_node(build.random(name, self._blocks.key(), plain, shape, kind))
         if dtype is not None:
             keywords["dtype"] = kind
+        one = getattr(self._numpy, name)
+        if size is not None and _scalars(*plain) and not self._small(shape_tuple(size), kind.itemsize):
+            found = long_stream(lambda n: one(*plain, size=n, **keywords), size)
+            if found is not None:
+                return wrap(found)
         if size is not None:
             keywords["size"] = shape_tuple(size)
-        result = getattr(self._numpy, name)(*plain, **keywords)
-        return wrap(result)  # one number is Python's, as NumPy gives it
+        return wrap(one(*plain, **keywords))  # one number is Python's, as NumPy gives it
 
     def _apart(self, name: str, given: dict[str, Any]) -> ndarray | None:
         size = given.pop("size")

@@ -15,6 +15,7 @@ from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing import generator as generators
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
+from spartan_ng.api.drawing.streams import long_stream
 from spartan_ng.config import config
 from spartan_ng.ops.random import DISTRIBUTIONS
 
@@ -81,7 +82,8 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         """Doubles in [0, 1)."""
         if self._parallel is not None and self._in_parallel(size):
             return self._parallel.random(size)
-        return wrap(self._numpy.random_sample(forced(size)))
+        found = None if size is None else long_stream(self._numpy.random_sample, forced(size))
+        return wrap(self._numpy.random_sample(forced(size)) if found is None else found)
 
     random = ranf = sample = random_sample
 
@@ -90,8 +92,11 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         shape = None if size is None else shape_tuple(size)
         if self._parallel is not None and shape is not None and prod(shape) * 8 > config.small_bytes:
             return self._parallel.integers(low, high, shape, dtype)
-        result = self._numpy.randint(low, high, shape, dtype)
-        return wrap(result)
+        if shape is not None and np.ndim(low) == np.ndim(high) == 0:
+            found = long_stream(lambda n: self._numpy.randint(low, high, n, dtype), shape)
+            if found is not None:
+                return wrap(found)
+        return wrap(self._numpy.randint(low, high, shape, dtype))
 
     beta = drawn(_NumPys.beta)
     binomial = drawn(_NumPys.binomial)

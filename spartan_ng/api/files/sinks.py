@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -175,6 +176,8 @@ def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **option
     array = _dense(a, "to_parquet")
     if array.ndim not in (1, 2):
         raise ShapeError(f"to_parquet: an array of shape {array.shape} has no columns")
+    if array.shape[0] and not prod(array.shape):
+        raise ShapeError(f"to_parquet: rows of shape {array.shape} without columns are no rows of a table")
     width = array.shape[1] if array.ndim == 2 else 1
     names = [str(k) for k in range(width)] if columns is None else list(columns)
     if len(names) != width:

@@ -1,0 +1,59 @@
+"""Numbers of a stream that memory has no room for: drawn some at a time, one behind the other, into a file
+without a name."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.api.core.conversion import shape_tuple
+from spartan_ng.errors import OutOfResources
+from spartan_ng.memory import copied_bytes, disk_folder
+from spartan_ng.system.files import set_aside
+
+PIECE = 1 << 18
+"""Numbers that are drawn at a time, at most."""
+_FEW_BYTES = 1 << 16
+"""Memory has room for so many without being asked."""
+_LEAST_BYTES = 4
+"""Numbers of fewer bytes are cut out of larger ones, of which the end of a piece would lose some."""
+
+
+def is_long(size: Any) -> bool:
+    """Whether so many numbers may be more than memory has room for."""
+    count = size if type(size) is int else prod(shape_tuple(size))
+    return count * _LEAST_BYTES > _FEW_BYTES and count * _LEAST_BYTES > copied_bytes()
+
+
+def long_stream(draw: Callable[[int], Any], size: Any) -> np.ndarray[Any, Any] | None:
+    """As many independent numbers as `draw(size)` would give at once; None where memory has room for these.
+
+    Parameters
+    ----------
+    draw : gives so many numbers, and goes on in the stream from call to call
+    """
+    shape = shape_tuple(size)
+    if not is_long(shape):
+        return None
+    kind = np.asarray(draw(0)).dtype
+    nbytes = prod(shape) * kind.itemsize
+    if nbytes <= copied_bytes() or kind.itemsize < _LEAST_BYTES or kind.hasobject:
+        return None
+    try:
+        with tempfile.TemporaryFile(dir=disk_folder()) as file:
+            set_aside(file.fileno(), 0, nbytes)
+            out = np.asarray(np.memmap(file, kind, "r+", shape=(prod(shape),)))
+    except OSError as error:
+        raise OutOfResources(
+            f"{nbytes:,} bytes of random numbers, which memory has no room for, cannot be written to "
+            f"{disk_folder()} (config.disk_folder names another folder): {error.strerror or error}"
+        ) from error
+    piece = min(PIECE, copied_bytes() // kind.itemsize + 1)
+    for k in range(0, len(out), piece):
+        part = out[k : k + piece]
+        part[...] = draw(len(part))
+    return out.reshape(shape)

@@ -1,0 +1,105 @@
+"""Seeded numbers that memory has no room for are NumPy's, however many are drawn at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api.drawing import streams
+from spartan_ng.config import config
+
+SHAPE = (37, 1001)
+CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "normal": ((2.0, 0.5), {}),
+    "uniform": ((-1, 1), {}),
+    "standard_normal": ((), {}),
+    "exponential": ((3,), {}),
+    "gamma": ((0.7,), {"scale": 2}),
+    "beta": ((2, 3), {}),
+    "binomial": ((40, 0.3), {}),
+    "poisson": ((100,), {}),
+    "hypergeometric": ((9, 7, 5), {}),
+    "standard_t": ((4,), {}),
+    "vonmises": ((0, 1), {}),
+    "zipf": ((2.5,), {}),
+}
+MODERN: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "random": ((), {}),
+    "standard_normal": ((), {"dtype": "f4"}),
+    "standard_exponential": ((), {"dtype": "f4", "method": "inv"}),
+    "standard_gamma": ((2,), {"dtype": "f4"}),
+    "integers": ((0, 1000), {}),
+}
+INTEGERS = [(dtype, top) for dtype in ("?", "i1", "u2", "i4", "u4", "i8", "u8") for top in (2, 100, "most")]
+
+
+@pytest.fixture(autouse=True)
+def there_is_little_memory(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(streams, "PIECE", 1013)
+    with config.override(memory_bytes=1 << 16, small_bytes=1 << 10):
+        yield
+
+
+def _check(ours: Any, theirs: Any, name: str, args: Any, keywords: Any) -> None:
+    found, wanted = (getattr(g, name)(*args, size=SHAPE, **keywords) for g in (ours, theirs))
+    assert found.dtype == wanted.dtype
+    numpy.testing.assert_array_equal(found, wanted)
+    assert ours.integers(1 << 40) == theirs.integers(1 << 40) if hasattr(ours, "integers") else True
+    numpy.testing.assert_array_equal(ours.normal(size=3), theirs.normal(size=3))
+
+
+@pytest.mark.parametrize("bits", ["PCG64", "MT19937", "Philox"])
+@pytest.mark.parametrize("name", [*CALLS, *(f"modern {name}" for name in MODERN)])
+def test_long_streams_are_numpys(name: str, bits: str) -> None:
+    ours, theirs = (m.Generator(getattr(m, bits)(3)) for m in (np.random, numpy.random))
+    args, keywords = MODERN[name.split()[1]] if " " in name else CALLS[name]
+    _check(ours, theirs, name.rsplit(maxsplit=1)[-1], args, keywords)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_long_streams_of_the_legacy_generator_are_numpys(name: str) -> None:
+    _check(np.random.RandomState(3), numpy.random.RandomState(3), name, *CALLS[name])
+    for call in (
+        lambda m: m.random_sample(SHAPE),
+        lambda m: m.rand(*SHAPE),
+        lambda m: m.randint(0, 1 << 33, SHAPE),
+    ):
+        numpy.testing.assert_array_equal(call(np.random.RandomState(3)), call(numpy.random.RandomState(3)))
+
+
+@pytest.mark.parametrize(("dtype", "top"), INTEGERS)
+def test_long_streams_of_integers_of_any_width(dtype: str, top: Any) -> None:
+    """Short ones are cut out of longer ones, so that they are drawn in one go."""
+    kind = numpy.dtype(dtype)
+    most = 2 if kind.kind == "b" else int(numpy.iinfo(kind).max) if top == "most" else top
+    _check(np.random.default_rng(3), numpy.random.default_rng(3), "integers", (0, most), {"dtype": dtype})
+    ours, theirs = np.random.RandomState(3), numpy.random.RandomState(3)
+    _check(ours, theirs, "randint", (0, most), {"dtype": dtype})
+
+
+def _is_on_disk(x: Any) -> bool:
+    value = x._peek()
+    while value is not None and not isinstance(value, numpy.memmap):
+        value = value.base
+    return value is not None
+
+
+def test_long_streams_lie_on_disk() -> None:
+    x = np.random.default_rng(0).normal(size=SHAPE)
+    assert _is_on_disk(x)
+    x[0, 0] = 5
+    assert x[0, 0] == 5
+    assert x.sum() != np.random.default_rng(0).normal(size=SHAPE).sum()
+    assert not _is_on_disk(np.random.default_rng(0).normal(size=100))
+
+
+def test_a_disk_that_takes_nothing_is_told(tmp_path: Any) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    with config.override(disk_folder=str(folder)):
+        folder.rmdir()
+        with pytest.raises(OSError, match="bytes of random numbers, which memory has no room for"):
+            np.random.default_rng(0).normal(size=SHAPE)
