@@ -266,6 +266,7 @@ def rounds(statement, names, n):
 def test_nothing_is_kept(shape, some):
     """A block or a reference a round would show as hundreds."""
     n = 300
+    gc.freeze()  # what other tests have left is looked through in no round
     for statement in some(LOOPS, 3):
         a = np.arange(float(numpy.prod(shape))).reshape(shape) + 1.0
         names = {"np": np, "numpy": numpy, "a": a, "b": a + 1, "x": numpy.float64(2.5), "s": np.sum(a)}

@@ -129,14 +129,12 @@ def test_a_measurement_is_a_small_part_of_what_the_program_may_take(
             tracemalloc.stop()
 
     monkeypatch.setattr(measured, "measure", lambda n: taken.append(most(n)))
-    for budget in (10**8, 10**9, 10**10):
+    for budget in (10**8, 10**10):
         thread = measure_later(threads, budget)
         if thread is not None:
             thread.join()
             assert taken.pop() < budget // 4
-    thread = measure_later(threads, 10**10)
     assert thread is not None, "any machine of today is measured"
-    thread.join()
 
 
 def test_a_busy_machine_is_noticed_before_memory_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

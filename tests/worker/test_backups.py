@@ -205,7 +205,7 @@ def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         one.end.set()
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(8)
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_rank_is_held_at_is_done_by_another(kind: str, rank: int, held: Callable[[int], Held]) -> None:

@@ -212,7 +212,7 @@ def moved_and_predicted(strategy: str, name: str, shape: str, workers: int) -> t
     return stats.bytes_moved, sum(plan.predicted_bytes)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["sparse mask", "gnmf", "after"])
 @pytest.mark.parametrize(
     ("shape", "workers"), [*((s, 4) for s in sorted(SHAPES)), ("common", 8), ("square", 8), ("tall", 8)]
