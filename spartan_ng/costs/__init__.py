@@ -7,7 +7,7 @@ and whether a task is worth lending. A cost is an integer, so that sums are exac
   of how many of a loop's they take the time (BLAS does several in that of one).
 - `profile`: what a worker streams, computes and receives in a second, and what beginning costs.
 - `tuned`: numbers that are neither counted nor measured, with their units, and the benchmark to run.
-- `measured`: the profile of this machine, the best of a few moments, and kept.
+- `measured`: the profile of this machine, the middle one of a few moments, and kept.
 """
 
 from spartan_ng.costs.profile import Profile, Table

@@ -5,7 +5,7 @@ What was measured is used from the next program on, so that one program has one 
 steps of the square root of two, stay within eight times of the assumed ones, and are not taken on a busy
 machine. Not all that slows a machine down is seen: who shares its processors with others' virtual machines,
 or a core with another thread, does half as much for a while. So it is measured at several moments, and the
-best is kept.
+middle one counts: the best says what programs do not reach, as a stage waits for the slowest of its threads.
 
 Operations are those of small products: BLAS uses the vector registers that a machine has, as compiled loops
 do, where NumPy's own functions do so on some machines only (`np.exp` takes several times as long without
@@ -25,7 +25,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from statistics import median
+from statistics import median, median_high
 from time import sleep
 from typing import Any
 
@@ -64,17 +64,20 @@ _QUIET = 1.3
 """Times of its threads' own time that a round may take: beyond it, other programs were at work."""
 _MOST = 8
 
-_Found = tuple[int, int, int]
-"""Rates, and at how many moments they were measured."""
 Rates = tuple[int, int]
 """Bytes that so many threads stream in a second, and operations that they do."""
+_Found = list[Rates]
+"""What was measured, moment by moment."""
 
 
 def rates(threads: int) -> Rates:
     """What `threads` threads of this machine do in a second: measured by an earlier program, or assumed."""
     path = profile_path()
-    bytes_s, flops_s, tries = (0, 0, 0) if path is None else _kept(path, threads)
-    return (bytes_s, flops_s) if tries else assumed(threads)
+    found = [] if path is None else _kept(path, threads)
+    if not found:
+        return assumed(threads)
+    bytes_s, flops_s = zip(*found, strict=True)
+    return median_high(bytes_s), median_high(flops_s)
 
 
 def of_host() -> tuple[tuple[int, ...], Rates]:
@@ -98,7 +101,7 @@ def measure_later(threads: int, memory_bytes: int) -> threading.Thread | None:
     path = profile_path()
     if path is None or _SHARE * _streams(threads) * _STREAM_BYTES > memory_bytes:
         return None
-    if _kept(path, threads)[2] >= TRIES:
+    if len(_kept(path, threads)) >= TRIES:
         return None
     thread = threading.Thread(
         target=_measure_at_moments, args=(path, threads), name="spartan-ng-rates", daemon=True
@@ -179,7 +182,7 @@ def profile_path() -> Path | None:
 def _identity(threads: int) -> str:
     """The machine as far as its rates depend on it."""
     machine = f"{platform.node()} {platform.machine()} {os.cpu_count()} cpus"
-    return f"{machine} {threads} threads numpy {np.__version__} by products and {_STREAM_BYTES >> 20} MB"
+    return f"{machine} {threads} threads numpy {np.__version__} at moments of {_STREAM_BYTES >> 20} MB"
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -187,26 +190,26 @@ def _read(path: Path) -> dict[str, Any] | None:
     with suppress(OSError, ValueError):
         if why_not_own(path) is None:
             kept = json.loads(path.read_text())
-            good = isinstance(kept, dict) and all(map(_is_rates, kept.values()))
-            return kept if good else None
+            return kept if isinstance(kept, dict) else None
     return None
 
 
 def _is_rates(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 3 and all(isinstance(v, int) and v > 0 for v in value)
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(v, int) and v > 0 for v in value)
 
 
 def _kept(path: Path, threads: int) -> _Found:
-    """The best rates, and how often they were measured; zeros where they were not."""
-    bytes_s, flops_s, tries = (_read(path) or {}).get(_identity(threads), (0, 0, 0))
-    return bytes_s, flops_s, tries
+    """What was measured with so many threads here; nothing where what is kept is something else."""
+    found = (_read(path) or {}).get(_identity(threads), [])
+    good = isinstance(found, list) and all(map(_is_rates, found))
+    return [(bytes_s, flops_s) for bytes_s, flops_s in found] if good else []
 
 
 def _measure_at_moments(path: Path, threads: int) -> None:
-    """Measure at several moments, and keep the best. What is not possible here is left to other programs."""
+    """Measure at several moments, and keep each. What is not possible here is left to other programs."""
     for wait_s in WAITS_S:
         before = _kept(path, threads)
-        if before[2] >= TRIES:
+        if len(before) >= TRIES:
             return
         sleep(wait_s)
         try:
@@ -222,8 +225,7 @@ def _measure_and_keep(path: Path, threads: int, before: _Found) -> None:
     found = measure(threads)
     if found is None:  # another moment will be better
         return
-    best = [max(found[0], before[0]), max(found[1], before[1]), before[2] + 1]
-    kept = {**(_read(path) or {}), _identity(threads): best}
+    kept = {**(_read(path) or {}), _identity(threads): [*before, found]}
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     with os.fdopen(descriptor, "w") as f:
         json.dump(kept, f, indent=1)
