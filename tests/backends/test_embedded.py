@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 import os
 import signal
 import threading
-import types
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -216,8 +214,11 @@ def _at_once() -> list[str]:
     for prefix, module in (("", sp), ("linalg.", sp.linalg)):
         for name in dir(module):
             call = getattr(module, name)
-            if isinstance(call, types.FunctionType) and inspect.getclosurevars(call).nonlocals.get("whole"):
+            names = getattr(getattr(call, "__code__", None), "co_freevars", ())
+            held = dict(zip(names, getattr(call, "__closure__", None) or (), strict=True))
+            if "whole" in held and held["whole"].cell_contents:
                 found.append(prefix + name)
+    assert found
     return found
 
 

@@ -13,6 +13,7 @@ from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, assigned, converted_node, make, wrap
 from spartan_ng.api.core.kinds import NUMBERS, as_dtype, stays
 from spartan_ng.api.core.layouts import lying_as_copy
+from spartan_ng.api.core.quick import AS_SHAPE, shortened
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
@@ -20,6 +21,10 @@ from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
+
+
+MADE = frozenset({"dtype", "order"})
+"""Keywords of functions that make arrays, and say what is to be made."""
 
 
 def _few(shape: Any) -> bool:
@@ -76,7 +81,7 @@ def _scalar_of(one: Any, dtype: np.dtype[Any]) -> Any:
     return np.full((), one, dtype) if dtype.kind in "biufcmM" or one != 0 else np.zeros((), dtype)
 
 
-@numpy_function(np.zeros)
+@numpy_function(np.zeros, front=shortened(np.zeros, 3, AS_SHAPE, MADE))
 def zeros(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
@@ -84,7 +89,7 @@ def zeros(
     return _zeros(shape, dtype, order)
 
 
-@numpy_function(np.ones)
+@numpy_function(np.ones, front=shortened(np.ones, 3, AS_SHAPE, MADE))
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> ndarray:
     """Ones."""
     if _few(shape):
@@ -92,7 +97,7 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
     return in_order(_constant(1, shape, as_dtype(dtype)), order)
 
 
-@numpy_function(np.empty)
+@numpy_function(np.empty, front=shortened(np.zeros, 3, AS_SHAPE, MADE))
 def empty(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
@@ -102,7 +107,7 @@ def empty(
     return _zeros(shape, dtype, order)
 
 
-@numpy_function(np.full)
+@numpy_function(np.full, front=shortened(np.full, 3, AS_SHAPE, MADE))
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:

@@ -24,7 +24,7 @@ from spartan_ng.api.core.handle import (
 )
 from spartan_ng.api.core.kinds import NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes, stays
 from spartan_ng.api.core.late import Late
-from spartan_ng.api.core.quick import array_of
+from spartan_ng.api.core.quick import AS_ITSELF, AS_RANGE, array_of, shortened
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse
@@ -107,7 +107,7 @@ def array(
     return in_order(h, order)
 
 
-@numpy_function(np.asarray)
+@numpy_function(np.asarray, front=shortened(np.asarray, 1, AS_ITSELF))
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -274,7 +274,7 @@ _WHOLE = (str, list, tuple, date, timedelta, np.datetime64, np.timedelta64)
 """What NumPy finds a range of, or its error for."""
 
 
-@numpy_function(np.arange)
+@numpy_function(np.arange, front=shortened(np.arange, 3, AS_RANGE, frozenset()))
 def arange(
     start: Any = None,
     /,

@@ -16,6 +16,7 @@ from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_foreign
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_output, mask_of, stored
+from spartan_ng.api.core.quick import shortened
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.errors import ShapeError
@@ -275,7 +276,7 @@ def count_of(a: ndarray, axis: Any, where: Any) -> Any:
 # --- NumPy's reductions ----------------------------------------------------------------------------
 
 
-@numpy_function(np.sum)
+@numpy_function(np.sum, front=shortened(np.sum))
 def sum(
     a: Any,
     axis: Any = None,
@@ -291,7 +292,7 @@ def sum(
     return reduce("add", a, axis, dtype, out, keepdims, initial, where)
 
 
-@numpy_function(np.prod)
+@numpy_function(np.prod, front=shortened(np.prod))
 def prod(
     a: Any,
     axis: Any = None,
@@ -305,7 +306,7 @@ def prod(
     return reduce("multiply", a, axis, dtype, out, keepdims, initial, where)
 
 
-@numpy_function(np.max, np.amax)
+@numpy_function(np.max, np.amax, front=shortened(np.max))
 def max(
     a: Any,
     axis: Any = None,
@@ -318,7 +319,7 @@ def max(
     return reduce("maximum", a, axis, None, out, keepdims, initial, where)
 
 
-@numpy_function(np.min, np.amin)
+@numpy_function(np.min, np.amin, front=shortened(np.min))
 def min(
     a: Any,
     axis: Any = None,

@@ -35,6 +35,7 @@
 #include "plain/operators.h"
 #include "plain/calls.h"
 #include "plain/functions.h"
+#include "plain/shortcuts.h"
 #include "plain/methods.h"
 #include "plain/numbers.h"
 
@@ -198,8 +199,7 @@ static PyMethodDef functions[] = {
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS,
      "Say which classes, methods and tables the plain case is that of."},
     {"connect_numbers", connect_numbers, METH_VARARGS, "Say which class our numbers of double precision have."},
-    {"few", (PyCFunction)(void (*)(void))few, METH_FASTCALL,
-     "What a function of NumPy's gives for a few small arrays and numbers; None for others."},
+    {"in_front", in_front, METH_VARARGS, "A function of ours, behind the plain case of its calls."},
     {"array_of", array_of, METH_O,
      "An array of its own of a small array's elements, or of a few numbers in lists; None for all else."},
     {"applied", (PyCFunction)(void (*)(void))applied_to, METH_FASTCALL,
@@ -233,7 +233,7 @@ PyInit__quick(void)
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;
     QuickFloat.tp_base = &PyDoubleArrType_Type;
     if (PyType_Ready(&CellFields) < 0 || PyType_Ready(&HandleFields) < 0 || PyType_Ready(&Quick) < 0
-        || PyType_Ready(&QuickFloat) < 0 || PyType_Ready(&QuickFunction) < 0)
+        || PyType_Ready(&QuickFloat) < 0 || PyType_Ready(&QuickFunction) < 0 || PyType_Ready(&ShortcutType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)

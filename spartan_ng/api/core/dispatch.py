@@ -23,7 +23,7 @@ from spartan_ng.api.core.kinds import PLAIN, SubclassError, any_stays, is_subcla
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import RULES, by_rule
 from spartan_ng.api.core.numbers import NUMERIC, OURS
-from spartan_ng.api.core.quick import few
+from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, ASKING, in_front
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
@@ -45,7 +45,12 @@ class FallbackWarning(UserWarning):
 
 
 def numpy_function(
-    *functions: Any, eager: bool = False, whole: bool = False, few: int = 0, first: Any = None
+    *functions: Any,
+    eager: bool = False,
+    whole: bool = False,
+    few: int = 0,
+    first: Any = None,
+    front: Any = None,
 ) -> Callable[[F], F]:
     """Enter a function in the table; `eager` functions leave small operands to NumPy.
 
@@ -54,7 +59,8 @@ def numpy_function(
     NumPy takes operands that have values and fit into the memory with what it makes of them. Of other
     functions, NumPy does a call of at most `few` operands, if they are nothing but small arrays and numbers:
     it must not return much more than operands have that are broadcast together, and never one of them. First
-    of all `first` is asked, see `asking`.
+    of all `first` is asked, see `asking`; `front` is put in front of what makes an array of no other one, see
+    `shortened`.
     """
 
     def enter(ours: F) -> F:
@@ -67,6 +73,7 @@ def numpy_function(
         if few:
             called = _for_few(called, functions[0], few)
         called = called if first is None else asking(first, called)
+        called = called if front is None else front(called)
         if isinstance(functions[0], types.BuiltinFunctionType):
             called = _Builtin(called)
         for f in functions:
@@ -100,12 +107,12 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
             if a is args[0] and _has_its_own(a, method):
                 return by_numpy(numpys, *args, **keywords)
             if not ((kind is list or kind is tuple) and (not a or type(a[0]) in _PLAIN)) and _is_foreign(a):
-                return _by_others(numpys, call, args, keywords)
+                return _by_others(numpys, FUNCTIONS[numpys], args, keywords)
         if keywords:
             if keywords.get("like") is not None and not isinstance(keywords["like"], Handle):
                 return by_numpy(numpys, *args, **keywords)
             if any(map(_is_foreign, keywords.values())):
-                return _by_others(numpys, call, args, keywords)
+                return _by_others(numpys, FUNCTIONS[numpys], args, keywords)
         try:
             found = ours(*args, **keywords)
         except SubclassError:
@@ -179,10 +186,6 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
             return checked(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
             return checked(*args, **keywords)
-        if few is not None and not keywords:
-            found = few(numpys, args)
-            if found is not None:
-                return found
         given = (*args, *keywords.values()) if keywords else args
         known = few_values(given, _PLAIN_OR_NUMERIC)
         if known is None:
@@ -201,11 +204,13 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
                 return run_interruptibly(lambda: _answer(numpys, given, known, keywords))
         return _answer(numpys, given, known, keywords)
 
-    return call  # type: ignore[return-value]
+    names = frozenset(inspect.signature(numpys).parameters) - _ELSEWHERE
+    return in_front(call, numpys, names, 2 if takes_out else _MOST_GIVEN, AS_GIVEN)  # type: ignore[return-value]
 
 
-_ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
-"""Keywords that say what is to be done, and nothing of where the result goes."""
+_ELSEWHERE = frozenset({"device", "like", "out"})
+"""Keywords that say where the result goes, or whose it is."""
+_MOST_GIVEN = 12
 
 
 def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], most: int) -> Callable[..., Any]:
@@ -213,11 +218,7 @@ def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], most: int) 
 
     @functools.wraps(called)
     def call(*args: Any, **keywords: Any) -> Any:
-        if few is not None and not keywords and len(args) <= most:
-            found = few(numpys, args)
-            if found is not None:
-                return found
-        if len(args) <= most and (not keywords or _ASKING.issuperset(keywords)):
+        if len(args) <= most and (not keywords or ASKING.issuperset(keywords)):
             given = (*args, *keywords.values()) if keywords else args
             known = few_values(given, _PLAIN_OR_NUMERIC)
             if known is not None:
@@ -235,7 +236,7 @@ def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], most: int) 
                 return operand_or_fresh(found, given, known)
         return called(*args, **keywords)
 
-    return call
+    return in_front(call, numpys, ASKING, most, AS_BROADCAST)
 
 
 def _is_long(known: Iterable[Any]) -> bool:
@@ -326,7 +327,7 @@ def fresh(result: Any) -> Any:
         if base is None:
             return wrap(result.copy())
         # The view of a whole array that nobody else knows: this name, the view, and the argument.
-        whole = base.__class__ is np.ndarray and base.base is None and base.nbytes == result.nbytes
+        whole = base.__class__ is np.ndarray and base.base is None and base.nbytes == result.nbytes > 0
         known = not whole or sys.getrefcount(base) > 3 or not result.flags.writeable
         return wrap(result.copy("K") if known else result)
     if isinstance(result, np.generic):

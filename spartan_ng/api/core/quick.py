@@ -95,8 +95,9 @@ if TYPE_CHECKING or _module is None:
     def connect_numbers(number: type, methods: type) -> None:
         """Say which class our numbers of double precision have."""
 
-    few: Callable[[Any, tuple[Any, ...]], Any] | None = None
-    """What a function of NumPy's gives for a few small arrays and numbers; it gives None for others."""
+    def in_front(ours: F, numpys: Any, names: frozenset[str], most: int, size: int) -> F:
+        """`ours`, but NumPy's function at once where its arguments are small arrays and no other ones."""
+        return ours
 
     array_of: Callable[[Any], Any] | None = None
     """An array of its own of a small array's elements, or of few numbers in lists; None for all else."""
@@ -112,8 +113,23 @@ if TYPE_CHECKING or _module is None:
 else:
     CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
     QuickFloat, QuickFunction = _module.QuickFloat, _module.QuickFunction
-    connect, connect_numbers, few = _module.connect, _module.connect_numbers, _module.few
+    connect, connect_numbers, in_front = _module.connect, _module.connect_numbers, _module.in_front
     applied, selected, array_of = _module.applied, _module.selected, _module.array_of
+
+
+AS_GIVEN, AS_BROADCAST, AS_SHAPE, AS_RANGE, AS_ITSELF = range(5)
+"""What bounds a result's size: the operands'; what they are broadcast to; the first argument, a shape; all
+arguments, a range. Or the result is the only argument."""
+ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
+"""Keywords that say what is to be done, and nothing of where the result goes."""
+
+
+def shortened(
+    numpys: Any, most: int = 2, size: int = AS_BROADCAST, names: frozenset[str] = ASKING
+) -> Callable[[F], F]:
+    """A function or a method whose plain calls are one of NumPy's, with at most so many arguments by their
+    places."""
+    return lambda ours: in_front(ours, numpys, names, most, size)
 
 
 def plainly(numpys: Any) -> Callable[[F], F]:

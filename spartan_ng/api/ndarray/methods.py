@@ -15,6 +15,7 @@ from spartan_ng.api.algebra import products
 from spartan_ng.api.base import cumulative, indexing, manipulation, reductions
 from spartan_ng.api.core.conversion import numbers_here
 from spartan_ng.api.core.handle import wrap
+from spartan_ng.api.core.quick import shortened
 from spartan_ng.api.elementwise import logic
 from spartan_ng.api.ndarray.arithmetic import Arithmetic
 from spartan_ng.api.ordering import sorting
@@ -120,9 +121,12 @@ class Methods(Arithmetic):
 
     # --- folds -------------------------------------------------------------------------------------
 
-    sum, prod = _method(reductions.sum), _method(reductions.prod)
-    max, min = _method(reductions.max), _method(reductions.min)
+    sum = shortened(np.ndarray.sum)(_method(reductions.sum))
+    prod = shortened(np.ndarray.prod)(_method(reductions.prod))
+    max = shortened(np.ndarray.max)(_method(reductions.max))
+    min = shortened(np.ndarray.min)(_method(reductions.min))
 
+    @shortened(np.ndarray.any)
     def any(
         self,
         axis: Any = None,
@@ -140,6 +144,7 @@ class Methods(Arithmetic):
             return wrap(value.any(axis, keepdims=keepdims))
         return reductions.any(self, axis, out, keepdims, where=where)
 
+    @shortened(np.ndarray.all)
     def all(
         self,
         axis: Any = None,
@@ -157,6 +162,7 @@ class Methods(Arithmetic):
             return wrap(value.all(axis, keepdims=keepdims))
         return reductions.all(self, axis, out, keepdims, where=where)
 
+    @shortened(np.ndarray.argmax)
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
         """The index of the first greatest element."""
         value = numbers_here(self) if out is None else None
@@ -164,6 +170,7 @@ class Methods(Arithmetic):
             return wrap(value.argmax(axis, keepdims=keepdims))
         return reductions.extreme_place("argmax", self, axis, out, keepdims)
 
+    @shortened(np.ndarray.argmin)
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
         """The index of the first least element."""
         value = numbers_here(self) if out is None else None
@@ -171,6 +178,7 @@ class Methods(Arithmetic):
             return wrap(value.argmin(axis, keepdims=keepdims))
         return reductions.extreme_place("argmin", self, axis, out, keepdims)
 
+    @shortened(np.ndarray.mean)
     def mean(
         self,
         axis: Any = None,
@@ -186,6 +194,7 @@ class Methods(Arithmetic):
             return wrap(value.mean(axis, keepdims=keepdims))
         return statistics.mean(self, axis, dtype, out, keepdims, where=where)
 
+    @shortened(np.ndarray.var)
     def var(
         self,
         axis: Any = None,
@@ -207,6 +216,7 @@ class Methods(Arithmetic):
             self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
         )
 
+    @shortened(np.ndarray.std)
     def std(
         self,
         axis: Any = None,
@@ -228,6 +238,7 @@ class Methods(Arithmetic):
             self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
         )
 
+    @shortened(np.ndarray.cumsum)
     def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
         """Cumulative sums."""
         value = numbers_here(self) if dtype is None and out is None else None
@@ -235,6 +246,7 @@ class Methods(Arithmetic):
             return wrap(value.cumsum(axis))
         return cumulative.cumsum(self, axis, dtype, out)
 
+    @shortened(np.ndarray.cumprod)
     def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
         """Cumulative products."""
         value = numbers_here(self) if dtype is None and out is None else None
@@ -264,7 +276,7 @@ class Methods(Arithmetic):
         """Slices along an axis where a condition holds."""
         return taking.compress(condition, self, axis, out)
 
-    nonzero = sorting.nonzero
+    nonzero = shortened(np.ndarray.nonzero, 1)(sorting.nonzero)
 
     # --- the rest ----------------------------------------------------------------------------------
 

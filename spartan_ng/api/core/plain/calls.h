@@ -83,34 +83,6 @@ for_few(PyObject *numpys, PyObject **found, Py_ssize_t n, PyArrayObject *out)
     return result;
 }
 
-/* `few(numpys, operands)`: what a function of NumPy's gives for operands of which one at least is a small array,
- * and the others are, or are numbers; None where Python is to see to it (`few_values`). */
-static PyObject *
-few(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    PyObject *plain[MOST_OPERANDS];
-    if (count != 2 || !PyTuple_CheckExact(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "few takes a function and a tuple");
-        return NULL;
-    }
-    PyObject **given = ((PyTupleObject *)args[1])->ob_item;
-    Py_ssize_t n = PyTuple_GET_SIZE(args[1]);
-    if (few_operands(given, n, plain, known.least) != OF_ARRAYS)
-        Py_RETURN_NONE;
-    for (Py_ssize_t i = 0; i < n; i++) /* an operand that is given back is told from others */
-        Py_INCREF(plain[i]);
-    PyObject *found = for_few(args[0], plain, n, NULL);
-    if (found != NULL)
-        found = finished(found, args[1], plain, n);
-    else if (PyErr_ExceptionMatches(PyExc_ValueError)) { /* ours name the shapes */
-        PyErr_Clear();
-        found = Py_NewRef(Py_None);
-    }
-    for (Py_ssize_t i = 0; i < n; i++)
-        Py_DECREF(plain[i]);
-    return found;
-}
-
 enum { MOST_LISTED = 1 << 10 };
 
 /* Whether all that a list or a tuple has are numbers. */

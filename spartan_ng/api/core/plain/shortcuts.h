@@ -1,0 +1,349 @@
+/* NumPy's functions that are ours: done at once where all that they are given is small, or no array. */
+
+/* A function of ours; see `in_front`. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *ours, *numpys;
+    PyObject *names;  /* keywords that say what is to be done */
+    Py_ssize_t most;  /* arguments by their places */
+    int size;         /* what bounds the size of a result */
+} Shortcut;
+
+enum { MOST_GIVEN = 12, DEEPEST = 3, MOST_ITEM = 16 };
+/* Results are about as large as operands; as these broadcast together; as the first argument says, a shape; as the
+ * arguments say, a range; or are the only argument itself. */
+enum { AS_GIVEN, AS_BROADCAST, AS_SHAPE, AS_RANGE, AS_ITSELF, SIZES };
+
+/* What is given in a call. */
+typedef struct {
+    Py_ssize_t nbytes;
+    double size; /* of what is broadcast together, at most */
+    PyArrayObject *first;
+    int alike;
+} Given;
+
+static int
+is_word(PyObject *a)
+{
+    return a == Py_None || PyUnicode_CheckExact(a) || is_number(a);
+}
+
+static PyObject *given_value(PyObject *a, int depth, Given *given);
+
+/* A list or a tuple with what NumPy takes instead of what it has: the same one where that is the same. */
+static PyObject *
+given_list(PyObject *listed, int depth, Given *given)
+{
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(listed), i = 0;
+    if (n > MOST_LISTED)
+        return NULL;
+    while (i < n && is_word(PySequence_Fast_GET_ITEM(listed, i))
+           && Py_TYPE(PySequence_Fast_GET_ITEM(listed, i)) != known.number)
+        i++;
+    given->size *= n > 0 ? n : 1;
+    given->alike = 0;
+    if (i == n)
+        return Py_NewRef(listed);
+    PyObject *made = PyList_CheckExact(listed) ? PyList_New(n) : PyTuple_New(n);
+    for (i = 0; made != NULL && i < n; i++) {
+        PyObject *a = given_value(PySequence_Fast_GET_ITEM(listed, i), depth - 1, given);
+        if (a == NULL)
+            Py_CLEAR(made);
+        else if (PyList_CheckExact(made))
+            PyList_SET_ITEM(made, i, a);
+        else
+            PyTuple_SET_ITEM(made, i, a);
+    }
+    return made;
+}
+
+/* An argument as NumPy is given it (a new reference); NULL, also without an error, where Python is to see to it. */
+static PyObject *
+given_value(PyObject *a, int depth, Given *given)
+{
+    if (Py_TYPE(a) == known.array) {
+        PyArrayObject *shown = shown_of((Handle *)a);
+        if (shown == NULL || PyArray_NBYTES(shown) >= known.least)
+            return NULL;
+        if (given->first == NULL)
+            given->first = shown;
+        given->alike = given->alike && PyArray_SAMESHAPE(given->first, shown);
+        given->nbytes += PyArray_NBYTES(shown);
+        given->size *= (double)PyArray_SIZE(shown);
+        return Py_NewRef((PyObject *)shown);
+    }
+    if (is_word(a))
+        return plain_of(a);
+    if (PyList_CheckExact(a) || PyTuple_CheckExact(a))
+        return depth > 0 ? given_list(a, depth, given) : NULL;
+    if (a == (PyObject *)&PyFloat_Type || a == (PyObject *)&PyLong_Type || a == (PyObject *)&PyBool_Type
+        || a == (PyObject *)&PyComplex_Type)
+        return Py_NewRef(a);
+    return NULL;
+}
+
+/* A view of something as an array, its reference taken: with memory of its own, or with that of all of an array
+ * that nobody else has. */
+static PyObject *
+owned(PyArrayObject *view)
+{
+    PyObject *base = PyArray_BASE(view);
+    if (PyArray_CheckExact(base) && Py_REFCNT(base) == 1 && PyArray_BASE((PyArrayObject *)base) == NULL
+        && PyArray_NBYTES((PyArrayObject *)base) == PyArray_NBYTES(view) && PyArray_NBYTES(view) > 0
+        && PyArray_ISWRITEABLE(view))
+        return wrapped((PyObject *)view);
+    PyObject *copied = PyArray_NewCopy(view, NPY_KEEPORDER);
+    Py_DECREF(view);
+    return copied == NULL ? NULL : wrapped(copied);
+}
+
+/* What results become, whose reference is taken: each of several by itself. */
+static PyObject *
+settled(PyObject *found, PyObject *given, PyObject **values, Py_ssize_t n)
+{
+    int is_list = PyList_CheckExact(found);
+    if (PyBool_Check(found) || found == Py_None || PyLong_CheckExact(found))
+        return found;
+    if (PyArray_CheckExact(found) && PyArray_BASE((PyArrayObject *)found) != NULL && Py_REFCNT(found) == 1)
+        return owned((PyArrayObject *)found);
+    if ((!is_list && !PyTuple_CheckExact(found)) || Py_REFCNT(found) != 1)
+        return finished(found, given, values, n);
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(found);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject **place = &PySequence_Fast_ITEMS(found)[i], *one = *place;
+        *place = Py_NewRef(Py_None); /* nobody else is to hold it, if it is new */
+        one = settled(one, given, values, n);
+        if (one == NULL) {
+            Py_DECREF(found);
+            return NULL;
+        }
+        Py_SETREF(*place, one);
+    }
+    return found;
+}
+
+/* Elements of a shape, -1 where it is none that is plain. */
+static double
+shape_size(PyObject *shape)
+{
+    Py_ssize_t n = PyTuple_CheckExact(shape) ? PyTuple_GET_SIZE(shape) : 1;
+    double size = 1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *length = PyTuple_CheckExact(shape) ? PyTuple_GET_ITEM(shape, i) : shape;
+        double found = PyLong_CheckExact(length) ? PyLong_AsDouble(length) : -1;
+        if (!(found >= 0))
+            return -1; /* also with an error */
+        size *= found;
+    }
+    return size;
+}
+
+/* Elements of a range from one number to another, -1 where they are none that are plain. */
+static double
+range_size(PyObject *const *args, Py_ssize_t n)
+{
+    double at[3] = {0, 0, 1};
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (!PyLong_CheckExact(args[i]) && !PyFloat_CheckExact(args[i]))
+            return -1;
+        at[i] = PyFloat_AsDouble(args[i]);
+        if (at[i] == -1 && PyErr_Occurred())
+            return -1;
+    }
+    return fabs((at[1] - at[0]) / at[2]);
+}
+
+/* Whether what a function is given, and what it gives, is small. */
+static int
+are_few(Shortcut *f, Given *given, PyObject *const *args, Py_ssize_t n)
+{
+    Py_ssize_t least = Py_MIN(known.least, small_bytes());
+    double size;
+    switch (f->size) {
+    case AS_BROADCAST:
+        return given->nbytes < least && (given->alike || 8 * given->size <= (double)known.surely);
+    case AS_SHAPE:
+    case AS_RANGE:
+        size = f->size == AS_SHAPE ? shape_size(args[0]) : range_size(args, n);
+        if (PyErr_Occurred()) /* a length that is no number of C's */
+            PyErr_Clear();
+        return size >= 0 && MOST_ITEM * size < (double)least;
+    default:
+        return given->nbytes < least;
+    }
+}
+
+/* What NumPy's function gives for all arguments, those of keywords last; NULL, also without an error, where Python is
+ * to see to it. */
+static PyObject *
+at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *values[MOST_GIVEN + 1] = {NULL}, *found = NULL, *all = NULL;
+    Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), i = 0;
+    Given given = {.size = 1, .alike = 1};
+    for (; i < total; i++) {
+        values[i + 1] = given_value(args[i], DEEPEST, &given);
+        if (values[i + 1] == NULL)
+            goto done;
+    }
+    if (!are_few(f, &given, args, n))
+        goto done;
+    if (total == 2 && names == NULL && f->numpys == known.dot)
+        found = dotted(values[1], values[2]);
+    if (found == NULL && !PyErr_Occurred())
+        found = PyObject_Vectorcall(f->numpys, values + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+    if (found == NULL) {
+        if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_TypeError)
+            || PyErr_ExceptionMatches(PyExc_LookupError)) /* ours name the shapes */
+            PyErr_Clear();
+        goto done;
+    }
+    all = PyTuple_New(total);
+    for (i = 0; all != NULL && i < total; i++)
+        PyTuple_SET_ITEM(all, i, Py_NewRef(args[i]));
+    if (all == NULL)
+        Py_CLEAR(found);
+    else
+        found = settled(found, all, values + 1, total);
+done:
+    Py_XDECREF(all);
+    for (i = 1; i <= total && values[i] != NULL; i++)
+        Py_DECREF(values[i]);
+    return found;
+}
+
+static PyObject *
+shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Shortcut *f = (Shortcut *)self;
+    Py_ssize_t n = PyVectorcall_NARGS(flags), more = names == NULL ? 0 : PyTuple_GET_SIZE(names);
+    int is_plain = known.array != NULL && n > 0 && n <= f->most && n + more <= MOST_GIVEN;
+    for (Py_ssize_t i = 0; is_plain && i < more; i++)
+        is_plain = PySet_Contains(f->names, PyTuple_GET_ITEM(names, i)) == 1;
+    if (f->size == AS_ITSELF) {
+        Cell *cell = n == 1 && more == 0 && Py_TYPE(args[0]) == known.array ? cell_of((Handle *)args[0]) : NULL;
+        if (cell != NULL && !cell->frozen && cell->value != NULL)
+            return Py_NewRef(args[0]);
+    }
+    else if (is_plain) {
+        PyObject *found = at_once(f, args, n, more ? names : NULL);
+        if (found != NULL || PyErr_Occurred())
+            return found;
+    }
+    return PyObject_Vectorcall(f->ours, args, flags, names);
+}
+
+/* All but what makes it one: a shortcut's name, its text, its signature are the function's. */
+static PyObject *
+shortcut_getattr(PyObject *self, PyObject *name)
+{
+    int own = PyUnicode_Check(name)
+              && (PyUnicode_CompareWithASCIIString(name, "__class__") == 0
+                  || PyUnicode_CompareWithASCIIString(name, "__reduce__") == 0
+                  || PyUnicode_CompareWithASCIIString(name, "__reduce_ex__") == 0
+                  || PyUnicode_CompareWithASCIIString(name, "__get__") == 0
+                  || PyUnicode_CompareWithASCIIString(name, "__call__") == 0);
+    return own ? PyObject_GenericGetAttr(self, name) : PyObject_GetAttr(((Shortcut *)self)->ours, name);
+}
+
+static int
+shortcut_setattr(PyObject *self, PyObject *name, PyObject *value)
+{
+    return PyObject_SetAttr(((Shortcut *)self)->ours, name, value);
+}
+
+static PyObject *
+shortcut_get(PyObject *self, PyObject *of, PyObject *type)
+{
+    return of == NULL || of == Py_None ? Py_NewRef(self) : PyMethod_New(self, of);
+}
+
+static PyObject *
+shortcut_repr(PyObject *self)
+{
+    return PyObject_Repr(((Shortcut *)self)->ours);
+}
+
+static PyObject *
+shortcut_reduce(PyObject *self, PyObject *unused)
+{
+    return PyObject_GetAttrString(((Shortcut *)self)->ours, "__qualname__");
+}
+
+static int
+shortcut_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Shortcut *f = (Shortcut *)self;
+    Py_VISIT(f->ours);
+    Py_VISIT(f->numpys);
+    Py_VISIT(f->names);
+    return 0;
+}
+
+static int
+shortcut_clear(PyObject *self)
+{
+    Shortcut *f = (Shortcut *)self;
+    Py_CLEAR(f->ours);
+    Py_CLEAR(f->numpys);
+    Py_CLEAR(f->names);
+    return 0;
+}
+
+static void
+shortcut_dealloc(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    shortcut_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyMethodDef shortcut_methods[] = {
+    {"__reduce__", shortcut_reduce, METH_NOARGS, "The function's name: it is found, not copied."},
+    {NULL},
+};
+
+static PyTypeObject ShortcutType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "spartan_ng.api.core._quick.Shortcut",
+    .tp_basicsize = sizeof(Shortcut),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_doc = "A function of ours, behind the plain case of its calls.",
+    .tp_vectorcall_offset = offsetof(Shortcut, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_getattro = shortcut_getattr,
+    .tp_setattro = shortcut_setattr,
+    .tp_descr_get = shortcut_get,
+    .tp_repr = shortcut_repr,
+    .tp_methods = shortcut_methods,
+    .tp_traverse = shortcut_traverse,
+    .tp_clear = shortcut_clear,
+    .tp_dealloc = shortcut_dealloc,
+};
+
+/* `in_front(ours, numpys, names, most, size)`: `ours`, but NumPy's function at once where all arguments are small
+ * arrays of numbers, numbers, words, or lists of them, at most `most` by their places, and others by `names`. */
+static PyObject *
+in_front(PyObject *module, PyObject *args)
+{
+    PyObject *ours, *numpys, *names;
+    Py_ssize_t most;
+    int size;
+    if (!PyArg_ParseTuple(args, "OOO!ni:in_front", &ours, &numpys, &PyFrozenSet_Type, &names, &most, &size))
+        return NULL;
+    if (size < 0 || size >= SIZES) {
+        PyErr_SetString(PyExc_ValueError, "in_front: no such size");
+        return NULL;
+    }
+    Shortcut *f = (Shortcut *)ShortcutType.tp_alloc(&ShortcutType, 0);
+    if (f != NULL) {
+        f->call = shortcut_call;
+        f->ours = Py_NewRef(ours);
+        f->numpys = Py_NewRef(numpys);
+        f->names = Py_NewRef(names);
+        f->most = most;
+        f->size = size;
+    }
+    return (PyObject *)f;
+}
