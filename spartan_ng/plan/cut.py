@@ -19,7 +19,7 @@ from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_sorts import merge_bytes, run_length
 from spartan_ng.optimizer.fusion.labels import is_line_sort
-from spartan_ng.optimizer.tiling.memory import least_parts
+from spartan_ng.optimizer.tiling.memory import parts_of
 from spartan_ng.optimizer.tiling.options import canonical, project
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import has_product, is_heavy
@@ -27,7 +27,7 @@ from spartan_ng.plan.bands import band_of
 from spartan_ng.plan.cascade import Cascade, copied, is_full, moved_bytes
 from spartan_ng.plan.draft import Draft, Result, stage_name
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.reads import plain_read, rows_before
+from spartan_ng.plan.reads import is_own, plain_read, rows_before
 from spartan_ng.plan.rows import VALUE, Folded, Read, Row, Slot, Write
 from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.sketches import state_dtypes, stored_format
@@ -201,7 +201,7 @@ class Cut:
             driver=draft.driver,
             heavy=heavy,
             steps=heavy_steps(draft, self.slots, grid) if heavy and band is None else (),
-            parts=self._parts(index, grid) if band is None else 1,
+            parts=self._parts(draft, index, grid) if band is None else 1,
             turns=turning(draft) or 0,
             finish=None if partial else finish,
             exact=self.settings.reproducible,
@@ -246,13 +246,19 @@ class Cut:
         self._emit(Fused("broadcast", array.shape, Tiling.copies(ndim), (read,), (), (write,)), 0)
         return len(self.slots) - 1
 
-    def _parts(self, index: int, grid: Tiling) -> int:
+    def _parts(self, draft: Draft, index: int, grid: Tiling) -> int:
         """In how many parts the tasks of a stage run, to keep to a worker's memory."""
         stages, arrays = self.sketched
         profile = self.settings.profile
         if stages[index].turns is None or profile.workers == 1:
             return 1
-        return least_parts(stages[index], arrays, grid, profile) or 1
+        own, others = set[int](), set[int]()
+        for read in (r for r in draft.reads if r.slot != VALUE):
+            slot = self.slots[read.slot]
+            placed = slot.tiling.duplicate or slot.tiling.ntiles == grid.ntiles
+            is_here = placed and is_own(read, slot, grid)
+            (own if is_here else others).add(self.originals.get(read.slot, read.slot))
+        return parts_of(stages[index], arrays, grid, profile, own - others)
 
     def _value_slot(self, result: Result, row: Row) -> int:
         """A slot that says what a product's value is like; it is not stored."""

@@ -18,7 +18,8 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import VALUE, WHOLE, Read, Slot
+from spartan_ng.plan.reads import is_own
+from spartan_ng.plan.rows import VALUE, Read, Slot
 from spartan_ng.plan.stages import Assemble, Combine, Fused, ScanTile, ScanTotals, SortParts, Stage
 
 SLABS = 9
@@ -125,18 +126,7 @@ def _together_bytes(plan: Plan, stage: Stage, grid: Tiling, read: Read) -> int:
         return min(_share(plan.slots[stage.slot]) + lines, slot.nbytes)
     if not isinstance(stage, Fused | Assemble | ScanTile | ScanTotals | SortParts):
         return 0
-    return 0 if _is_own(read, slot, grid) else stage.share_bytes(plan.slots, read)
-
-
-def _is_own(read: Read, slot: Slot, grid: Tiling) -> bool:
-    """Whether tasks read of an array what their own tiles have."""
-    for axis, size, parts in zip(read.axes, slot.shape, slot.tiling.parts, strict=True):
-        if parts == 1:
-            continue
-        cut = grid.parts[axis.label] if axis.label != WHOLE and axis.label < len(grid.parts) else 1
-        if cut != parts or (axis.start, axis.step, axis.size) != (0, 1, size):
-            return False
-    return True
+    return 0 if is_own(read, slot, grid) else stage.share_bytes(plan.slots, read)
 
 
 def _slots(stage: Stage) -> Iterator[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import replace
 
+from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, unit_reshape
 from spartan_ng.plan.rows import Axis, Read, Row, Slot
@@ -38,6 +39,17 @@ def view_read(node: Node, labels: Labels, base: Node, slot: int) -> Read:
         (current,) = current.inputs
     stretched = any((o < 0 or axes[o].size != n) and n != 1 for o, n in zip(order, node.shape, strict=True))
     return Read(slot, tuple(axes), tuple(order), node.shape, labels, stretched)
+
+
+def is_own(read: Read, slot: Slot, grid: Tiling) -> bool:
+    """Whether tasks read of an array what their own tiles have."""
+    for axis, size, parts in zip(read.axes, slot.shape, slot.tiling.parts, strict=True):
+        if parts == 1:
+            continue
+        cut = grid.parts[axis.label] if axis.label != WHOLE and axis.label < len(grid.parts) else 1
+        if cut != parts or (axis.start, axis.step, axis.size) != (0, 1, size):
+            return False
+    return True
 
 
 def rows_before(

@@ -97,6 +97,7 @@ def sketch_stage(
         dear=_dear(draft),
         name=stage_name(draft),
         product=any(r.kind == "contract" and len(r.shape) > 1 for r in (*draft.rows, *draft.reducers)),
+        finishes=draft.after is not None,
     )
     return replace(sketch, turns=turning(draft)) if is_heavy(draft) else sketch
 

@@ -3,18 +3,18 @@
 A task holds its boxes of what it reads and of what it makes, beside the tiles that its worker holds anyway.
 Along the dimension that is summed it can go part after part: then it holds the operands of one part and,
 arriving meanwhile, of the next, and nothing is read twice. So a product runs in the memory there is with
-more, smaller tasks, one after the other.
+more, smaller tasks, one after the other. Where even that is too much, what is written once goes to disk
+first, then the tiles that are read, and the operands of one task last: nothing is refused for its memory.
 
 FuseME (SIGMOD '22), Alg. 1 and Eq. 3, counted to the byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Profile
-from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.optimizer.tiling.options import Options, interned
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, Span, StageSketch
 
@@ -22,57 +22,92 @@ MOST_PARTS = 256
 """A task is not cut into more parts than this."""
 
 
-def task_bytes(stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tiling, parts: int = 1) -> int:
-    """Bytes that the largest task of a grid holds at one time, in so many parts."""
+IN_MEMORY = ("tiles", "operands", "results"), ("tiles", "operands"), ("operands",)
+"""What is to be in memory while a task runs; where it does not fit, less of it, and at last nothing."""
+EVERYTHING = IN_MEMORY[0]
+
+
+def task_bytes(
+    stage: StageSketch,
+    arrays: Sequence[ArraySketch],
+    grid: Tiling,
+    parts: int = 1,
+    kept: Collection[str] = EVERYTHING,
+    own: Collection[int] = (),
+) -> int:
+    """Bytes that the largest task of a grid holds at one time, in so many parts, of what is `kept` in memory.
+    Of its `own` arrays it reads what its worker's tiles have, and copies nothing."""
     held = 0
-    for read in dict.fromkeys(r for r in stage.reads if arrays[r.array].chunks is None):
-        share = _share(read, arrays[read.array], grid)
-        # A part's pieces, the same put together, and the next part's pieces on their way.
-        held += 3 * -(-share // parts) if parts > 1 and stage.turns in read.labels else 2 * share
-    # The value, the sum of the parts before, and what the finish makes of it.
-    return held + 3 * sum(_share(w, arrays[w.array], grid) for w in stage.writes)
+    if "operands" in kept:
+        for read in dict.fromkeys(r for r in stage.reads if arrays[r.array].chunks is None):
+            if read.array in own:
+                continue
+            share = _share(read, arrays[read.array], grid)
+            # A part's pieces, the same put together, and the next part's pieces on their way.
+            held += 3 * -(-share // parts) if parts > 1 and stage.turns in read.labels else 2 * share
+    if "results" in kept:  # the value, the sum of the parts before, and what the finish makes of it
+        times = 1 + (parts > 1) + stage.finishes
+        held += times * sum(_share(w, arrays[w.array], grid) for w in stage.writes)
+    return held
 
 
 def least_parts(
-    stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tiling, profile: Profile
+    stage: StageSketch,
+    arrays: Sequence[ArraySketch],
+    grid: Tiling,
+    profile: Profile,
+    kept: Collection[str] = EVERYTHING,
+    own: Collection[int] = (),
 ) -> int | None:
-    """The fewest parts in which the tasks of a grid fit a worker; None where they never do."""
-    budget_bytes = profile.memory_bytes - _tiles_bytes(stage, arrays, profile.workers)
-    if task_bytes(stage, arrays, grid) <= budget_bytes:
+    """The fewest parts in which what the tasks of a grid have in memory fits a worker; None where it never
+    does."""
+    budget_bytes = profile.memory_bytes
+    if "tiles" in kept:
+        budget_bytes -= _tiles_bytes(stage, arrays, profile.workers)
+
+    def fits(parts: int) -> bool:
+        return task_bytes(stage, arrays, grid, parts, kept, own) <= budget_bytes
+
+    if fits(1):
         return 1
-    most = _most_parts(stage, grid)
-    fixed = task_bytes(stage, arrays, grid, most)
-    if fixed > budget_bytes:
+    low, high = 2, _most_parts(stage, grid)
+    if not fits(high):
         return None
-    low, high = 2, most
     while low < high:
         middle = (low + high) // 2
-        if task_bytes(stage, arrays, grid, middle) <= budget_bytes:
+        if fits(middle):
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def within(stage: StageSketch, arrays: Sequence[ArraySketch], grids: Options, profile: Profile) -> Options:
-    """The grids whose tasks fit a worker; all of them where none does and the memory is only assumed.
+def parts_of(
+    stage: StageSketch,
+    arrays: Sequence[ArraySketch],
+    grid: Tiling,
+    profile: Profile,
+    own: Collection[int] = (),
+) -> int:
+    """In how many parts the tasks of a grid run: the fewest in which as much as can be is in memory.
 
-    Raises
-    ------
-    MemoryBudgetError : none fits; the message names the operator, the smallest memory that any cut needs,
-        and the budget
+    Of what their `own` tiles have tasks copy nothing; that counts where the tiles are on disk.
     """
-    fitting = tuple(g for g in grids.tilings if least_parts(stage, arrays, g, profile) is not None)
-    if fitting:
-        return grids if len(fitting) == len(grids) else interned(fitting, grids.workers)
-    if not profile.limited:
-        return grids
-    least = min(task_bytes(stage, arrays, g, _most_parts(stage, g)) for g in grids.tilings)
-    least += _tiles_bytes(stage, arrays, profile.workers)
-    raise MemoryBudgetError(
-        f"No cuboid fits: {stage.name} needs at least {least:,} bytes on a worker, however it is cut; "
-        f"the budget is {profile.memory_bytes:,} bytes"
-    )
+    for kept in IN_MEMORY:
+        found = least_parts(stage, arrays, grid, profile, kept, () if "tiles" in kept else own)
+        if found is not None:
+            return found
+    return 1
+
+
+def within(stage: StageSketch, arrays: Sequence[ArraySketch], grids: Options, profile: Profile) -> Options:
+    """The grids whose tasks fit a worker. Where none does, and the memory is not only assumed, those whose
+    tasks fit when results go to disk, then the tiles that they read, too; all, where all has to."""
+    for kept in IN_MEMORY if profile.limited else IN_MEMORY[:1]:
+        fitting = tuple(g for g in grids.tilings if least_parts(stage, arrays, g, profile, kept) is not None)
+        if fitting:
+            return grids if len(fitting) == len(grids) else interned(fitting, grids.workers)
+    return grids
 
 
 def outside_bytes(stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tiling) -> int:

@@ -151,6 +151,7 @@ class StageSketch:
     by_hand : the one grid, or kind of grid, that is allowed, see `forced.exactly`
     sorts : of a distributed sort, the bytes of a key, and those of an element that moves
     product : whether matrices are multiplied, not a matrix and a vector
+    finishes : whether a pass over its value makes what is stored
     """
 
     domain: tuple[int, ...]
@@ -168,6 +169,7 @@ class StageSketch:
     by_hand: str | Tiling | None = None
     sorts: tuple[int, int] | None = None
     product: bool = False
+    finishes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

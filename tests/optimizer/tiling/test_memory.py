@@ -5,13 +5,20 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Profile
-from spartan_ng.errors import MemoryBudgetError
-from spartan_ng.optimizer.tiling.memory import MOST_PARTS, least_parts, outside_bytes, task_bytes, within
+from spartan_ng.optimizer.tiling.memory import (
+    IN_MEMORY,
+    MOST_PARTS,
+    least_parts,
+    outside_bytes,
+    parts_of,
+    task_bytes,
+    within,
+)
 from spartan_ng.optimizer.tiling.options import candidates
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
 from tests.sampling import examples
@@ -46,50 +53,65 @@ def stages(draw):
     kept = tuple(d for d in dims if d != turns)
     shape = tuple(domain[d] for d in kept)
     arrays.append(ArraySketch(shape, ITEM * prod(shape)))
-    stage = StageSketch(domain, tuple(dims), tuple(reads), (Access(len(arrays) - 1, kept),), turns=turns)
-    return stage, arrays
+    write, finishes = (Access(len(arrays) - 1, kept),), draw(st.booleans())
+    return StageSketch(domain, tuple(dims), tuple(reads), write, turns=turns, finishes=finishes), arrays
 
 
-@given(stages(), st.integers(1, 6), st.integers(1, 4))
+@given(stages(), st.integers(1, 6), st.integers(1, 4), st.sampled_from(IN_MEMORY), st.data())
 @examples(150)
-def test_bytes_of_the_largest_task_are_counted(case, workers, parts):
-    """Operands twice where they are read at once; in parts, those that the parts cut thrice, a part each."""
+def test_bytes_of_the_largest_task_are_counted(case, workers, parts, kept, data):
+    """Operands twice where they are read at once; in parts, those that the parts cut thrice, a part each. The
+    value, the sum of the parts before it, and what is made of it. What goes to disk takes no memory."""
     stage, arrays = case
+    own = data.draw(st.sets(st.sampled_from([r.array for r in stage.reads])))
     for grid in candidates(stage.domain, stage.cuttable, workers).tilings:
         boxes = [grid.box_on(stage.domain, rank) for rank in range(workers)]
         held = []
         for box in filter(None, boxes):
             total = 0
-            for read in {*stage.reads}:
+            for read in {*stage.reads} if "operands" in kept else ():
                 share = box_bytes(read, arrays[read.array], box)
                 cut = parts > 1 and stage.turns in read.labels
-                total += 3 * -(-share // parts) if cut else 2 * share
-            total += 3 * sum(box_bytes(w, arrays[w.array], box) for w in stage.writes)
+                total += 0 if read.array in own else 3 * -(-share // parts) if cut else 2 * share
+            if "results" in kept:
+                made = sum(box_bytes(w, arrays[w.array], box) for w in stage.writes)
+                total += made * (1 + (parts > 1) + stage.finishes)
             held.append(total)
-        assert task_bytes(stage, arrays, grid, parts) == max(held)
+        assert task_bytes(stage, arrays, grid, parts, kept, own) == max(held)
+
+
+def all_parts(stage, grid):
+    longest = 1 if stage.turns is None else stage.domain[stage.turns] // grid.parts[stage.turns]
+    return range(1, max(1, min(MOST_PARTS, longest)) + 1)
 
 
 @given(stages(), st.integers(1, 5), st.integers(0, 4000))
 @examples(150)
-def test_parts_are_the_fewest_that_fit_beside_the_tiles(case, workers, memory_bytes):
+def test_parts_are_the_fewest_with_which_as_much_as_can_be_is_in_memory(case, workers, memory_bytes):
+    """Where nothing fits, results are the first to go to disk, tiles the next, and operands the last."""
     stage, arrays = case
     tiles = sum(-(-arrays[a].nbytes // workers) for a in {r.array for r in stage.reads})
     profile = Profile(workers=workers, memory_bytes=memory_bytes, limited=True)
     grids = candidates(stage.domain, stage.cuttable, workers)
-    fitting = []
-    for grid in grids.tilings:
-        longest = 1 if stage.turns is None else stage.domain[stage.turns] // grid.parts[stage.turns]
-        tried = range(1, max(1, min(MOST_PARTS, longest)) + 1)
-        fit = [p for p in tried if tiles + task_bytes(stage, arrays, grid, p) <= memory_bytes]
-        assert least_parts(stage, arrays, grid, profile) == (fit[0] if fit else None)
-        fitting += [grid] * bool(fit)
-    if fitting:
-        assert within(stage, arrays, grids, profile).tilings == tuple(fitting)
-    else:
-        with pytest.raises(MemoryBudgetError, match=f"budget is {memory_bytes:,} bytes"):
-            within(stage, arrays, grids, profile)
+    expected: dict[Tiling, int] = {}
+    for kept in IN_MEMORY:
+        beside = tiles if "tiles" in kept else 0
+        fitting = []
+        for grid in grids.tilings:
+            held = {p: task_bytes(stage, arrays, grid, p, kept) for p in all_parts(stage, grid)}
+            fit = [p for p, n in held.items() if beside + n <= memory_bytes]
+            assert least_parts(stage, arrays, grid, profile, kept) == (fit[0] if fit else None)
+            fitting += [grid] * bool(fit)
+            if fit:
+                expected.setdefault(grid, fit[0])
+        if fitting:
+            break
+    assert within(stage, arrays, grids, profile).tilings == (tuple(fitting) or grids.tilings)
+    for grid in fitting or grids.tilings:
+        assert parts_of(stage, arrays, grid, profile) == expected.get(grid, 1)
     assumed = within(stage, arrays, grids, Profile(workers=workers, memory_bytes=memory_bytes))
-    assert assumed.tilings == (tuple(fitting) or grids.tilings)
+    whole = [g for g in grids.tilings if least_parts(stage, arrays, g, profile) is not None]
+    assert assumed.tilings == (tuple(whole) or grids.tilings)
 
 
 @given(stages(), st.integers(1, 5))
@@ -98,11 +120,11 @@ def test_a_task_fits_to_the_byte(case, workers):
     stage, arrays = case
     tiles = sum(-(-arrays[a].nbytes // workers) for a in {r.array for r in stage.reads})
     for grid in candidates(stage.domain, stage.cuttable, workers).tilings:
-        longest = 1 if stage.turns is None else stage.domain[stage.turns] // grid.parts[stage.turns]
-        taken = [tiles + task_bytes(stage, arrays, grid, p) for p in range(1, max(1, longest) + 1)]
+        taken = [tiles + task_bytes(stage, arrays, grid, p) for p in all_parts(stage, grid)]
         for memory_bytes in {t + more for t in taken for more in (-1, 0)}:
             fit = [p for p, t in enumerate(taken, 1) if t <= memory_bytes]
             profile = Profile(workers=workers, memory_bytes=memory_bytes)
+            # More parts than one hold a sum beside their value: one part may fit where two do not.
             assert least_parts(stage, arrays, grid, profile) == (fit[0] if fit else None)
 
 
