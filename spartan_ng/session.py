@@ -441,4 +441,9 @@ def shares_files() -> bool:
     return is_local(current().backend)
 
 
-open_door(Door(evaluate, in_process, is_dear, shares_files))
+def worker_bytes() -> int:
+    """What arrays may take on a worker."""
+    return current().backend.profile.memory_bytes
+
+
+open_door(Door(evaluate, in_process, is_dear, shares_files, worker_bytes))

@@ -157,7 +157,7 @@ def _matrices(node: Node, *inputs: Any) -> Any:
     out = np.empty(node.shape, node.dtype)
     for index in np.ndindex(*node.shape[:batch]):
         own = [x[index] if follows else x for x, follows in zip(inputs, stacked, strict=True)]
-        out[index] = evaluate_matrices(name, own, (), node.shape[-1], node.dtype, keywords)
+        out[index] = evaluate_matrices(name, own, stacked, (), node.shape[-1], node.dtype, keywords)
     return out
 
 

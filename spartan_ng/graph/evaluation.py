@@ -35,6 +35,7 @@ class Door:
     evaluate : computes nodes together, given their graph where the caller has walked it
     in_process : whether programs run in this process, on the driver's own memory
     shares_files : whether the workers open the files that the driver does, under the same names
+    worker_bytes : what arrays may take on a worker
     is_dear : whether computing a node again from data and stored nodes takes longer than keeping its value
     """
 
@@ -42,6 +43,7 @@ class Door:
     in_process: Callable[[], bool] = bool
     is_dear: Callable[[Node, Container[Node]], bool] = _never
     shares_files: Callable[[], bool] = bool
+    worker_bytes: Callable[[], int] = int
 
 
 _door = Door(_closed)
@@ -62,6 +64,11 @@ def in_process() -> bool:
 def shares_files() -> bool:
     """Whether the workers open the files that the driver does, under the same names."""
     return _door.shares_files()
+
+
+def worker_bytes() -> int:
+    """What arrays may take on a worker."""
+    return _door.worker_bytes()
 
 
 def is_dear(node: Node, stored: Container[Node]) -> bool:

@@ -32,6 +32,8 @@ _CALLS_SHARE = 16
 """How much more a block may take where rows are calls from Python, as all are in the interpreter: each takes
 the lock that threads with small blocks hand to and fro for longer than they work. A product wants many
 rows, too, and its states are as long as one."""
+_MATRICES_SHARE = 2
+"""The same where NumPy decomposes matrices: LAPACK takes several copies of what it works on."""
 _PIECES = 8
 """Blocks that such a tile is cut into, at least, while they do not get smaller than the cache."""
 _PRODUCT_SIDE = 64
@@ -132,7 +134,8 @@ def _cached_sizes(
     most = float(CACHE_BYTES)
     if product or calls or held is None:
         pieces = TASKS if stage.calls_users else _PIECES  # so that others can help with them
-        most = min(max(most, _footprint(widths, sizes) / pieces), most * _CALLS_SHARE)
+        share = _MATRICES_SHARE if any(row.kind == "matrices" for row in stage.rows) else _CALLS_SHARE
+        most = min(max(most, _footprint(widths, sizes) / pieces), most * share)
     if _walks_strips(stage):
         most = max(most, _footprint(widths, sizes) / TASKS)
     least = _PRODUCT_SIDE if product else 1

@@ -249,8 +249,8 @@ def _broadcast(node: Node, a: Any) -> Any:
 
 
 def _matrices(node: Node, *inputs: Any) -> Any:
-    name, batch, _, keywords = node.params
-    return evaluate(name, inputs, node.shape[:batch], node.shape[-1], node.dtype, keywords)
+    name, batch, stacked, keywords = node.params
+    return evaluate(name, inputs, stacked, node.shape[:batch], node.shape[-1], node.dtype, keywords)
 
 
 def _line_state(node: Node, x: Any) -> Any:

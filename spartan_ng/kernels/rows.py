@@ -208,12 +208,12 @@ def _along_axis(row: Row) -> Evaluate:
 
 
 def _matrices(row: Row) -> Evaluate:
-    name, batch, _, keywords = row.params
+    name, batch, stacked, keywords = row.params
 
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
         shape = labelled_shape(row.labels, row.shape, block)
         operands = [dense(regs[a]) for a in row.args]
-        return evaluate_matrices(name, operands, shape[:batch], shape[-1], row.dtype, keywords)
+        return evaluate_matrices(name, operands, stacked, shape[:batch], shape[-1], row.dtype, keywords)
 
     return evaluate
 

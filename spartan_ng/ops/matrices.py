@@ -2,7 +2,8 @@
 
 A stack is cut along its leading axes, a matrix never. The results of one matrix lie one after the other in a
 flat line, so that a decomposition into several matrices is one array; the line's last element says whether
-the function failed, because a worker must not raise what NumPy raises at the call.
+the function failed, because a worker must not raise what NumPy raises at the call. Functions that never fail
+have no such mark: their lines, one behind the other, are the stack of their results.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class MatrixFunction:
     ----------
     name : NumPy's name, or what a blocked algorithm calls its step
     function : of stacks of matrices; gives one array, or a tuple of them, each a stack, too
-    failure : what NumPy says where the function fails
+    failure : what NumPy says where the function fails; "" where it never does
     scipys : whether it calls the LAPACK that SciPy brings
     """
 
@@ -32,27 +33,42 @@ class MatrixFunction:
     scipys: bool = False
 
 
+_AT_ONCE_BYTES = 1 << 20
+"""Larger results are made matrix by matrix: LAPACK copies what it works on several times."""
+
+
 def evaluate(
     name: str,
     matrices: Sequence[Any],
+    stacked: Sequence[bool],
     batch: tuple[int, ...],
     length: int,
     dtype: np.dtype[Any],
     keywords: tuple[tuple[str, Any], ...],
 ) -> Any:
-    """The lines of results of a stack: `length` elements for each matrix, the last one 1 for a failure."""
+    """The lines of results of a stack: `length` elements for each matrix, the last one 1 for a failure, if
+    the function may fail."""
     out = np.zeros((*batch, length), dtype)
+    row, options = MATRIX_FUNCTIONS[name], dict(keywords)
+    one_by_one = out.nbytes > _AT_ONCE_BYTES and len(batch) > 0
+    for index in np.ndindex(*batch) if one_by_one else [()]:
+        own = [m[index] if follows else m for m, follows in zip(matrices, stacked, strict=True)]
+        _fill(out[index], row, own, options)
+    return out
+
+
+def _fill(lines: Any, row: MatrixFunction, matrices: Sequence[Any], options: dict[str, Any]) -> None:
+    """Put the results of one stack into its lines."""
     try:
-        parts = MATRIX_FUNCTIONS[name].function(*matrices, **dict(keywords))
+        parts = row.function(*matrices, **options)
     except np.linalg.LinAlgError:
-        out[..., -1] = 1
-        return out
+        lines[..., -1] = 1
+        return
     first = 0
     for part in parts if isinstance(parts, tuple) else (parts,):
-        flat = np.asarray(part).reshape((*batch, -1))
-        out[..., first : first + flat.shape[-1]] = flat
+        flat = np.asarray(part).reshape((*lines.shape[:-1], -1))
+        lines[..., first : first + flat.shape[-1]] = flat
         first += flat.shape[-1]
-    return out
 
 
 def _lu(panel: Any) -> tuple[Any, Any, Any]:
@@ -99,13 +115,37 @@ def _householder_signs(top: Any) -> Any:
     return signs
 
 
-def _qr_positive(a: Any) -> tuple[Any, Any]:
-    """Q and R with a diagonal of R that is real and not negative."""
-    q, r = np.linalg.qr(a)
+def _qr_positive(*beside: Any) -> tuple[Any, Any]:
+    """Q and R with a diagonal of R that is real and not negative, of matrices beside each other."""
+    q, r = np.linalg.qr(_together(beside))
+    phase = _phase(r)
+    q *= phase[..., None, :]
+    return q, np.conjugate(phase)[..., :, None] * r
+
+
+def _r_positive(*beside: Any) -> Any:
+    """R of `_qr_positive`."""
+    r = np.linalg.qr(_together(beside), "r")
+    return np.conjugate(_phase(r))[..., :, None] * r
+
+
+def _together(beside: Sequence[Any]) -> Any:
+    return beside[0] if len(beside) == 1 else np.concatenate(beside, -1)
+
+
+def _phase(r: Any) -> Any:
+    """By what R's diagonal differs from its size."""
     diagonal = np.diagonal(r, axis1=-2, axis2=-1)
     size = np.abs(diagonal)
-    phase = np.where(size == 0, 1, diagonal / np.where(size == 0, 1, size))
-    return q * phase[..., None, :], np.conjugate(phase)[..., :, None] * r
+    return np.where(size == 0, 1, diagonal / np.where(size == 0, 1, size))
+
+
+def _first_times(lines: Any, m: Any, rows: int) -> Any:
+    """The matrix of so many rows that lines begin with, times another."""
+    (_, length), columns = lines.shape[-2:], m.shape[-2]
+    assert rows * columns <= length, "the lines have more behind it"
+    left = lines[..., 0, : rows * columns].reshape((*lines.shape[:-2], rows, columns))
+    return np.matmul(left, m)
 
 
 def _poly(zeros: Any) -> Any:
@@ -151,8 +191,10 @@ _ROWS = [
     MatrixFunction("poly", _poly),
     MatrixFunction("polydiv", _polydiv),
     # the steps of blocked algorithms
-    MatrixFunction("qr positive", _qr_positive),
-    MatrixFunction("householder signs", _householder_signs),
+    MatrixFunction("qr positive", _qr_positive, ""),
+    MatrixFunction("r positive", _r_positive, ""),
+    MatrixFunction("first times", _first_times, ""),
+    MatrixFunction("householder signs", _householder_signs, ""),
     MatrixFunction("lu", _lu, scipys=True),
     MatrixFunction("triangular", _triangular, scipys=True),
 ]

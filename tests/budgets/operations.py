@@ -171,11 +171,6 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 OVER = {
-    "lstsq",
-    "pinv",
-    "q of qr",
-    "qr",
-    "svd",
     "unique index",
     "var of rows",
 }

@@ -8,20 +8,21 @@ updated by matrix products; Golub and Van Loan, "Matrix Computations", 3.2 and 4
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.algebra import products
+from spartan_ng.api.algebra import matrices, products
 from spartan_ng.api.base import constants, joining, manipulation
 from spartan_ng.api.base.stacks import on_stack
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.handle import settle, wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process
-from spartan_ng.memory import copied_bytes
+from spartan_ng.graph.evaluation import in_process, worker_bytes
+from spartan_ng.memory import budget_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -31,15 +32,20 @@ PANEL = 512
 GROUPS = 64
 """Groups of rows that a tall matrix is cut into at most, unless they are longer than"""
 GROUP_BYTES = 1 << 24
-"""this; their number does not depend on the workers."""
+"""this, or than what a worker's memory has room for so often:"""
+GROUP_SHARE = 24
+"""LAPACK takes four copies of a group, beside the result, in each thread. The groups do not depend on how
+many workers there are."""
 LARGE = 1 << 22
-"""Elements below which a matrix is factored by LAPACK in one task."""
+"""Elements below which a matrix is factored by LAPACK in one task; in one process, which has the memory that
+a matrix takes so often:"""
+COPIES = 6
 
 
 def is_tall(a: ndarray) -> bool:
     """Whether TSQR has something to cut: a large matrix with several times as many rows as columns. In one
     process LAPACK is as good, but for the copies that it makes."""
-    large = a.nbytes > copied_bytes() if in_process() else a.size > LARGE
+    large = COPIES * a.nbytes > budget_bytes() if in_process() else a.size > LARGE
     return large and a.ndim == 2 and a.shape[0] >= 4 * a.shape[1] > 0
 
 
@@ -51,38 +57,179 @@ def is_large(a: ndarray) -> bool:
 # --- tall matrices -----------------------------------------------------------------------------------
 
 
-def tall_qr(a: ndarray, vectors: bool = True) -> tuple[ndarray | None, ndarray]:
-    """Q (if wanted) and R of a tall matrix, with the signs that LAPACK gives them.
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Groups of rows of one length, factored: `lines` has for each what "qr positive" gives, Q first."""
 
-    Groups of rows are factored where they are, then their triangles together.
-    """
-    m, n = a.shape
-    kind = np.linalg.inv(np.empty((0, 1, 1), a.dtype)).dtype
-    groups = max(1, min(max(GROUPS, a.nbytes // GROUP_BYTES), m // (2 * n)))
-    rows = -(-m // groups)
-    padding = constants.zeros((groups * rows - m, n), a.dtype)
-    padded = joining.concatenate([a, padding]) if padding.size else a
-    outputs = (((rows, n), kind), ((n, n), kind))
-    q, r = on_stack("qr positive", [padded.reshape(groups, rows, n)], outputs, check=False)
-    outputs = (((groups * n, n), kind), ((n, n), kind))
-    q2, r2 = on_stack("qr positive", [r.reshape(groups * n, n)], outputs, check=False)
-    top = products.matmul(q[0], q2[:n])[:n]
-    real = np.empty(0, kind).real.dtype
-    (signs,) = on_stack("householder signs", [top], (((n,), real),), check=False)
-    r2 = signs[:, None] * r2
-    if not vectors:
-        return None, r2
-    whole = products.matmul(q, q2.reshape(groups, n, n)).reshape(groups * rows, n)[:m]
-    return whole * signs, r2
+    lines: ndarray
+    rows: int
+    rank: int
+    """Columns of Q, and rows of R."""
+
+    def triangles(self, columns: int) -> ndarray:
+        """The triangles, one below the other."""
+        behind = self.rows * self.rank
+        found: ndarray = self.lines[:, behind:].reshape(-1, columns)
+        return found
+
+    def times(self, m: ndarray) -> ndarray:
+        """Q of each group times its own rows of a matrix."""
+        count, columns = self.lines.shape[0], m.shape[1]
+        outputs = (((self.rows, columns), m.dtype),)
+        own = m.reshape(count, self.rank, columns)
+        (found,) = on_stack("first times", [self.lines[:, None], own], outputs, check=False, rows=self.rows)
+        return found.reshape(count * self.rows, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Tall:
+    """A tall matrix Q R whose Q is not put together: that of the rows' groups, and what is behind it, a small
+    matrix or the Q of the groups' triangles. The diagonal of R is not negative."""
+
+    groups: tuple[Group, ...]
+    behind: ndarray | Tall
+    r: ndarray
+
+    def times(self, m: ndarray) -> ndarray:
+        """Q times a matrix, group by group."""
+        small = self.behind.times(m) if isinstance(self.behind, Tall) else products.matmul(self.behind, m)
+        found, at = [], 0
+        for group in self.groups:
+            end = at + group.lines.shape[0] * group.rank
+            found.append(group.times(small[at:end]))
+            at = end
+        return joining.concatenate(found) if len(found) > 1 else found[0]
+
+    def kept(self) -> Iterator[ndarray]:
+        """What Q and R are made of."""
+        yield from (g.lines for g in self.groups)
+        yield from self.behind.kept() if isinstance(self.behind, Tall) else (self.behind, self.r)
+
+    def top(self) -> ndarray:
+        """The first rows of Q, as many as columns."""
+        n = self.r.shape[0]
+        first = self.groups[0].lines[0, : n * n].reshape(n, n)
+        behind = self.behind.top() if isinstance(self.behind, Tall) else self.behind[:n]
+        return products.matmul(first, behind)  # type: ignore[no-any-return]
+
+
+def tall(a: ndarray, least: int = GROUPS) -> Tall:
+    """Groups of rows, so many at least, are factored where they are, then their triangles together."""
+    n, kind = a.shape[1], _kind(a)
+    groups = []
+    for part in _grouped([a], least)[0]:
+        _, rows, rank = *part.shape[:2], min(part.shape[1:])
+        length = rows * rank + rank * n
+        lines = on_stack("qr positive", [part], (((length,), kind),), check=False)[0]
+        groups.append(Group(wrap_node(lines._node()), rows, rank))
+    below = [g.triangles(n) for g in groups]
+    stack = joining.concatenate(below) if len(below) > 1 else below[0]
+    if _is_more(stack):
+        behind = tall(stack, 1)
+        return Tall(tuple(groups), behind, behind.r)
+    outputs = ((stack.shape, kind), ((n, n), kind))
+    q, r = on_stack("qr positive", [stack], outputs, check=False)
+    return Tall(tuple(groups), wrap_node(q._node()), wrap_node(r._node()))
+
+
+def triangle(*beside: ndarray, least: int = GROUPS) -> ndarray:
+    """R of tall matrices beside each other; its diagonal is not negative."""
+    stack = _triangles(beside, least)
+    n = stack.shape[1]
+    if _is_more(stack):
+        return triangle(stack, least=1)
+    return wrap_node(on_stack("r positive", [stack], (((n, n), stack.dtype),), check=False)[0]._node())
+
+
+def _triangles(beside: Sequence[ndarray], least: int) -> ndarray:
+    """The triangles of all groups of rows, one below the other."""
+    n, kind = sum(a.shape[1] for a in beside), np.result_type(*map(_kind, beside))
+    found = []
+    for parts in zip(*_grouped(beside, least), strict=True):
+        rank = min(parts[0].shape[1], n)
+        lines = on_stack("r positive", parts, (((rank, n), kind),), check=False)[0]
+        found.append(lines.reshape(-1, n))
+    return joining.concatenate(found) if len(found) > 1 else found[0]
+
+
+def _is_more(stack: ndarray) -> bool:
+    """Whether triangles are too many to be factored together."""
+    return stack.nbytes > 2 * _group_bytes() and stack.shape[0] >= 4 * stack.shape[1]
+
+
+def tall_r(a: ndarray) -> ndarray:
+    """R of a tall matrix with the signs that LAPACK gives it."""
+    top, r = _top_and_triangle(a)
+    found: ndarray = _signs(top)[:, None] * r
+    return found
+
+
+def _top_and_triangle(a: ndarray, least: int = GROUPS) -> tuple[ndarray, ndarray]:
+    """The first rows of Q, as many as columns, and R."""
+    (m, n), kind = a.shape, _kind(a)
+    rows = _rows_of_groups(m, n, a.nbytes, least)
+    first, _ = on_stack("qr positive", [a[:rows]], (((rows, n), kind), ((n, n), kind)), check=False)
+    stack = _triangles([a], least)
+    if _is_more(stack):
+        behind, r = _top_and_triangle(stack, 1)
+    else:
+        q, r = on_stack("qr positive", [stack], ((stack.shape, kind), ((n, n), kind)), check=False)
+        behind = q[:n]
+    return products.matmul(first[:n], behind), r
+
+
+def _signs(top: ndarray) -> ndarray:
+    """What LAPACK would have multiplied the rows of R with, by the first rows of a Q whose R is positive."""
+    real = np.empty(0, top.dtype).real.dtype
+    return on_stack("householder signs", [top], (((len(top),), real),), check=False)[0]
+
+
+def tall_qr(a: ndarray) -> tuple[ndarray, ndarray]:
+    """Q and R of a tall matrix with the signs that LAPACK gives them."""
+    found = tall(a)
+    signs = _signs(found.top())
+    n = found.r.shape[0]
+    return found.times(signs * matrices.eye(n, dtype=found.r.dtype)), signs[:, None] * found.r
 
 
 def tall_svd(a: ndarray) -> tuple[ndarray, ndarray, ndarray]:
     """The reduced singular value decomposition of a tall matrix: of its triangle's, and Q times that."""
-    q, r = tall_qr(a)
-    n = a.shape[1]
+    found = tall(a)
+    settle(*found.kept())
+    n, signs = a.shape[1], _signs(found.top())[:, None]
+    r = signs * found.r  # the signs of vectors are those that LAPACK gives the whole matrix's
     real = np.empty(0, r.dtype).real.dtype
     u, s, vh = on_stack("svd", [r], (((n, n), r.dtype), ((n,), real), ((n, n), r.dtype)))
-    return products.matmul(q, u), s, vh
+    return found.times(signs * u), s, vh
+
+
+def _kind(a: ndarray) -> np.dtype[Any]:
+    """The dtype of a matrix's factors."""
+    return np.linalg.inv(np.empty((0, 1, 1), a.dtype)).dtype
+
+
+def _group_bytes() -> int:
+    room = budget_bytes() if in_process() else worker_bytes()
+    return min(GROUP_BYTES, room // GROUP_SHARE)
+
+
+def _grouped(beside: Sequence[ndarray], least: int) -> list[list[ndarray]]:
+    """For each of the matrices the stack of its groups of rows, and that of the one that is left over."""
+    m, n = beside[0].shape[0], sum(a.shape[1] for a in beside)
+    rows = _rows_of_groups(m, n, sum(a.nbytes for a in beside), least)
+    end = m // rows * rows
+    found = [[a[:end].reshape(-1, rows, a.shape[1])] for a in beside]
+    if end < m:
+        for a, parts in zip(beside, found, strict=True):
+            parts.append(a[end:][None])
+    return found
+
+
+def _rows_of_groups(m: int, n: int, nbytes: int, least: int) -> int:
+    """Rows of a group: such that none are left over, where one can be found."""
+    most = max(1, m // (2 * n))
+    groups = max(1, min(max(least, -(-nbytes // max(_group_bytes(), 1))), most))
+    return m // next((g for g in range(groups, min(2 * groups, most) + 1) if m % g == 0), groups)
 
 
 # --- square matrices ---------------------------------------------------------------------------------

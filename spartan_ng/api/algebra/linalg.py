@@ -19,8 +19,11 @@ from spartan_ng.api.algebra.factorizations import (
     is_large,
     is_tall,
     large_cholesky,
+    tall,
     tall_qr,
+    tall_r,
     tall_svd,
+    triangle,
     upper_diagonal,
 )
 from spartan_ng.api.algebra.norms import matrix_norm, norm, svdvals, vector_norm
@@ -30,7 +33,7 @@ from spartan_ng.api.base.manipulation import matrix_transpose
 from spartan_ng.api.base.stacks import on_stack, probed
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.handle import Handle, settle
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.logic import where
@@ -151,18 +154,24 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     kind = np.linalg.lstsq(np.ones((1, 1), a.dtype), np.ones((1, 1), b.dtype), None)[0].dtype
     real = np.empty(0, kind).real.dtype
     rcond = float(np.finfo(kind).eps) * max(m, n) if rcond is None else rcond
-    left, right = a.astype(kind), b.astype(kind)
+    left, right, beyond = a.astype(kind), b.astype(kind), None
     if is_tall(left):
-        q, r = tall_qr(left)
-        assert q is not None, "asked for"
-        left, right = r, products.matmul(ufuncs.conjugate(q.T), right)
+        if m >= 4 * (n + k):  # [A, b] = Q [R, Q^H b]: Q itself is never made
+            r = triangle(left, right)
+            settle(r)
+            left, right, beyond = r[:n, :n], r[:n, n:], r[n:, n:]
+        else:
+            q, left = tall_qr(left)
+            settle(q, left)
+            right = products.matmul(adjoint(q), right)
+            beyond = b - products.matmul(q, right)
     outputs = (((n, k), kind), ((k,), real), ((), real), ((min(m, n),), real))
     x, residuals, rank, s = on_stack("lstsq", [left, right], outputs, rcond=rcond)
     rank = np.int32(int(rank))
     if rank < n or m <= n:
         return x, constants.empty((0,), real), rank, s
-    if left.shape[0] < m:
-        residuals = reductions.sum(ufuncs.square(ufuncs.absolute(b - products.matmul(a, x))), 0)
+    if beyond is not None:
+        residuals = reductions.sum(ufuncs.square(ufuncs.absolute(beyond)), 0)
     return x, residuals.astype(real, copy=False), rank, s
 
 
@@ -181,12 +190,15 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
         raise ValueError("`rtol` and `rcond` can't be both set.")
     cut = rcond if rcond is not None else keywords.get("rtol", _RCOND)
     cut = max(a.shape[-2:]) * np.finfo(outputs[0][1]).eps if cut is None else cut
-    u, s, vh = svd(
-        ufuncs.conjugate(a) if a.dtype.kind == "c" else a, full_matrices=False, hermitian=hermitian
-    )
+    by_groups = None if hermitian or several or not is_tall(a) else tall(a)
+    if by_groups is not None:
+        settle(*by_groups.kept())
+    u, s, vh = svd(a if by_groups is None else by_groups.r, full_matrices=False, hermitian=hermitian)
     large = s > as_handle(cut)[..., None] * reductions.max(s, -1, None, True, initial=0)
     inverse = where(large, 1 / where(large, s, 1), 0)
-    return products.matmul(matrix_transpose(vh) * inverse[..., None, :], matrix_transpose(u))
+    turned = [matrix_transpose(ufuncs.conjugate(v) if v.dtype.kind == "c" else v) for v in (u, vh)]
+    inverted = products.matmul(turned[1] * inverse[..., None, :], turned[0])
+    return inverted if by_groups is None else adjoint(by_groups.times(adjoint(inverted)))
 
 
 _RCOND = 1e-15
@@ -219,8 +231,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     a = as_handle(a)
     outputs = probed(np.linalg.qr, [a], mode=mode)
     if mode in ("reduced", "r") and is_tall(a):
-        q, r = tall_qr(a, vectors=mode == "reduced")
-        return r if q is None else QRResult(q, r)
+        return tall_r(a) if mode == "r" else QRResult(*tall_qr(a))
     parts = on_stack("qr", [a], outputs, check=False, mode=mode)
     return parts[0] if mode == "r" else tuple(parts) if mode == "raw" else QRResult(*parts)
 

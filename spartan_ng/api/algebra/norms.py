@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.algebra.factorizations import is_tall, tall_qr
+from spartan_ng.api.algebra.factorizations import is_tall, triangle
 from spartan_ng.api.algebra.products import dot
 from spartan_ng.api.base import manipulation, reductions
 from spartan_ng.api.base.stacks import on_stack, probed
@@ -96,7 +96,7 @@ def svdvals(x: Any, /) -> Any:
     """Singular values."""
     a = as_handle(x)
     outputs = probed(np.linalg.svdvals, [a])
-    return on_stack("svdvals", [tall_qr(a, vectors=False)[1] if is_tall(a) else a], outputs)[0]
+    return on_stack("svdvals", [triangle(a) if is_tall(a) else a], outputs)[0]
 
 
 def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) -> ndarray:

@@ -57,7 +57,7 @@ def on_stack(
     dtype = np.result_type(*(d for _, d in outputs))
     nodes = [build.broadcast(a._node(), batch + a.shape[-2:]) for a in found]
     first = [as_handle(w)._node() for w in whole]
-    length = 1 + sum(prod(shape) for shape, _ in outputs)
+    length = bool(MATRIX_FUNCTIONS[name].failure) + sum(prod(shape) for shape, _ in outputs)
     node = build.matrices(
         name,
         [*first, *nodes],
