@@ -23,9 +23,10 @@ def budget_bytes() -> int:
     return available_bytes() * part // whole
 
 
-def copied_bytes() -> int:
-    """What an array may take that is copied, and copied again, before anything is made of it."""
-    return budget_bytes() // _COPIES
+def copied_bytes(budget: int | None = None) -> int:
+    """What an array may take, of this process's budget or another, that is copied, and copied again, before
+    anything is made of it."""
+    return (budget_bytes() if budget is None else budget) // _COPIES
 
 
 def disk_folder() -> str:

@@ -35,7 +35,7 @@ class Door:
     evaluate : computes nodes together, given their graph where the caller has walked it
     in_process : whether programs run in this process, on the driver's own memory
     shares_files : whether the workers open the files that the driver does, under the same names
-    worker_bytes : what arrays may take on a worker
+    worker_bytes : what arrays may take on a worker, and on all of them
     is_dear : whether computing a node again from data and stored nodes takes longer than keeping its value
     """
 
@@ -43,7 +43,7 @@ class Door:
     in_process: Callable[[], bool] = bool
     is_dear: Callable[[Node, Container[Node]], bool] = _never
     shares_files: Callable[[], bool] = bool
-    worker_bytes: Callable[[], int] = int
+    worker_bytes: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
 
 _door = Door(_closed)
@@ -68,7 +68,12 @@ def shares_files() -> bool:
 
 def worker_bytes() -> int:
     """What arrays may take on a worker."""
-    return _door.worker_bytes()
+    return _door.worker_bytes()[0]
+
+
+def together_bytes() -> int:
+    """What arrays may take on all workers together."""
+    return _door.worker_bytes()[1]
 
 
 def is_dear(node: Node, stored: Container[Node]) -> bool:

@@ -12,11 +12,14 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng.api.algebra.factorizations import is_tall
 from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.plan import bands
+from spartan_ng.worker.stages import joins
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
 
@@ -138,19 +141,62 @@ def test_products_have_few_states_beside_what_they_make() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "?"])
-@pytest.mark.parametrize("counts", [False, True])
-def test_inverses_of_what_does_not_fit_are_searched(dtype: str, counts: bool) -> None:
-    value = (VALUE * 300).astype(int).astype(dtype)
+@pytest.mark.parametrize("asked", ["inverse", "index", "inverse counts", "index inverse counts"])
+@pytest.mark.parametrize("workers", [0, 3])
+def test_places_among_the_distinct_are_searched_for_what_does_not_fit(
+    dtype: str, asked: str, workers: int
+) -> None:
+    value = (VALUE * 300).astype(int).astype(dtype)[:1000]
     if dtype[0] == "f":
         value[::7, 3], value[::5, 4], value[1::5, 4] = numpy.nan, -0.0, 0.0
-    asked: dict[str, Any] = {"return_inverse": True, "return_counts": counts}
-    with config.override(memory_bytes=value.nbytes):
-        found = np.unique(over(Recorder(value)), **asked)
-    expected = numpy.unique(value, **asked)
+    words: dict[str, Any] = {f"return_{word}": True for word in asked.split()}
+    budget = value.nbytes // 4 if workers else value.nbytes
+    backend: Any = EmbeddedBackend(2, budget)
+    if workers:
+        backend = SimulatedBackend(workers, Profile(memory_bytes=budget, limited=True))
+    with running_on(backend), config.override(memory_bytes=budget):
+        found = [numpy.asarray(x) for x in np.unique(over(Recorder(value)), **words)]
+    expected = numpy.unique(value, **words)
     assert len(found) == len(expected)
     for a, b in zip(found, expected, strict=True):
         numpy.testing.assert_array_equal(a, b)
         assert a.dtype == b.dtype
+    if "index" in asked:  # of zeros of both signs, the first
+        numpy.testing.assert_array_equal(numpy.signbit(found[0] * 1.0), numpy.signbit(expected[0] * 1.0))
+
+
+PICKED = {
+    "mask": lambda m, x: x[x > 0.25],
+    "rows by mask": lambda m, x: x[x[:, 0] > 0.25],
+    "nonzero": lambda m, x: m.flatnonzero(x > 0.5),
+    "rows": lambda m, x: x[(m.arange(len(x)) * 7919) % len(x)],
+    "one column's places": lambda m, x: m.take(x, m.asarray([3, 1, 3]), axis=1),
+    "repeats": lambda m, x: m.repeat(x, m.arange(len(x)) % 3, axis=0),
+    "counts": lambda m, x: m.bincount((x.reshape(-1) * 50).astype(int)),
+    "the last that is written": lambda m, x: _written(m, x.reshape(-1)),
+}
+
+
+def _written(m: Any, line: Any) -> Any:
+    out = m.zeros(60)
+    out[(line * 50).astype(int)] = line
+    return out
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("name", PICKED)
+def test_rows_are_picked_a_few_at_a_time(name: str, workers: int, kept: bool) -> None:
+    """As many as memory has room for, wherever they lie."""
+    few = mock.patch.object(joins, "_PIECE", 100), mock.patch.object(joins, "_ROWS", 700)
+    backend: Any = EmbeddedBackend(2, LIMIT)
+    if workers:
+        backend = SimulatedBackend(workers, Profile(memory_bytes=LIMIT // workers, limited=True))
+    with running_on(backend), few[0], few[1]:
+        x = over(Recorder(VALUE[:, :30]))
+        found = PICKED[name](np, (x * 1).persist() if kept else x)
+        numpy.testing.assert_array_equal(numpy.asarray(found), PICKED[name](numpy, VALUE[:, :30]))
 
 
 TALL = {

@@ -17,6 +17,7 @@ from spartan_ng.arrays import Box, box_of, box_shape, intersect, slices_within
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import call_user, guarded
+from spartan_ng.memory import budget_bytes
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.stages import Accumulate, Join
@@ -54,7 +55,7 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
         return
     inner = prod(mask.shape[1:])
     rest = [*box_of(mask.shape[1:]), *task.box[1:]]
-    for begin, places in _kept(mask.reshape(-1), lo, hi):
+    for begin, places in _kept(mask.reshape(-1), lo, hi, _rows(ex)):
         part, rows = _looked_up(ex, run, stage, places // inner, 0, ((0, 0), *rest))
         flat = part.reshape((part.shape[0] * inner, *part.shape[mask.ndim :]))
         own = out[begin : begin + places.size]
@@ -63,17 +64,25 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
 
 
 _ROWS = 1 << 20
-"""Rows that are looked up at a time: their places are kept in memory several times over."""
+"""Rows that are looked up at a time, at most, and no more than memory has room for"""
+_ROW_BYTES = 128
+"""so many bytes of: their places are kept several times over."""
 
 
-def _kept(mask: Any, lo: int, hi: int) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
-    """The places that a mask keeps, of which numbers `lo` to `hi` are wanted, a piece of it at a time: behind
-    how many of the wanted ones a piece's own come, and these."""
+def _rows(ex: Executor) -> int:
+    """How many rows are looked up at a time."""
+    limit = budget_bytes() if ex.store.pool is None else ex.store.pool.budget_bytes
+    return _ROWS if limit is None else min(_ROWS, max(limit // _ROW_BYTES, _PIECE))
+
+
+def _kept(mask: Any, lo: int, hi: int, length: int) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
+    """The places that a mask keeps, of which numbers `lo` to `hi` are wanted, a piece of so many elements at a
+    time: behind how many of the wanted ones a piece's own come, and these."""
     before = 0
-    for at in range(0, mask.size, _ROWS):
+    for at in range(0, mask.size, length):
         if before >= hi:
             return
-        places = np.flatnonzero(mask[at : at + _ROWS])
+        places = np.flatnonzero(mask[at : at + length])
         own = places[max(lo - before, 0) : max(hi - before, 0)] + at
         if own.size:
             yield max(before - lo, 0), own
@@ -133,7 +142,7 @@ def _at_a_time(ex: Executor, indices: Any, out: Any) -> int:
     budget = None if pool is None else pool.budget_bytes
     if not indices.ndim or budget is None or 4 * (indices.nbytes + out.nbytes) <= budget:
         return max(int(indices.size), 1)
-    return max(1, _ROWS // max(int(prod(indices.shape[1:])), 1))
+    return max(1, _rows(ex) // max(int(prod(indices.shape[1:])), 1))
 
 
 def _looked_up(
@@ -179,11 +188,14 @@ def _scatter(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     slot = run.plan.slots[stage.slot]
     out = ex.store.allocate((hi - lo,), slot.dtype)
     np.copyto(out, base)
-    mine = (indices >= lo) & (indices < hi)
-    if accumulate:
-        ELEMENTWISE[accumulate].function.at(out, indices[mine] - lo, values[mine])  # type: ignore[attr-defined]
-    else:
-        out[indices[mine] - lo] = values[mine]
+    length = _rows(ex)
+    for at in range(0, len(indices), length):
+        places, new = indices[at : at + length], values[at : at + length]
+        mine = (places >= lo) & (places < hi)
+        if accumulate:
+            ELEMENTWISE[accumulate].function.at(out, places[mine] - lo, new[mine])  # type: ignore[attr-defined]
+        else:
+            out[places[mine] - lo] = new[mine]
     ex.put(run, stage.slot, out)
 
 

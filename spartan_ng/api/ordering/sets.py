@@ -17,7 +17,7 @@ from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process
+from spartan_ng.graph.evaluation import in_process, together_bytes
 from spartan_ng.graph.node import VIEWS, Op
 from spartan_ng.memory import copied_bytes
 
@@ -72,8 +72,8 @@ def unique(
         values = _few_values(flat, equal_nan)
         if values is not None:
             return _of_values(values, a, return_inverse, return_counts)
-    searched = return_inverse and not return_index and _is_searched(flat, equal_nan)
-    ordered = return_index or (return_inverse and not searched)
+    searched = (return_inverse or return_index) and _is_searched(flat, equal_nan)
+    ordered = (return_index or return_inverse) and not searched
     order = sorting.argsort(flat, kind="stable") if ordered else None
     line = flat[order] if order is not None else sorting.sort(flat)
     changed = line[1:] != line[:-1]
@@ -81,11 +81,11 @@ def unique(
         changed = changed & ~(ufuncs.isnan(line[1:]) & ufuncs.isnan(line[:-1]))
     first = joining.concatenate([constants.ones(1, bool), changed])
     out = [line[first]]
+    if searched:
+        out = _searched(out[0], a, return_index, return_inverse)
     if return_index and order is not None:
         out.append(order[first])
-    if searched:
-        out.append(sorting.searchsorted(out[0], a))
-    elif return_inverse and order is not None:
+    if return_inverse and order is not None:
         rank = cumulative.cumsum(first.astype(np.intp)) - 1
         node = build.scatter(
             constants.zeros(flat.size, np.intp)._node(),
@@ -100,10 +100,24 @@ def unique(
 
 
 def _is_searched(flat: ndarray, equal_nan: bool) -> bool:
-    """Whether the inverse is found by a search among the distinct elements: where memory has no room for the
-    order of all, and what stands in it, and equal elements are one."""
-    much = in_process() and flat.nbytes > copied_bytes()
-    return much and (flat.dtype.kind in "biu" or (flat.dtype.kind == "f" and equal_nan))
+    """Whether elements are searched among the distinct ones: where memory has no room for the order of all,
+    and what stands in it, and equal elements are one."""
+    room = copied_bytes() if in_process() else copied_bytes(together_bytes())
+    return flat.nbytes > room and (flat.dtype.kind in "biu" or (flat.dtype.kind == "f" and equal_nan))
+
+
+def _searched(values: ndarray, a: ndarray, index: bool, inverse: bool) -> list[Any]:
+    """The distinct elements, where each is first, and each element's place among them."""
+    place = sorting.searchsorted(values, a)
+    out: list[Any] = [values]
+    if index:
+        flat, n = a.reshape(-1), a.size
+        places = build.cast(place.reshape(-1)._node(), np.dtype(np.int64))
+        nowhere = constants.full(values.size, n, np.intp)
+        first = wrap_node(build.scatter(nowhere._node(), places, build.iota(n), "minimum"))
+        # Of zeros of both signs, the first is the one that is shown.
+        out = [flat[first] if a.dtype.kind == "f" else values, first]
+    return [*out, place] if inverse else out
 
 
 def _few_values(flat: ndarray, equal_nan: bool) -> Any:
