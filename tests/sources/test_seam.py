@@ -144,6 +144,13 @@ def test_stages_over_sources() -> None:
     assert runner.banded
 
 
+def test_no_stage_is_drawn_with_billions_of_elements() -> None:
+    """Stage 482 stretched one line over and over, and asked for 62 GB beside it."""
+    for number in (482, *random.sample(range(1 << 20), part(40))):
+        for value in topological([v.node for v in drawn(number, 0).results]):
+            assert value.nbytes < 50_000_000
+
+
 def test_a_part_of_a_source_is_all_that_is_read() -> None:
     source = Recorder(VALUE)
     (found,) = np.compute(over(source)[1000:1100:3, 5:7] * 2)

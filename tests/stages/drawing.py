@@ -24,6 +24,8 @@ from tests.stages.values import Rejected, Value
 _SIZES = (2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64, 100, 129, 257, 1025)
 LINES = (2, 3, 5, 7, 8, 9, 17, 40, 300)
 _ELEMENTS = 20_000
+_MOST = 16 * _ELEMENTS
+"""Elements of a value; along lines that are stretched over and over there would be billions."""
 _LARGEST = 1e4
 _DTYPES = ("f8",) * 6 + ("f4", "f4", "i4", "i8", "i8", "i1", "i2", "u1", "u4", "u8", "?", "f2", "c8", "c16")
 
@@ -64,7 +66,9 @@ class Drawing:
     # --- values ---------------------------------------------------------------------------------------
 
     def add(self, node: Node, labels: Labels, rounded: bool = False, folded: bool = False) -> Value:
-        """One more value; `Rejected` where its elements are too large."""
+        """One more value; `Rejected` where its elements are too large, or too many."""
+        if node.size > _MOST:
+            raise Rejected(f"{node} has too many elements")
         inputs = [self._elements(i) for i in node.inputs]
         with np.errstate(all="ignore"):
             elements = np.asarray(reference._STEPS[node.op](node, *inputs))
