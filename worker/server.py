@@ -46,7 +46,7 @@ from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.port import greeting, name_of, new_identity
 from spartan_ng.worker.descriptors import Lack
 from spartan_ng.worker.executor import Executor
-from spartan_ng.worker.memory.pool import BufferPool
+from spartan_ng.worker.memory.pool import BufferPool, tiles_bytes
 from spartan_ng.worker.memory.store import Store
 from spartan_ng.worker.network.serving import TileServer
 from spartan_ng.worker.network.transfer import Peers
@@ -88,7 +88,7 @@ class WorkerServer:
     ----------
     master : the master's address
     threads : threads for blocks
-    memory_bytes : budget for tiles, None for no limit
+    memory_bytes : budget for tiles and for the blocks that threads work on, None for no limit
     access : keys, where the master is reached over TCP
     bind : where this worker serves its tiles; by default the interface that reaches the master
     runner : makes an executor for `(rank, world, store, transfer, threads)`
@@ -111,7 +111,7 @@ class WorkerServer:
         bind = bind or address_towards(master, self.name)
         self.error: SpartanError | None = None
         self.loop = Loop(lambda error: _log.error("an error of the worker's own", exc_info=error))
-        pool = self._pool = BufferPool(memory_bytes)
+        pool = self._pool = BufferPool(None if memory_bytes is None else tiles_bytes(memory_bytes, threads))
         self.store = Store(pool)
         self.loop.every(_TIDY_S, pool.rest)  # an idle worker gives memory back, too
         self.leaves_stuck = False

@@ -13,9 +13,13 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
 from spartan_ng import planner, session
 from spartan_ng.api.files import saving
+from spartan_ng.api.files.sources import over
 from spartan_ng.errors import MemoryBudgetError
+from tests.sources.recorder import Recorder
+from tests.test_programs import running_on
 
 BUDGET = 4_000_000
 ROWS = 60_000
@@ -180,3 +184,12 @@ def test_a_disk_that_takes_no_more_is_an_error_with_the_file(tmp_path, save):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert caught.value.errno == errno.EFBIG
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+
+
+def test_what_workers_make_is_saved_in_parts_where_the_driver_has_little_memory() -> None:
+    """However large an array is that counts as small."""
+    with running_on(SimulatedBackend(2)), np.config.override(memory_bytes=1_000_000):
+        made = over(Recorder(numpy.ones((1000, 40)))) * 2
+        assert made.nbytes < np.config.small_bytes
+        assert saving.is_large(made)
+        assert not saving.is_large(made[:100])

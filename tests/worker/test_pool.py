@@ -142,3 +142,11 @@ def test_too_many_files_is_a_named_error_and_the_next_tile_is_had():
     again = pool.allocate((SHARED_BYTES,), np.dtype("u1"), lambda n: False)
     assert again.nbytes == SHARED_BYTES
     assert pool.used_bytes == SHARED_BYTES
+
+
+@pytest.mark.parametrize("threads", [1, 4, 64])
+@pytest.mark.parametrize("memory_bytes", [1, 20_000_000, 1 << 30, 1 << 40])
+def test_blocks_have_a_part_of_a_workers_memory(memory_bytes: int, threads: int) -> None:
+    found = pool_module.tiles_bytes(memory_bytes, threads)
+    assert 3 * memory_bytes <= 4 * found <= 4 * memory_bytes
+    assert memory_bytes - found <= threads << 23

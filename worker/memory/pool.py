@@ -39,6 +39,10 @@ _SHARE = 16
 _MAX_FREE_SEGMENTS = 128
 """Each has a descriptor, of which a process may have about a thousand."""
 
+_BLOCK_BYTES, _BLOCKS_SHARE = 8 << 20, 4
+"""What a thread has beside tiles: blocks that it works on, and what comes and goes. Of little memory one part
+in so many is for that, and tiles have the rest."""
+
 _serial = count(int.from_bytes(os.urandom(6), "big"))
 
 
@@ -235,6 +239,11 @@ class BufferPool:
                 if segment.resident and self.free_bytes > keep_bytes:
                     self.free_bytes -= segment.resident
                     segment.give_back_pages()
+
+
+def tiles_bytes(memory_bytes: int, threads: int) -> int:
+    """What tiles may take of a worker's memory."""
+    return memory_bytes - min(threads * _BLOCK_BYTES, memory_bytes // _BLOCKS_SHARE)
 
 
 def size_class(nbytes: int) -> int:

@@ -55,7 +55,7 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
         return
     inner = prod(mask.shape[1:])
     rest = [*box_of(mask.shape[1:]), *task.box[1:]]
-    for begin, places in _kept(mask.reshape(-1), lo, hi, _rows(ex)):
+    for begin, places in _kept(mask.reshape(-1), lo, hi, _rows(ex, out.nbytes // max(len(out), 1))):
         part, rows = _looked_up(ex, run, stage, places // inner, 0, ((0, 0), *rest))
         flat = part.reshape((part.shape[0] * inner, *part.shape[mask.ndim :]))
         own = out[begin : begin + places.size]
@@ -66,17 +66,19 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
 _ROWS = 1 << 20
 """Rows that are looked up at a time, at most, and no more than memory has room for"""
 _ROW_BYTES = 128
-"""so many bytes of: their places are kept several times over."""
+"""so many bytes of, and four times their elements: their places are kept several times over."""
+_FEW = 1 << 8
 
 
-def _rows(ex: Executor) -> int:
-    """How many rows are looked up at a time."""
+def _rows(ex: Executor, row_bytes: int = 0) -> int:
+    """How many rows of so many bytes are looked up at a time: as they are sent, as they come, and put
+    together."""
     limit = budget_bytes() if ex.store.pool is None else ex.store.pool.budget_bytes
-    return _ROWS if limit is None else min(_ROWS, max(limit // _ROW_BYTES, _PIECE))
+    return _ROWS if limit is None else min(_ROWS, max(limit // (_ROW_BYTES + 4 * row_bytes), _FEW))
 
 
 def _kept(mask: Any, lo: int, hi: int, length: int) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
-    """The places that a mask keeps, of which numbers `lo` to `hi` are wanted, a piece of so many elements at a
+    """The places that a mask keeps, of which numbers `lo` to `hi` are wanted, a piece of some elements at a
     time: behind how many of the wanted ones a piece's own come, and these."""
     before = 0
     for at in range(0, mask.size, length):
@@ -142,7 +144,8 @@ def _at_a_time(ex: Executor, indices: Any, out: Any) -> int:
     budget = None if pool is None else pool.budget_bytes
     if not indices.ndim or budget is None or 4 * (indices.nbytes + out.nbytes) <= budget:
         return max(int(indices.size), 1)
-    return max(1, _rows(ex) // max(int(prod(indices.shape[1:])), 1))
+    each = max(int(prod(indices.shape[1:])), 1)
+    return max(1, _rows(ex, out.nbytes // max(indices.size, 1)) // each)
 
 
 def _looked_up(

@@ -189,7 +189,8 @@ def is_large(a: ndarray) -> bool:
     have it in parts."""
     if a._peek() is not None:
         return False
-    return a.nbytes > (budget_bytes() // _SHARE if in_process() else config.small_bytes)
+    room = budget_bytes() // _SHARE
+    return a.nbytes > (room if in_process() else min(room, config.small_bytes))
 
 
 def in_parts(a: ndarray, most: int | None = None) -> Iterator[np.ndarray[Any, Any]] | None:
