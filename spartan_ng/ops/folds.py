@@ -191,6 +191,14 @@ class PrefixFold:
         return np.where(np.isnan(state[0]), state[0], state[1])
 
 
+def _pieces(x: Any, axis: int) -> list[Any]:
+    """A block in pieces along an axis."""
+    n = x.shape[axis]
+    step = max(_PIECE * n // max(x.size, 1), 1)
+    along = (slice(None),) * axis
+    return [x[(*along, slice(i, i + step))] for i in range(0, max(n, 1), step)]
+
+
 @dataclass(frozen=True, slots=True)
 class DeviationFold:
     """The sum of squared distances from the mean, in one pass over the data.
@@ -218,14 +226,24 @@ class DeviationFold:
         return self.block_and_sum(x, axes, out)[1]
 
     def block_and_sum(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tuple[State, State]:
-        """The state of `add` for one block, which is made on the way, and this fold's."""
+        """The state of `add` for one block, which is made on the way, and this fold's.
+
+        Of many short lines each piece has some; long lines are cut themselves.
+        """
         axis = max(axes, key=lambda a: x.shape[a])
-        n = x.shape[axis]
-        step = max(_PIECE * n // max(x.size, 1), 1)
-        along = (slice(None),) * axis
-        pieces = [x[(*along, slice(i, i + step))] for i in range(0, max(n, 1), step)]
-        sums, states = zip(*(self._piece(p, axes, out) for p in pieces), strict=True)
-        return (reduce(np.add, sums),), reduce(self.combine, states)
+        kept = [a for a in range(x.ndim) if a not in axes]
+        lines = max(kept, key=lambda a: x.shape[a], default=axis)
+        if x.shape[lines] > x.shape[axis] and x.size > _PIECE:
+            parts = [self._of_lines(p, axis, axes, out) for p in _pieces(x, lines)]
+            totals, *states = (np.concatenate(each, kept.index(lines)) for each in zip(*parts, strict=True))
+        else:
+            totals, *states = self._of_lines(x, axis, axes, out)
+        return (totals,), tuple(states)
+
+    def _of_lines(self, x: Any, axis: int, axes: tuple[int, ...], out: np.dtype[Any]) -> State:
+        """The sums of lines whose longest axis is `axis`, and their state."""
+        sums, states = zip(*(self._piece(p, axes, out) for p in _pieces(x, axis)), strict=True)
+        return reduce(np.add, sums), *reduce(self.combine, states)
 
     def _piece(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tuple[Any, State]:
         """The sum of a piece of a block, and its state."""

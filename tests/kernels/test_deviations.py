@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -184,3 +187,38 @@ def test_columns_of_an_array_are_folded_by_the_same_kernel(monkeypatch, piece, a
     np.testing.assert_array_equal(found[1][0], states[0])
     np.testing.assert_allclose(found[1][1] + found[1][2], states[1] + states[2], rtol=1e-13)
     np.testing.assert_allclose(found[1][3], states[3], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((65_536, 100), (1,)),
+        ((100, 65_536), (1,)),
+        ((65_536, 100), (0,)),
+        ((40, 3000, 20), (0, 2)),
+        ((3, 200_000, 2), (0, 2)),
+        ((300_000,), (0,)),
+        ((200_000, 3), (0, 1)),
+        ((0, 3), (1,)),
+        ((3, 0), (1,)),
+    ],
+)
+def test_a_block_takes_little_beside_its_states(shape, axes):
+    """Many short lines are gone through some at a time, not element by element of all."""
+    x = np.random.default_rng(0).random(shape) + 5
+    fold = FOLDS["squared deviations"]
+    assert isinstance(fold, DeviationFold)
+    tracemalloc.start()
+    try:
+        (total,), state = fold.block_and_sum(x, axes, x.dtype)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 * total.nbytes + (4 << 20)
+    np.testing.assert_allclose(total, x.sum(axis=axes))
+    folded = math.prod(shape[a] for a in axes)
+    expected = (
+        np.square(x - x.mean(axis=axes, keepdims=True)).sum(axis=axes) if folded else np.zeros(total.shape)
+    )
+    np.testing.assert_allclose(state[-1], expected, rtol=1e-10)
+    np.testing.assert_allclose(fold.finalize(state), expected, rtol=1e-10)
