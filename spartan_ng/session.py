@@ -441,9 +441,10 @@ def shares_files() -> bool:
     return is_local(current().backend)
 
 
-def worker_bytes() -> tuple[int, int]:
-    """What arrays may take on a worker, and on all of them."""
-    return (profile := current().backend.profile).memory_bytes, profile.workers * profile.memory_bytes
+def worker_bytes() -> tuple[int, int, bool]:
+    """What arrays may take on a worker, and on all of them, and whether that was set as a limit."""
+    profile = current().backend.profile
+    return profile.memory_bytes, profile.workers * profile.memory_bytes, profile.limited
 
 
 open_door(Door(evaluate, in_process, is_dear, shares_files, worker_bytes))

@@ -35,7 +35,7 @@ class Door:
     evaluate : computes nodes together, given their graph where the caller has walked it
     in_process : whether programs run in this process, on the driver's own memory
     shares_files : whether the workers open the files that the driver does, under the same names
-    worker_bytes : what arrays may take on a worker, and on all of them
+    worker_bytes : what arrays may take on a worker, and on all of them, and whether that was set as a limit
     is_dear : whether computing a node again from data and stored nodes takes longer than keeping its value
     """
 
@@ -43,7 +43,7 @@ class Door:
     in_process: Callable[[], bool] = bool
     is_dear: Callable[[Node, Container[Node]], bool] = _never
     shares_files: Callable[[], bool] = bool
-    worker_bytes: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    worker_bytes: Callable[[], tuple[int, int, bool]] = lambda: (0, 0, False)
 
 
 _door = Door(_closed)
@@ -74,6 +74,11 @@ def worker_bytes() -> int:
 def together_bytes() -> int:
     """What arrays may take on all workers together."""
     return _door.worker_bytes()[1]
+
+
+def is_limited() -> bool:
+    """Whether somebody has set what arrays may take; else it is what the machine has."""
+    return _door.worker_bytes()[2] or (config.memory_bytes is not None and in_process())
 
 
 def is_dear(node: Node, stored: Container[Node]) -> bool:

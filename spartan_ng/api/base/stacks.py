@@ -16,7 +16,10 @@ from spartan_ng.api.base import reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.forcing import run, value_of
 from spartan_ng.api.core.handle import Handle, wrap_node
+from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process, is_limited, worker_bytes
+from spartan_ng.memory import budget_bytes
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ def on_stack(
     check : evaluate now, and raise LinAlgError where the function fails
     """
     found = [as_handle(a) for a in arrays]
+    _check_room(name, [*found, *map(as_handle, whole)], outputs)
     batch = build.broadcast_shapes(name, *(a.shape[:-2] for a in found))
     dtype = np.result_type(*(d for _, d in outputs))
     nodes = [build.broadcast(a._node(), batch + a.shape[-2:]) for a in found]
@@ -79,6 +83,34 @@ def on_stack(
         found_part = part.reshape((*batch, *shape)).astype(kind, copy=False)
         parts.append(found_part if found_part.shape else wrap_node(found_part._node()))
     return parts
+
+
+_COPIES = 2
+"""LAPACK copies what it is given, and what it makes."""
+
+
+def _check_room(name: str, arrays: Sequence[Handle], outputs: Outputs) -> None:
+    """MemoryBudgetError where one matrix has no room in the memory that was set; but what the program has in
+    its own memory is worked on, whatever that takes."""
+    if not is_limited():
+        return
+    one = sum(prod(a.shape[-2:]) * a.dtype.itemsize for a in arrays)
+    needed = _COPIES * (one + sum(prod(shape) * dtype.itemsize for shape, dtype in outputs))
+    budget = budget_bytes() if in_process() else worker_bytes()
+    if needed > budget and not (in_process() and all(map(_is_here, arrays))):
+        shapes = " and ".join(str(a.shape[-2:]) for a in arrays)
+        raise MemoryBudgetError(
+            f"linalg: {name.removesuffix(' positive')} of a matrix of shape {shapes} is one task, and takes "
+            f"about {needed:,} bytes, with a budget of {budget:,}: raise config.memory_bytes (of workers, "
+            "--memory), or take a narrower dtype; of at least four times as many rows as columns it is done "
+            "by groups of rows, if a few times the square of the columns has room"
+        )
+
+
+def _is_here(a: Handle) -> bool:
+    """Whether the program has an array in memory."""
+    ref = a._node().data
+    return ref is not None and ref.value is not None and ref.source is None and not ref.is_mapped
 
 
 def _checked(name: str, lines: ndarray) -> ndarray:
