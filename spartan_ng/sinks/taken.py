@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import signs
+from spartan_ng.sources.files import is_folder, signs, system
 
 _SAID = 5
 """Names of what lies there that an error says."""
@@ -49,7 +49,21 @@ def check_tables(path: str) -> None:
     if not os.path.isdir(path):
         return
     with os.scandir(path) as entries:
-        others = [e.name for e in entries if not (e.name.endswith(".parquet") and e.is_file())]
+        _check_all_tables(path, [(e.name, e.is_file()) for e in entries])
+
+
+def check_tables_at(url: str, options: dict[str, Any] | None) -> None:
+    """The same of a folder at a URL."""
+    if is_folder(f"{url.rstrip('/')}/", options):
+        files, path = system(url.rstrip("/"), options)
+        files.invalidate_cache(path)
+        inside = files.ls(path, detail=True)
+        _check_all_tables(url, [(f["name"].rpartition("/")[2], f["type"] == "file") for f in inside])
+
+
+def _check_all_tables(path: str, inside: Iterable[tuple[str, bool]]) -> None:
+    """`inside` has names, and whether each is that of a file."""
+    others = [name for name, is_file in inside if not (is_file and name.endswith(".parquet"))]
     if others:
         found = f"has something else than Parquet files: {some(others)}"
         raise refused("to_parquet", path, found, "name a folder for the tables alone")

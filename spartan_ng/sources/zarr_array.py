@@ -2,7 +2,8 @@
 
 A local store is many files. It is another one when its description has changed, and what was read of it is
 not what was opened when a chunk has been written since, or was removed: then its folder has been written to.
-Kept is only when the newest of them was written, not what each of them was.
+Kept is only when the newest of them was written, not what each of them was. Of a store at a URL its server is
+asked about the description. A store may also be an archive (`.zip`), which is one file.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ import numpy as np
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import Path, absolute, is_url, signs
+from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
 from spartan_ng.sources.source import OpenedSource, checked_dtype, note_loop
 
+_HEADS = "zarr.json", ".zarray"
+"""The descriptions of arrays, in either format."""
 _LOOKED_AT = 4096
 """Files of a store whose times are asked for when it is opened: clocks of other machines may be ahead."""
 
@@ -41,6 +44,9 @@ class ZarrArray(OpenedSource):
         self.url, self.name, self.options = absolute(url), name, options
         place = os.path.join(self.url, name)
         self._folder = place if not is_url(place) and os.path.isdir(place) else None
+        self._heads = [self.url] if is_archive(self.url) else [f"{place.rstrip('/')}/{h}" for h in _HEADS]
+        if self._folder is None:  # nobody is asked about what is not there
+            self._heads = [head for head in self._heads if signs(head, options) is not None]
         self._newest_ns = max(time.time_ns(), _newest_ns(self._folder))
         self._signs = self._signs_now()
         array = self.opened
@@ -77,38 +83,58 @@ class ZarrArray(OpenedSource):
         written = any(_written_ns(place, self._folder) > self._newest_ns for place in places)
         return written or not self.is_current()
 
-    def _signs_now(self) -> list[tuple[int, ...] | None]:
-        """Of what says what a local store is, in either format."""
-        if self._folder is None:
-            return []
-        return [signs(os.path.join(self._folder, name)) for name in ("zarr.json", ".zarray")]
+    def _signs_now(self) -> list[tuple[Any, ...] | None]:
+        """Of what says what a store is, in either format; of an archive, its own."""
+        return [signs(head, self.options) for head in self._heads]
 
     def open(self) -> Any:
         """Zarr's array; SourceError where there is a group, whose arrays it names."""
         zarr = needed("zarr", "zarr")
-        where: dict[str, Any] = {"mode": "r", "storage_options": self.options}
+        store: Any = self.url
+        where: dict[str, Any] = {"mode": "r"}
+        if is_archive(self.url):
+            store = _archive(self.url, self.options)
+        elif is_url(self.url):
+            where["storage_options"] = self.options
         if self.name:
             where["path"] = self.name
         try:
-            return zarr.open_array(self.url, **where)
+            return zarr.open_array(store, **where)
         except (ValueError, TypeError, KeyError, OSError) as error:
-            inside = self._arrays(where)
+            inside = self._arrays(store, where)
             if not inside:
                 raise
             raise SourceError(
                 f"{self} is a group with the arrays {', '.join(inside)}; name one of them"
             ) from error
 
-    def _arrays(self, where: dict[str, Any]) -> list[str]:
+    def _arrays(self, store: Any, where: dict[str, Any]) -> list[str]:
         """Of a group the arrays; none where there is no group."""
         zarr = needed("zarr", "zarr")
         with suppress(ValueError, TypeError, KeyError, OSError):
-            members = zarr.open_group(self.url, **where).members(max_depth=None)
+            members = zarr.open_group(store, **where).members(max_depth=None)
             return [name for name, member in members if isinstance(member, zarr.Array)]
         return []
 
     def __str__(self) -> str:
         return f"{self.url}/{self.name}" if self.name else self.url
+
+
+def is_archive(url: str) -> bool:
+    """Whether a store of that name is one file."""
+    return url.lower().endswith(".zip")
+
+
+def _archive(url: str, options: dict[str, Any] | None) -> Any:
+    """The store that an archive is."""
+    zarr: Any = needed("zarr", "zarr")
+    if not is_url(url):
+        return zarr.storage.ZipStore(url, mode="r")
+    files = needed("fsspec.implementations.zip", "remote").ZipFileSystem(opened(url, options))
+    wrapped = needed("fsspec.implementations.asyn_wrapper", "remote").AsyncFileSystemWrapper(
+        files, asynchronous=True
+    )
+    return zarr.storage.FsspecStore(wrapped, read_only=True, path="")
 
 
 def _newest_ns(folder: str | None) -> int:

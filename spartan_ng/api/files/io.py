@@ -32,21 +32,23 @@ _TRUSTED_NS = 1_000_000
 
 
 @numpy_function(np.save)
-def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+def save(
+    file: Any, arr: Any, allow_pickle: bool = True, *, storage_options: dict[str, Any] | None = None
+) -> None:
     """Write an array to a `.npy` file, in parts where it does not fit into memory.
 
     A file by name is complete, or what it was before. Large arrays that are still to be computed are written
     by the workers as they make them. A name that ends in `.zarr`, `.h5`, `.hdf5` or `.parquet` is written as
-    the `to_` function of its format does.
+    the `to_` function of its format does. `storage_options` are those of the file system of a URL.
     """
     if not isinstance(file, str | os.PathLike):
         write_npy(file, as_handle(arr), allow_pickle)
         return
     write = writer(file)
     if write is not None:
-        write(arr, file)
+        write(arr, file, storage_options=storage_options)
         return
-    save_npy(os.fspath(file), as_handle(arr), allow_pickle)
+    save_npy(os.fspath(file), as_handle(arr), allow_pickle, storage_options)
 
 
 @numpy_function(np.savez)
@@ -66,7 +68,7 @@ def _savez(
 ) -> None:
     is_named = isinstance(file, str | os.PathLike)
     if is_named and is_url(file):
-        with uploaded(os.fspath(file), ".npz") as here:
+        with uploaded(os.fspath(file), None, ".npz") as here:
             _savez(is_packed, here, args, named, allow_pickle)
         return
     if is_named:
@@ -163,13 +165,15 @@ def load(
     encoding: str = "ASCII",
     *,
     max_header_size: int = 10000,
+    storage_options: dict[str, Any] | None = None,
 ) -> Any:
     """Read a `.npy` file (mapped, if it is large) or open a `.npz` file, whose large arrays are mapped if
     they are not compressed.
 
     What ends otherwise is read as the `from_` function of its format does: `.zarr`, `.h5`, `.hdf5`,
     `.parquet`, `.arrow`, `.feather`, `.csv` and images, also at URLs that fsspec knows. A list, a glob or a
-    folder stands for all its files, one behind the other.
+    folder stands for all its files, one behind the other. `storage_options` are those of the file system of a
+    URL.
     """
     options: dict[str, Any] = {
         "allow_pickle": allow_pickle,
@@ -180,11 +184,11 @@ def load(
     if isinstance(file, str):
         file = local(file)
     if mmap_mode is None and isinstance(file, str | os.PathLike | list | tuple):
-        elsewhere = by_suffix(file)
+        elsewhere = by_suffix(file, storage_options)
         if elsewhere is not None:
             return elsewhere
         if isinstance(file, str | os.PathLike) and is_url(file):
-            file = opened_file(file)
+            file = opened_file(file, storage_options)
     if mmap_mode is None and isinstance(file, str | os.PathLike) and os.fspath(file).endswith(".npy"):
         mapped = _mapped(os.fspath(file), options)
         if isinstance(mapped, np.memmap) and mapped.nbytes > config.small_bytes:

@@ -66,10 +66,12 @@ def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def uploaded(url: str, suffix: str = "", keeps: bool = False) -> Iterator[str]:
+def uploaded(
+    url: str, options: dict[str, Any] | None, suffix: str = "", keeps: bool = False
+) -> Iterator[str]:
     """A local file to write what is to be at a URL (with `suffix`), where it goes when it is complete; with
     what is there by now, if that is to be kept."""
-    files, path = system(url if url.endswith(suffix) else url + suffix, None)
+    files, path = system(url if url.endswith(suffix) else url + suffix, options)
     if files.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), url)
     is_there = files.exists(path)
@@ -88,6 +90,28 @@ def uploaded(url: str, suffix: str = "", keeps: bool = False) -> Iterator[str]:
             with suppress(Exception):
                 files.rm_file(first)
             raise
+
+
+@contextmanager
+def uploaded_folder(url: str, options: dict[str, Any] | None) -> Iterator[str]:
+    """A local folder to write what is to be at a URL, where it takes the place of what is there when it is
+    complete."""
+    files, path = system(url.rstrip("/"), options)
+    is_there = files.exists(path)
+    with tempfile.TemporaryDirectory(dir=disk_folder()) as folder:
+        around, _, name = path.rpartition("/")
+        here = os.path.join(folder, name or "folder")
+        yield here
+        first = f"{around}/.{name}.{uuid4().hex}" if is_there else path
+        try:
+            files.put(f"{here}/", f"{first}/", recursive=True)
+        except BaseException:
+            with suppress(Exception):
+                files.rm(first, recursive=True)
+            raise
+        if is_there:
+            files.rm(path, recursive=True)
+            files.mv(first, path, recursive=True)
 
 
 def place(file: str | os.PathLike[str], suffix: str = "") -> str:
@@ -154,11 +178,11 @@ def write_npz(file: Any, named: dict[str, ndarray], allow_pickle: bool, is_packe
                     write_npy(member, a, allow_pickle)
 
 
-def save_npy(path: str, a: ndarray, allow_pickle: bool) -> None:
+def save_npy(path: str, a: ndarray, allow_pickle: bool, options: dict[str, Any] | None = None) -> None:
     """Write an array to a file by its name: from the workers, where it has no value here and they see the
     file."""
     if is_url(path):
-        with uploaded(path, ".npy") as here:
+        with uploaded(path, options, ".npy") as here:
             save_npy(here, a, allow_pickle)
         return
     real = place(path, ".npy")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
+from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 
 from spartan_ng.api.base.creation import asarray
 from spartan_ng.api.core.conversion import shape_tuple
-from spartan_ng.api.files.saving import drain, in_parts, place, uploaded
+from spartan_ng.api.files.saving import drain, in_parts, place, uploaded, uploaded_folder
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
@@ -22,9 +25,10 @@ from spartan_ng.sinks.parquet import GROUP_BYTES, table
 from spartan_ng.sinks.places import check_folder, mode_of, new_file
 from spartan_ng.sinks.sink import disk_errors
 from spartan_ng.sinks.stores import ArrayPlace, array_place, filled
-from spartan_ng.sinks.taken import check_tables, check_unchanged, checked_dataset
+from spartan_ng.sinks.taken import check_tables, check_tables_at, check_unchanged, checked_dataset, refused
 from spartan_ng.sources.files import is_url, local, signs
 from spartan_ng.sources.source import checked_dtype
+from spartan_ng.sources.zarr_array import is_archive
 
 _PART_BYTES = 1 << 26
 
@@ -65,7 +69,7 @@ def to_zarr(
 
     Parameters
     ----------
-    url : the folder, or a URL that fsspec knows
+    url : the folder, or an archive of one (`.zip`), or a URL that fsspec knows
     name : the array's path, where the store is a group, or is to be one; the array that is there is replaced
     chunks : the shape of a chunk; None for whole rows of about 8 MB
     compressors, storage_options : as `zarr.create_array` takes them
@@ -76,8 +80,12 @@ def to_zarr(
     ShapeError : `chunks` has not one length of at least 1 for each axis
     FileExistsError : something else than an array is there, as a group, or a folder with other files
     """
-    where = array_place(local(url), name, zarr_format, storage_options)
     array = _dense(a, "to_zarr")
+    if is_archive(os.fspath(url)):
+        with _archived(url, storage_options) as folder:
+            to_zarr(array, folder, name, chunks=chunks, compressors=compressors, zarr_format=zarr_format)
+        return
+    where = array_place(local(url), name, zarr_format, storage_options)
     if chunks is not None:
         chunks = shape_tuple(chunks)
         if len(chunks) != array.ndim or min(chunks, default=1) < 1:
@@ -86,6 +94,37 @@ def to_zarr(
         _zarr_from_here(array, where, chunks, compressors)
         return
     drain(array, ZarrStore(where, array.shape, array.dtype, chunks, {"compressors": compressors}))
+
+
+@contextmanager
+def _archived(url: Any, options: dict[str, Any] | None) -> Iterator[str]:
+    """A folder with what an archive has, to write in; it is packed again at the end, unpacked as its chunks
+    are."""
+    if is_url(url):
+        with uploaded(os.fspath(url), options, keeps=True) as here, _archived(here, None) as folder:
+            yield folder
+        return
+    real = place(url)
+    around, name = os.path.split(real)
+    with TemporaryDirectory(dir=around, prefix=f".{name}.") as folder:
+        inside = os.path.join(folder, "store")
+        if os.path.exists(real):
+            if not is_zipfile(real):
+                raise refused("to_zarr", real, "is no archive", "name another, or remove it first")
+            with ZipFile(real) as archive:
+                archive.extractall(inside)
+        yield inside
+        _replaced(real, lambda temporary: _pack(inside, temporary))
+
+
+def _pack(folder: str, path: str) -> None:
+    """An archive of all files of a folder."""
+    with ZipFile(path, "w") as archive:
+        for where, folders, names in os.walk(folder):
+            folders.sort()
+            for name in sorted(names):
+                file = os.path.join(where, name)
+                archive.write(file, os.path.relpath(file, folder))
 
 
 def _zarr_from_here(a: ndarray, where: ArrayPlace, chunks: Any, compressors: Any) -> None:
@@ -104,7 +143,9 @@ def _zarr_from_here(a: ndarray, where: ArrayPlace, chunks: Any, compressors: Any
             first += len(part)
 
 
-def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
+def to_hdf5(
+    a: Any, path: Any, name: str = "data", *, storage_options: dict[str, Any] | None = None, **options: Any
+) -> None:
     """Write an array to a dataset of an HDF5 file, block by block, from the workers that make the blocks.
 
     The file has the whole dataset, or is what it was before. What else it has stays in it, and is copied for
@@ -114,6 +155,7 @@ def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
     Parameters
     ----------
     name : the dataset's; one that is there is replaced
+    storage_options : of the file system of a URL
     options : of h5py's `create_dataset`, as `chunks` and `compression`
 
     Raises
@@ -122,7 +164,7 @@ def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
         file meanwhile
     """
     if is_url(path):
-        with uploaded(path, keeps=True) as here:
+        with uploaded(os.fspath(path), storage_options, keeps=True) as here:
             to_hdf5(a, here, name, **options)
         return
     real = place(path)
@@ -148,7 +190,14 @@ def to_hdf5(a: Any, path: Any, name: str = "data", **options: Any) -> None:
     _replaced(real, write)
 
 
-def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **options: Any) -> None:
+def to_parquet(
+    a: Any,
+    path: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    storage_options: dict[str, Any] | None = None,
+    **options: Any,
+) -> None:
     """Write an array to a Parquet file from here, a row group of about 16 MB after the other; or, where
     `path` ends with a slash, to a folder of files from the workers, each with the rows of one block.
 
@@ -158,6 +207,7 @@ def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **option
     ----------
     a : rows, or rows by columns
     columns : their names; None for "0", "1", ...
+    storage_options : of the file system of a URL
     options : of pyarrow's `ParquetWriter`, as `compression`
 
     Raises
@@ -166,12 +216,15 @@ def to_parquet(a: Any, path: Any, columns: Sequence[str] | None = None, **option
     FileExistsError : the folder has something else than Parquet files
     """
     is_folder = os.fspath(path).endswith(("/", os.sep))
-    if is_url(path) and not is_folder:
-        with uploaded(path) as here:
-            to_parquet(a, here, columns, **options)
+    if is_url(path) and is_folder:
+        check_tables_at(os.fspath(path), storage_options)
+        with uploaded_folder(path, storage_options) as here:
+            to_parquet(a, f"{here}/", columns, **options)
         return
     if is_url(path):
-        raise ValueError(f"to_parquet: {path} is a folder at a URL: write one file there, or a local folder")
+        with uploaded(os.fspath(path), storage_options) as here:
+            to_parquet(a, here, columns, **options)
+        return
     real = _parquet_folder(local(path)) if is_folder else place(path)
     array = _dense(a, "to_parquet")
     if array.ndim not in (1, 2):
@@ -246,7 +299,9 @@ _WRITERS: dict[str, Callable[..., None]] = {
 def writer(path: Any) -> Callable[..., None] | None:
     """What writes a file of that name; None for NumPy's own."""
     name = os.fspath(path)
-    return None if isinstance(name, bytes) else _WRITERS.get(os.path.splitext(name)[1].lower())
+    if isinstance(name, bytes):
+        return None
+    return to_zarr if name.lower().endswith(".zarr.zip") else _WRITERS.get(os.path.splitext(name)[1].lower())
 
 
 __all__ = ["to_hdf5", "to_parquet", "to_zarr"]

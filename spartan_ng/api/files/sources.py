@@ -144,21 +144,21 @@ def from_zarr(url: Any, name: str = "", *, storage_options: dict[str, Any] | Non
 
     Parameters
     ----------
-    url : a folder, a URL that fsspec knows, or an array of zarr's
+    url : a folder, an archive (`.zip`), a URL of one of these that fsspec knows, or an array of zarr's
     name : the array's path, where the store is a group
     """
     if isinstance(url, str | os.PathLike) and not _has_stores(local(url)):
         return over(ZarrArray(url, name, storage_options))
     if not isinstance(url, str | os.PathLike | list | tuple):
         return from_source(url)
-    return _joined(url, (".zarr",), storage_options, lambda p: ZarrArray(p, name, storage_options))
+    return _joined(url, _ZARRS, storage_options, lambda p: ZarrArray(p, name, storage_options))
 
 
 def _has_stores(url: str) -> bool:
     """Whether a name stands for several zarr stores, and is none itself."""
     if not is_url(url) and os.path.exists(url):
         is_store = any(os.path.exists(os.path.join(url, n)) for n in _ZARR_HEADS)
-        return os.path.isdir(url) and not is_store and any(_suffix(n) == ".zarr" for n in listed(url))
+        return os.path.isdir(url) and not is_store and any(_suffix(n) in _ZARRS for n in listed(url))
     return any(c in url for c in "*?[")
 
 
@@ -290,6 +290,7 @@ def _npy(path: str, options: dict[str, Any] | None) -> Source:
     return remote_npy(path, options) if is_url(path) else npy_file(path)
 
 
+_ZARRS = ".zarr", ".zarr.zip"
 _ZARR_HEADS = "zarr.json", ".zarray", ".zgroup"
 """What a zarr store has one of."""
 _TABLES: dict[str, Callable[..., ndarray]] = {
@@ -300,7 +301,7 @@ _TABLES: dict[str, Callable[..., ndarray]] = {
     ".csv": from_csv,
 }
 _SUFFIXES: dict[str, Callable[..., ndarray]] = {
-    ".zarr": from_zarr,
+    **dict.fromkeys(_ZARRS, from_zarr),
     ".h5": from_hdf5,
     ".hdf5": from_hdf5,
     **_TABLES,
@@ -309,7 +310,7 @@ _SUFFIXES: dict[str, Callable[..., ndarray]] = {
 """What `load` does with a file that is not NumPy's."""
 
 
-def by_suffix(path: Any) -> ndarray | None:
+def by_suffix(path: Any, options: dict[str, Any] | None = None) -> ndarray | None:
     """The array of files whose names, or those of a folder's files, end as one of the formats; None where a
     plain file is to be read as NumPy does.
 
@@ -318,26 +319,27 @@ def by_suffix(path: Any) -> ndarray | None:
     ValueError : a list or folder has files of several formats, or archives
     """
     if isinstance(path, list | tuple):
-        return _listed(path)
+        return _listed(path, options)
     if isinstance(os.fspath(path), bytes):
         return None
     name = local(path)
     many = any(c in name for c in "*?[")
     suffix = _suffix(name)
-    if suffix != ".zarr" and not many and is_folder(name):
-        many, suffix = True, _suffix_inside(name)
+    if suffix != ".zarr" and not many and is_folder(name, options):
+        many, suffix = True, _suffix_inside(name, options)
     if suffix == ".npy" and (many or is_url(name)) and not os.path.isfile(name):
-        return _joined(name, (".npy",), None, lambda p: _npy(p, None))
+        return _joined(name, (".npy",), options, lambda p: _npy(p, options))
     if suffix == ".npz" and many and not os.path.isfile(name):
         raise ValueError(f"load: {name} stands for archives of several arrays each, which make no array")
-    return _SUFFIXES[suffix](name) if suffix in _SUFFIXES else None
+    return _SUFFIXES[suffix](name, storage_options=options) if suffix in _SUFFIXES else None
 
 
-def _suffix_inside(folder: str) -> str:
+def _suffix_inside(folder: str, options: dict[str, Any] | None) -> str:
     """Of what ends as one of the formats in a folder; ".zarr" of a store; ValueError where there are several
     formats."""
-    parted = partitions(folder, (*_TABLES,))
-    names = [os.path.basename(n.rstrip("/")) for n in ([p for p, _ in parted] if parted else listed(folder))]
+    parted = partitions(folder, (*_TABLES,), options)
+    paths = [p for p, _ in parted] if parted else listed(folder, options)
+    names = [os.path.basename(n.rstrip("/")) for n in paths]
     if not is_url(folder) and any(os.path.exists(os.path.join(folder, n)) for n in _ZARR_HEADS):
         return ".zarr"
     inside = [s for s in (".npy", *_SUFFIXES) if any(_suffix(n) == s for n in names)]
@@ -347,16 +349,17 @@ def _suffix_inside(folder: str) -> str:
 
 
 def _suffix(name: str) -> str:
-    return os.path.splitext(name.rstrip("/"))[1].lower()
+    name = name.rstrip("/").lower()
+    return ".zarr.zip" if name.endswith(".zarr.zip") else os.path.splitext(name)[1]
 
 
-def _listed(paths: Sequence[Any]) -> ndarray:
+def _listed(paths: Sequence[Any], options: dict[str, Any] | None) -> ndarray:
     """The files of a list, one behind the other."""
     suffixes = sorted({_suffix(os.fspath(p)) for p in paths})
     if suffixes == [".npy"]:
-        return _joined(paths, (".npy",), None, lambda p: _npy(p, None))
+        return _joined(paths, (".npy",), options, lambda p: _npy(p, options))
     if len(suffixes) == 1 and suffixes[0] in _SUFFIXES:
-        return _SUFFIXES[suffixes[0]](paths)
+        return _SUFFIXES[suffixes[0]](paths, storage_options=options)
     raise ValueError(f"load: {len(paths)} files that end in {', '.join(map(repr, suffixes))} make no array")
 
 
