@@ -77,6 +77,36 @@ FORMATS = {
 }
 
 
+def _increased(a, mask, by):
+    a[mask] += by
+
+
+SELECTED = {
+    "one for all": lambda xp, a: a.__setitem__(a != 0, xp.array([9.0])),
+    "added to": lambda xp, a: a.__setitem__(a > 1, a[a > 1] + xp.array([1.0])),
+    "one for each": lambda xp, a: a.__setitem__(a < 0, xp.arange(float((a < 0).sum()))),
+    "a list": lambda xp, a: a.__setitem__(a == 2, [5.0]),
+    "in place": lambda xp, a: _increased(a, a != 0, xp.array([16.0])),
+    "where": lambda xp, a: xp.copyto(a, xp.array([[3.0]]), where=a != 0),
+    "put": lambda xp, a: xp.place(a, a != 0, [1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("small_bytes", [0, 1 << 20])
+@pytest.mark.parametrize("select", SELECTED)
+@pytest.mark.parametrize("form", FORMATS)
+def test_few_elements_are_written_by_a_mask(select, form, small_bytes):
+    wanted = numpy.zeros((40, 3))
+    wanted[[1, 5, 7], [0, 2, 1]] = 2.0, -1.0, 3.0
+    with config.override(small_bytes=small_bytes):
+        a = FORMATS[form](wanted)
+        wanted = numpy.array(a)
+        SELECTED[select](np, a)
+        found = numpy.asarray(a)
+    SELECTED[select](numpy, wanted)
+    numpy.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.some(40)
 @pytest.mark.parametrize("small_bytes", [0, LARGE, 1 << 20])
 @pytest.mark.parametrize("form", FORMATS)

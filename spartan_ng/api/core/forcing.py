@@ -23,6 +23,7 @@ import numpy as np
 from spartan_ng.api.core.errstate import as_noted
 from spartan_ng.api.core.holders import Adopter, holder_of, lazy
 from spartan_ng.arrays import ArrayRef, Box, box_of
+from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import evaluate, is_dear
@@ -98,7 +99,8 @@ def count_true(mask: Node) -> int:
     """How many elements of a boolean node are true; evaluated once a node."""
     if mask not in _counts:
         if mask.data is not None and mask.data.value is not None:
-            _counts[mask] = int(np.count_nonzero(mask.data.value))
+            value = mask.data.value
+            _counts[mask] = int(value.count_nonzero() if is_sparse(value) else np.count_nonzero(value))
         else:
             _counts[mask] = int(value_of(run([counter(mask)])[0]))
     return _counts[mask]

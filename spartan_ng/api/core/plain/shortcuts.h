@@ -222,8 +222,8 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
     for (Py_ssize_t i = 0; is_plain && i < more; i++)
         is_plain = PySet_Contains(f->names, PyTuple_GET_ITEM(names, i)) == 1;
     if (f->size == AS_ITSELF) {
-        Cell *cell = n == 1 && more == 0 && Py_TYPE(args[0]) == known.array ? cell_of((Handle *)args[0]) : NULL;
-        if (cell != NULL && !cell->frozen && cell->value != NULL)
+        int is_array = n == 1 && more == 0 && Py_TYPE(args[0]) == known.array && shown_of((Handle *)args[0]) != NULL;
+        if (is_array && !cell_of((Handle *)args[0])->frozen)
             return Py_NewRef(args[0]);
     }
     else if (is_plain) {
