@@ -10,6 +10,8 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
+from spartan_ng.backends.engines.protocol import Report
+
 
 @dataclass(eq=False)
 class Object:
@@ -78,6 +80,9 @@ class InlineEngine:
 
     def wait(self, handles: Sequence[Object]) -> None:
         self.get(handles)
+
+    def follow(self, handles: Sequence[Object], report: Report) -> None:
+        report(1.0)
 
     def cancel(self, handles: Sequence[Object]) -> None:
         pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy
 import pytest
@@ -15,7 +16,7 @@ from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.config import config
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable, UserFunctionError
 from tests.engines.test_plans import PROGRAMS, check_one
-from tests.waiting import killing_one
+from tests.waiting import Gate, killing_one
 
 rng = numpy.random.default_rng(0)
 
@@ -53,6 +54,32 @@ def test_tasks_run_where_their_tiles_lie(on_dask):
     count, found = on_dask.run_on_scheduler(roots)
     assert count > 2 * 3, f"as many as dask calls a large group, of {len(held)} programs"
     assert not found
+
+
+def test_a_bar_sees_tasks_between(on_dask, tmp_path):
+    """What is done of a job whose result is not there yet; what nobody needs any more is done, too."""
+    backend: Any = session.current().backend
+    engine = backend.engine
+    with Gate(tmp_path / "gate") as gate:
+        last = engine.submit("first", float)
+        for _ in range(2):
+            last = engine.submit("next", abs, last)
+        held = engine.submit("held", _held, gate, last)
+        told = []
+
+        def report(done):
+            told.append(done)
+            if done == 0.75:
+                gate.open()
+
+        engine.follow([held], report)
+        assert engine.get([held]) == [0.0]
+    assert told[-1] == 1.0 or 0.75 in told
+
+
+def _held(gate, value):
+    gate.enter()
+    return value
 
 
 def test_what_is_made_of_nothing_is_spread(on_dask):

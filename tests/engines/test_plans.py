@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+from typing import Any
 
 import numpy
 import pytest
@@ -270,6 +271,22 @@ def test_a_program_that_comes_again_is_neither_planned_nor_sent_again():
         for _ in range(3):
             (x * 2).sum().compute()
     assert engine.names.count("plan") <= 2
+
+
+def test_a_bar_is_full_when_the_results_are_there_and_not_before():
+    class Slow(InlineEngine):
+        def follow(self, handles, report):
+            assert handles
+            report(0.25)
+
+    backend: Any = EngineBackend(Slow(2))
+    told = []
+    with running_on(backend), config.override(small_bytes=0):
+        run = backend.run
+        backend.run = lambda plan, inputs, _: run(plan, inputs, lambda *done: told.append(done))
+        numpy.testing.assert_allclose((np.array(X).T @ np.array(X)).sum(axis=0), (X.T @ X).sum(axis=0))
+    stages = told[0][1]
+    assert told == [(0.25 * stages, stages), (stages, stages)]
 
 
 def test_tasks_have_the_names_of_stages():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy
 import pytest
@@ -12,7 +13,7 @@ from spartan_ng import session
 from spartan_ng.config import config
 from spartan_ng.errors import ConnectionFailed, UserFunctionError
 from tests.engines.test_plans import PROGRAMS, check_one
-from tests.waiting import killing_one
+from tests.waiting import Gate, killing_one
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # of its own, by its own
@@ -33,6 +34,20 @@ def on_ray(engine):
         yield
     session.current().backend.retire()
     session.use(before)
+
+
+def test_a_bar_sees_results_that_are_there(on_ray, tmp_path):
+    backend: Any = session.current().backend
+    engine = backend.engine
+    with Gate(tmp_path / "gate") as gate:
+        free, held = engine.submit("free", float), engine.submit("held", gate.enter)
+
+        def report(done):
+            if done == 0.5:
+                gate.open()
+
+        engine.follow([free, held], report)
+        assert engine.get([free, held]) == [0.0, None]
 
 
 @pytest.mark.some(1)

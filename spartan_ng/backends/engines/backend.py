@@ -187,7 +187,7 @@ class EngineBackend:
         job = Job(self.tasks, plan, known.handle, known.steps, where)
         try:
             job.submit(progress)
-            results = self._results(plan, job)
+            results = self._results(plan, job, progress)
         except KeyboardInterrupt:
             self.tasks.cancel(job.handles())
             raise
@@ -204,13 +204,15 @@ class EngineBackend:
         job.stats[-1:] = [replace(s, seconds=time.perf_counter() - start) for s in job.stats[-1:]]
         return results, RunStats(time.perf_counter() - start, job.stats)
 
-    def _results(self, plan: Plan, job: Job) -> list[ArrayRef]:
+    def _results(self, plan: Plan, job: Job, progress: Progress | None) -> list[ArrayRef]:
         """Keep what the job has made, as soon as all of it is there; small values come here."""
         slots = [plan.slots[n] for n in plan.outputs]
         refs = [ArrayRef(s.shape, s.dtype, format=s.format, tiling=s.tiling) for s in slots]
         tiles = [job.output(n) for n in plan.outputs]
         for ref, slot, each in zip(refs, slots, tiles, strict=True):
             self._keep(ref, slot.tiling, each)
+        if progress is not None:
+            self._follow(plan, tiles, progress)
         little = [i for i, s in enumerate(slots) if s.nbytes <= INLINE_BYTES and s.format == "dense"]
         values = self._gathered([(refs[i], box_of(refs[i].shape)) for i in little]) if little else []
         for i, value in zip(little, values, strict=True):
@@ -222,6 +224,12 @@ class EngineBackend:
             if ref.format == "csr":
                 ref.nnz = self._nnz(slot, each)
         return refs
+
+    def _follow(self, plan: Plan, results: Sequence[Tiles], progress: Progress) -> None:
+        """Tell of what is done of a job, in stages, while its results are made."""
+        stages = len(plan.stages)
+        handles = dict.fromkeys(tile.handle for tiles in results for tile in tiles.values())
+        self.tasks.follow([*handles], lambda done: progress(done * stages, stages))
 
     def _nnz(self, slot: Slot, tiles: Tiles) -> int:
         distinct = [tiles[0]] if slot.tiling.duplicate else list(tiles.values())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spartan_ng.backends.engines.protocol import Engine, Handle
+from spartan_ng.backends.engines.protocol import Engine, Handle, Report
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +58,10 @@ class Inlined:
     def wait(self, handles: Sequence[Handle]) -> None:
         """See `Engine`."""
         self._engine.wait(self._away(handles))
+
+    def follow(self, handles: Sequence[Handle], report: Report) -> None:
+        """See `Engine`."""
+        self._engine.follow(self._away(handles), report)
 
     def cancel(self, handles: Sequence[Handle]) -> None:
         """See `Engine`."""

@@ -111,7 +111,7 @@ class Job:
             for slot in step.dying:
                 self.where.pop(slot, None)
             self._parts = {k: h for k, h in self._parts.items() if k[1] not in step.dying}
-            if progress is not None:
+            if progress is not None and step.asks:
                 progress(step.stages[0], len(self._plan.stages))
 
     def _task(self, step: Step, shares: Sequence[Share]) -> _Task:

@@ -9,6 +9,12 @@ Handle = Any
 """The engine's word for an object that is there, or will be; hashable. Who drops it lets the object go."""
 
 
+Report = Callable[[float], None]
+"""Called with what part is done, up to 1."""
+REPORT_S = 0.5
+"""Between two reports."""
+
+
 class TaskKilled(Exception):
     """A task has ended the processes that ran it, so often that the engine has given it up."""
 
@@ -58,6 +64,11 @@ class Engine(Protocol):
 
     def wait(self, handles: Sequence[Handle]) -> None:
         """Return when the objects are there, wherever; raises as `get` does."""
+        ...
+
+    def follow(self, handles: Sequence[Handle], report: Report) -> None:
+        """Return when the objects are there, or one has failed; until then tell `report` now and then what
+        part is done of the tasks that were submitted with them, as far as the engine knows."""
         ...
 
     def cancel(self, handles: Sequence[Handle]) -> None:

@@ -12,18 +12,20 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import Any
 from uuid import uuid4
 
 import distributed
 
-from spartan_ng.backends.engines.protocol import TaskKilled
+from spartan_ng.backends.engines.protocol import REPORT_S, Report, TaskKilled
 from spartan_ng.config import MASTER_VARIABLE, config
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable
 
 SCHEME = "dask://"
+_TO_DO = frozenset({"waiting", "no-worker", "queued", "processing"})
+"""What dask calls tasks that have not been done; it forgets those of which nobody wants anything more."""
 
 
 def connect(address: str, workers: int) -> DaskEngine:
@@ -120,6 +122,8 @@ class DaskEngine:
         self._client = client
         self._owned = owned
         self._waiting: dict[Any, tuple[weakref.ref[_Handle], tuple[Any, ...]]] = {}
+        self._sent: list[Any] = []
+        """The tasks of the last graph."""
         self._threads: dict[str, int] = {}
         """Of the workers that there were."""
         self._places: list[_Handle] = []
@@ -188,6 +192,7 @@ class DaskEngine:
             graph = {key: task for key, (_, task) in self._waiting.items()}
             held = [h for h in (ref() for ref, _ in self._waiting.values()) if h is not None]
             self._waiting = {}
+            self._sent = [*graph] or self._sent
             if not held:
                 return []
             with warnings.catch_warnings():
@@ -228,6 +233,19 @@ class DaskEngine:
                     future.result()
         except distributed.KilledWorker as error:
             raise TaskKilled(str(error)) from error
+
+    def follow(self, handles: Sequence[_Handle], report: Report) -> None:
+        """Ask the scheduler what is left of the last graph."""
+        self._flush()
+        futures = [handle.future for handle in handles]
+        while pending := [future for future in futures if future.status == "pending"]:
+            if any(future.status not in ("pending", "finished") for future in futures):
+                return
+            with suppress(TimeoutError), self._client.as_current():
+                distributed.wait(pending, timeout=REPORT_S)
+            with suppress(OSError):
+                states = self._client.sync(self._client.scheduler.get_task_status, keys=self._sent)
+                report(1 - sum(state in _TO_DO for state in states.values()) / max(len(states), 1))
 
     def cancel(self, handles: Sequence[_Handle]) -> None:
         """Forget them; tasks that nobody else wants are not begun."""

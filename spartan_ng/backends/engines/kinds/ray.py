@@ -12,7 +12,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from spartan_ng.backends.engines.protocol import TaskKilled
+from spartan_ng.backends.engines.protocol import REPORT_S, Report, TaskKilled
 from spartan_ng.config import MASTER_VARIABLE
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable
 
@@ -98,6 +98,13 @@ class RayEngine:
     def wait(self, handles: Sequence[ray.ObjectRef]) -> None:
         """Until all are there: asked where they lie, so that they stay there."""
         self.get([self.submit("done", _is_there, handle) for handle in handles])
+
+    def follow(self, handles: Sequence[ray.ObjectRef], report: Report) -> None:
+        """Report how many are there: Ray tells of tasks only to who holds what they make."""
+        left = every = list(handles)
+        while left:
+            _, left = ray.wait(every, num_returns=len(every), timeout=REPORT_S, fetch_local=False)
+            report(1 - len(left) / len(every))
 
     def cancel(self, handles: Sequence[ray.ObjectRef]) -> None:
         """End the tasks that make them."""
