@@ -7,7 +7,8 @@ one that NumPy makes part by part (`larger_answers`). Memory is that of all its 
 themselves, and shared pages once; the files' pages, which the kernel takes back whenever it likes, are not
 counted. So is the time of all their processors, which tells more than the clock where others use the machine.
 A row's time stands beside that of reading and writing, and doing nothing with it, the bytes that it must
-(`MUST`), taken just before it. The row "nothing" shows what the processes take before anything is computed.
+(`MUST`), taken just before it, and beside that of its arithmetic alone (`larger_floors`). The row "nothing"
+shows what the processes take before anything is computed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import click
 import numpy
 
 from benchmarks.larger_answers import CLUSTERS, COLUMNS, FOUND, PART, QUANTILES, STEPS, WRITTEN, Answers
+from benchmarks.larger_floors import floor_s
 from benchmarks.larger_sides import SIDES
 
 SHARE = 6
@@ -239,20 +241,25 @@ def study(
         answers = Answers(file)
         state = "cold" if cold else "warm"
         click.echo(f"\n### larger\n\n{nbytes / 1e9:g} GB of doubles, {state}, under {limit / 1e6:.0f} MB.\n")
-        click.echo("| row | on | seconds | to its bytes | of processors | peak | to the limit | difference |")
-        click.echo("|---|---|---|---|---|---|---|---|")
+        click.echo(
+            "| row | on | seconds | to its bytes | arithmetic alone | of processors | peak | to the limit "
+            "| difference |"
+        )
+        click.echo("|---|---|---|---|---|---|---|---|---|")
         for row in rows or ROWS:
+            floor = floor_s(row, nbytes)
+            least = "" if floor is None else f"{floor:.2f} s"
             for on in sides or SIDES:
                 if row in SIDES[on].lacks:
                     continue
                 must = _bytes_s(row, file, cold)
                 outcome = _alone(row, file, on, limit, answers, cold)
                 if outcome.error:
-                    click.echo(f"| {row} | {on} | {outcome.error} | | | | | |")
+                    click.echo(f"| {row} | {on} | {outcome.error} | | | | | | |")
                     continue
                 ratio = f"{outcome.seconds / must:.2f}" if must else ""
                 click.echo(
-                    f"| {row} | {on} | {outcome.seconds:.2f} | {ratio} "
+                    f"| {row} | {on} | {outcome.seconds:.2f} | {ratio} | {least} "
                     f"| {outcome.processor_s:.2f} | {outcome.peak_bytes / 1e6:.0f} MB "
                     f"| {outcome.peak_bytes / limit:.2f} | {outcome.difference:.1e} |"
                 )

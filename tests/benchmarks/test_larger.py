@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import larger
 from benchmarks.larger_answers import FOUND, WRITTEN, Answers
+from benchmarks.larger_floors import FLOORS, floor_s
 from benchmarks.larger_sides import SIDES
 
 
@@ -60,3 +61,9 @@ def test_memory_of_files_is_not_counted(tmp_path: Path) -> None:
         assert larger._own_bytes(os.getpid()) > before + nbytes // 2
         del own
     assert watch.peak_bytes > before // 2  # also where all is over before the first sample
+
+
+def test_arithmetic_alone_is_known_of_rows_that_have_some() -> None:
+    assert FLOORS.keys() <= larger.ROWS.keys()
+    assert all(floor_s(row, 1_000_000) for row in FLOORS)
+    assert floor_s("mean", 1_000_000) is None

@@ -225,11 +225,10 @@ def _index_entries(item: Any, axis: int, shape: tuple[int, ...], takes_nothing: 
 
 def checked_index(index: Any, n: int, axis: int) -> ndarray:
     """Index arrays as int64 in [0, n); raises NumPy's IndexError where one is out of bounds."""
-    is_here = index._peek() is not None and not _is_much(index)
-    node, low = None if is_here else index._node(), -1
+    is_much = _is_much(index)
+    node, low = None if index._peek() is not None and not is_much else index._node(), -1
     if node is not None and node.size and not _in_range(node, n):
         least, most = index.min(), index.max()
-        is_much = _is_much(index)
         settle(*(() if is_much else (index,)), least, most)
         low = int(least)
         bounded(low, n, axis)
@@ -251,7 +250,7 @@ def checked_index(index: Any, n: int, axis: int) -> ndarray:
 def _is_much(index: Any) -> bool:
     """Whether memory has no room for indices, as the program's and as places: they are computed, or read,
     again, in parts."""
-    return in_process() and index.nbytes > copied_bytes()
+    return (in_process() or index._peek() is not None) and index.nbytes > copied_bytes()
 
 
 def _in_range(node: Node, n: int) -> bool:
