@@ -19,8 +19,11 @@ import numpy as np
 import spartan_ng as ours
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.summaries import bundle
+from spartan_ng.api.files.sources import over
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.api.standard import of_class
+from spartan_ng.config import config
+from spartan_ng.sources.picked import Picked
 
 _PLACES = (np.argmax, np.argmin, np.nanargmax, np.nanargmin)
 """Functions whose results xarray uses as indices."""
@@ -55,6 +58,27 @@ def _here(operand: Any) -> Any:
     return np.asarray(operand) if type(operand).__module__.startswith("dask.array") else operand
 
 
+def _picked(a: ndarray, key: Any) -> Picked | None:
+    """A source of what one increasing index array picks from a source, whose other axes are whole."""
+    ref = None if a._peek() is not None else a._leaf()
+    if ref is None or ref.source is None or a.nbytes <= config.small_bytes or not isinstance(key, tuple):
+        return None
+    found = None
+    for axis, part in enumerate(key):
+        if isinstance(part, slice):
+            if part != slice(None):
+                return None
+        elif found is None and isinstance(part, np.ndarray) and part.ndim == 1 and part.dtype.kind in "iu":
+            found = axis, part.astype(np.intp)
+        elif part is not Ellipsis or axis < len(key) - 1:
+            return None
+    if found is None or not len(found[1]):
+        return None
+    axis, places = found
+    inside = places[0] >= 0 and places[-1] < a.shape[axis] and bool((np.diff(places) > 0).all())
+    return Picked(ref.source, axis, places) if inside else None
+
+
 class Managed(ndarray, own=True):
     """An array that xarray asks the manager of chunks about."""
 
@@ -83,7 +107,6 @@ class Managed(ndarray, own=True):
     __gt__, __ge__ = _handed_on(ndarray.__gt__), _handed_on(ndarray.__ge__)
     __eq__, __ne__ = _handed_on(ndarray.__eq__), _handed_on(ndarray.__ne__)
     __copy__, __deepcopy__ = _handed_on(ndarray.__copy__), _handed_on(ndarray.__deepcopy__)
-    __getitem__ = _handed_on(ndarray.__getitem__)
     __array_ufunc__ = _handed_on(ndarray.__array_ufunc__)
     __array_wrap__ = _handed_on(ndarray.__array_wrap__)
     all = _handed_on(ndarray.all)
@@ -128,6 +151,11 @@ class Managed(ndarray, own=True):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         found = super().__array_function__(func, types, args, kwargs)
         return forced(found) if func in _PLACES else managed(found)
+
+    def __getitem__(self, key: Any) -> Any:
+        """A part; of what lies in a file, increasing indices are no more than another way to read it."""
+        picked = _picked(self, key)
+        return managed(super().__getitem__(key) if picked is None else over(picked))
 
     def argmax(self, *arguments: Any, **keywords: Any) -> Any:
         """Where the greatest elements are, now: xarray takes no indices that have yet to be computed."""

@@ -169,10 +169,12 @@ def from_dask(x: Any) -> ndarray:
     """The `dask.array` `x`, on the dask cluster that the program is connected to.
 
     dask computes its chunks, cut as our tiles are, where they stay: nothing passes through the program.
+    Sparse chunks become dense.
 
     Raises
     ------
     ConnectionFailed : the program is not connected to a dask cluster
+    TypeError : the chunks are masked arrays
     MissingLibrary (an ImportError) : dask is not installed
     """
     needed("dask.array", "dask")

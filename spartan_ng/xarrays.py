@@ -31,6 +31,7 @@ from spartan_ng.managed import NAMESPACE, Chunks, Managed, as_managed, managed
 from spartan_ng.sinks import ZarrPart
 from spartan_ng.sinks.zarr_store import stored_chunks
 from spartan_ng.sources.source import note_loop
+from spartan_ng.sources.zarr_array import ZarrArray
 
 
 class ChunkManager(ChunkManagerEntrypoint[Any]):  # type: ignore[misc]  # mypy does not follow xarray
@@ -78,7 +79,9 @@ class ChunkManager(ChunkManagerEntrypoint[Any]):  # type: ignore[misc]  # mypy d
         if isinstance(data, np.ndarray):
             return managed(from_source(data))
         parts = self.normalize_chunks(chunks, data.shape)
-        return managed(from_source(Unread(data, tuple(max(lengths, default=1) for lengths in parts))))
+        asked = tuple(max(lengths, default=1) for lengths in parts)
+        found = _stored(data, asked)
+        return managed(from_source(Unread(data, asked) if found is None else found))
 
     def rechunk(self, data: Any, chunks: Any, **keywords: Any) -> Any:
         """The same array: nothing of it depends on chunks."""
@@ -196,6 +199,27 @@ class Unread:
 
     def __getitem__(self, box: tuple[slice, ...]) -> np.ndarray[Any, Any]:
         return np.asarray(self.data[box])
+
+
+_AS_IT_LIES = ("ImplicitToExplicitIndexingAdapter", "CopyOnWriteArray", "LazilyIndexedArray")
+"""xarray's classes around an array whose elements stay as they are, but for a key."""
+
+
+def _stored(data: Any, chunks: tuple[int, ...]) -> ZarrArray | None:
+    """The zarr store's array that xarray hands on as it lies there, if the chunks are its own: we read it in
+    less memory, and see where it is written to."""
+    inner = data
+    while type(inner).__name__ in _AS_IT_LIES:
+        key = getattr(getattr(inner, "key", None), "tuple", ())
+        inner = inner.array if all(part == slice(None) for part in key) else None
+    if type(inner).__name__ != "ZarrArrayWrapper":
+        return None
+    array = inner._array
+    folder = _folder_of(array)
+    if folder is None or tuple(min(n, c) for n, c in zip(array.shape, array.chunks, strict=True)) != chunks:
+        return None
+    found = ZarrArray(folder)
+    return found if (found.shape, found.dtype) == (data.shape, data.dtype) else None
 
 
 def _is_of_zarr(data: Any) -> bool:

@@ -208,6 +208,44 @@ def test_chunks_of_unknown_size_are_counted(on_dask):
     numpy.testing.assert_array_equal(np.from_dask(there[there > 20]), x[x > 20])
 
 
+def test_what_is_masked_is_refused_and_not_taken_for_data(on_dask):
+    masked = dask_array.ma.masked_greater(dask_array.arange(20.0, chunks=6), 5)
+    with pytest.raises(TypeError, match="masked"):
+        np.from_dask(masked)
+    numpy.testing.assert_array_equal(
+        np.from_dask(dask_array.ma.filled(masked, -1)), [*range(6), *(14 * [-1])]
+    )
+    hidden = dask_array.arange(20.0, chunks=6).map_blocks(numpy.ma.masked_less, 5, meta=numpy.empty(0))
+    with pytest.raises(Exception, match="masked"):
+        np.from_dask(hidden).compute()
+
+
+@pytest.mark.parametrize("form", ["csr_array", "csc_matrix"])
+def test_sparse_chunks_become_dense(on_dask, form):
+    sparse = pytest.importorskip("scipy.sparse")
+    x = rng.integers(0, 3, (30, 8)).astype(float)
+    there = dask_array.from_array(x, chunks=(7, 8)).map_blocks(getattr(sparse, form))
+    numpy.testing.assert_array_equal(np.from_dask(there) + 1, x + 1)
+
+
+KINDS = ["f4", "i2", "u8", "?", "c8", "f2", "S3", "U4", "M8[ns]", "m8[s]", "i4,f8"]
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("seed", range(40))
+def test_arrays_pass_however_they_are_cut(on_dask, seed):
+    random = numpy.random.default_rng(seed)
+    shape = tuple(random.integers(0, 9, random.integers(1, 4)).tolist())
+    x = random.integers(0, 50, shape).astype(random.choice(KINDS[:-1]))
+    x = numpy.zeros(shape, KINDS[-1]) if seed % 11 == 0 else x
+    cuts = [numpy.sort(random.integers(0, n + 1, 2)) for n in shape]
+    chunks = tuple((int(a), int(b - a), int(n - b)) for n, (a, b) in zip(shape, cuts, strict=True))
+    found = np.from_dask(dask_array.from_array(x, chunks=chunks))
+    assert found.dtype == x.dtype
+    numpy.testing.assert_array_equal(found, x)
+    numpy.testing.assert_array_equal(on_dask.compute(np.to_dask(found), sync=True), x)
+
+
 def test_dasks_arrays_need_dasks_cluster():
     with pytest.raises(ConnectionFailed, match=r"np\.connect\(client\)"):
         np.from_dask(dask_array.ones(3))

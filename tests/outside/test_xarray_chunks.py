@@ -21,7 +21,9 @@ xarray = pytest.importorskip("xarray")
 from xarray.namedarray import parallelcompat  # noqa: E402 - behind the question whether it is there
 
 from spartan_ng.api.core.handle import Handle  # noqa: E402
+from spartan_ng.errors import SourceError  # noqa: E402
 from spartan_ng.managed import Managed  # noqa: E402
+from spartan_ng.sources.zarr_array import ZarrArray  # noqa: E402
 from spartan_ng.xarrays import ChunkManager, Unread  # noqa: E402
 
 T = numpy.random.default_rng(0).random((400, 30, 40)).astype("f4")
@@ -46,7 +48,7 @@ def opened(weather, tmp_path):
     weather.to_zarr(tmp_path / "w", consolidated=False, encoding={"t": {"chunks": (100, 30, 40)}})
     keywords = {"engine": "zarr", "consolidated": False}
     with xarray.open_dataset(
-        tmp_path / "w", chunks={}, chunked_array_type=ChunkManager(), **keywords
+        tmp_path / "w", chunks={"time": 200}, chunked_array_type=ChunkManager(), **keywords
     ) as found:
         yield found
 
@@ -170,6 +172,28 @@ def test_what_is_loaded_is_in_memory_and_outlives_its_file(opened, tmp_path):
     assert type(kept.data) is type(whole.t.data) is numpy.ndarray
     numpy.testing.assert_array_equal(kept, T * 2)
     numpy.testing.assert_array_equal(whole.t, T)
+
+
+def test_stores_are_read_as_they_lie_and_seen_to_change(weather, tmp_path):
+    pytest.importorskip("zarr")
+    weather[["t"]].to_zarr(tmp_path / "w", consolidated=False, encoding={"t": {"chunks": (100, 30, 40)}})
+    found = xarray.open_zarr(tmp_path / "w", consolidated=False, chunked_array_type=ChunkManager()).t
+    assert isinstance(found.data._node().data.source, ZarrArray)
+    with sp.config.override(small_bytes=0):
+        numpy.testing.assert_array_equal(found + 1, T + 1)
+        part = found.isel(time=[5, 301, 7], x=slice(3, 9))
+        numpy.testing.assert_array_equal(part, T[[5, 301, 7], :, 3:9])
+        shutil.rmtree(tmp_path / "w")
+        with pytest.raises(SourceError):
+            (found * 2).compute()
+
+
+def test_what_a_store_has_packed_xarray_unpacks(weather, tmp_path):
+    pytest.importorskip("zarr")
+    packed = {"dtype": "i2", "scale_factor": 0.001, "_FillValue": -1, "chunks": (100, 30, 40)}
+    weather[["t"]].to_zarr(tmp_path / "w", consolidated=False, encoding={"t": packed})
+    found = xarray.open_zarr(tmp_path / "w", consolidated=False, chunked_array_type=ChunkManager()).t
+    numpy.testing.assert_allclose(found.values, T, atol=0.00051)
 
 
 def test_functions_work_on_parts_of_arrays(opened, asked):

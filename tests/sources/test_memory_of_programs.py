@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Iterator
+from math import prod
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,6 +20,7 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.plan import bands
+from spartan_ng.sinks.zarr_store import ZarrStore
 from spartan_ng.worker.stages import joins
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
@@ -213,3 +215,31 @@ def test_tall_matrices_that_do_not_fit_are_factored_by_groups_of_rows(name: str)
     x = over(Recorder(value))
     assert is_tall(x)
     numpy.testing.assert_allclose(TALL[name](np, x), TALL[name](numpy, value), atol=1e-9)
+
+
+WRITTEN = {
+    "less their mean": lambda x: x - x.mean(axis=0),
+    "standardized": lambda x: (x - x.mean(axis=0)) / x.std(axis=0),
+    "less their mean by rows": lambda x: x - x.mean(axis=(1, 2), keepdims=True),
+    "scaled": lambda x: x / (x.max(axis=0) + 1) * 2,
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("chunks", [(10, 25, 100), (8, 25, 100), (400, 5, 10)])
+def test_what_is_written_in_chunks_is_read_in_their_order(
+    name: str, chunks: tuple[int, ...], tmp_path: Path
+) -> None:
+    """And not as a whole before the first chunk can be made."""
+    pytest.importorskip("zarr")
+    value = VALUE.reshape(400, 25, 100)
+    source, read_bytes, write = Recorder(value, chunks), list[int](), ZarrStore.write
+
+    def noted(sink: Any, block: Any, box: Any) -> None:
+        read_bytes.append(sum(prod(hi - lo for lo, hi in asked) for asked in source.asked) * 8)
+        write(sink, block, box)
+
+    with mock.patch.object(ZarrStore, "write", noted):
+        np.to_zarr(WRITTEN[name](over(source)), tmp_path / "made", chunks=chunks)
+    numpy.testing.assert_allclose(np.from_zarr(tmp_path / "made"), WRITTEN[name](value))
+    assert read_bytes[0] <= max(read_bytes) - value.nbytes // 2

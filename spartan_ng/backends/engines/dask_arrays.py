@@ -20,6 +20,7 @@ from spartan_ng.worker.tasks import Made, read
 def taken(backend: Backend, x: dask.array.Array) -> ArrayRef:
     """An array of dask's, computed by dask in chunks that are our tiles."""
     home, engine = _on_dask(backend)
+    _check(x._meta)
     if any(np.isnan(s) for s in x.shape):
         x = x.compute_chunk_sizes()
     axis = int(np.argmax(x.shape)) if x.ndim and x.shape[0] < home.workers else 0
@@ -61,5 +62,17 @@ def _on_dask(backend: Backend) -> tuple[EngineBackend, DaskEngine]:
     return backend, backend.engine
 
 
+def _check(chunk: Any) -> None:
+    """TypeError for masked arrays, whose masks ours would lose."""
+    if isinstance(chunk, np.ma.MaskedArray):
+        raise TypeError(
+            "from_dask: the array's chunks are masked, and arrays of this package have no masks: "
+            "dask.array.ma.filled(x, value) says what stands for what is masked"
+        )
+
+
 def _tile(chunk: Any, dtype: np.dtype[Any]) -> Made:
+    _check(chunk)  # dask need not know before
+    dense = getattr(chunk, "toarray", None) or getattr(chunk, "todense", None)  # SciPy's, and sparse's
+    chunk = chunk if dense is None else dense()
     return Made({0: np.ascontiguousarray(chunk, dtype).reshape(np.shape(chunk))})

@@ -20,6 +20,7 @@ from functools import lru_cache
 from math import prod
 
 from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.group import Group, Result, is_product
 from spartan_ng.optimizer.fusion.labels import (
@@ -31,6 +32,7 @@ from spartan_ng.optimizer.fusion.labels import (
     whole_dimensions,
 )
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product, is_union
+from spartan_ng.sinks.sink import Sink
 
 LINE_BYTES = 1 << 18
 """The longest whole line that a fused row may need for each of its elements: a share of a core's cache."""
@@ -120,7 +122,21 @@ def repeats_cheaply(node: Node) -> bool:
 def _repeats_nothing(node: Node, stage: Group, labels: Labels) -> bool:
     """Whether keeping dimensions whole for the node leaves enough of the domain to cut."""
     whole = kept_for(node, stage, labels) | whole_dimensions(node, labels)
-    return whole <= stage.whole or leaves_enough(stage.domain, stage.whole | whole, stage.uncut)
+    if whole <= stage.whole:
+        return True
+    return not _cuts_chunks(stage, whole) and leaves_enough(stage.domain, stage.whole | whole, stage.uncut)
+
+
+def _cuts_chunks(stage: Group, whole: Collection[int]) -> bool:
+    """Whether blocks with those dimensions whole could not be the chunks that the stage writes to a file: all
+    that meets them would have to be in memory."""
+    for member, labels in stage.members:
+        sink = member.fn.function if isinstance(member.fn, UserFunction) else None
+        if isinstance(sink, Sink) and sink.chunks is not None:
+            return any(
+                d in whole and n < stage.domain[d] for d, n in zip(labels, sink.chunks, strict=True) if d >= 0
+            )
+    return False
 
 
 def leaves_enough(domain: tuple[int, ...], whole: Collection[int], uncut: Collection[int] = ()) -> bool:
