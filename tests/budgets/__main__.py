@@ -13,8 +13,8 @@ from typing import Any
 import click
 import numpy
 
-from tests.budgets.operations import COLUMNS, OPERATIONS, ROWS, box
-from tests.budgets.run import LIMIT
+from tests.budgets.operations import BY_PLACES, COLUMNS, OPERATIONS, ROWS, box, places
+from tests.budgets.run import LIMIT, places_of
 
 KINDS = ("mapped", "computed", "kept")
 BOUND = 1.2
@@ -31,8 +31,20 @@ def made(folder: str) -> str:
     return file
 
 
+def _made_places(file: str) -> None:
+    """The places that go with it, in a file beside it."""
+    if not Path(file).exists():
+        n = ROWS * COLUMNS
+        p = numpy.lib.format.open_memmap(file, "w+", numpy.int64, (n,))
+        for k in range(0, n, 1_000_000):
+            p[k : k + 1_000_000] = places(((k, k + 1_000_000),))
+        p.flush()
+
+
 def outcome(name: str, kind: str, workers: int, file: str, bound: float = BOUND) -> tuple[int, str]:
     """The bytes that one run has taken, and what is wrong with it, "" where nothing is."""
+    if name in BY_PLACES:
+        _made_places(places_of(file))
     with tempfile.TemporaryDirectory(dir=Path(file).parent) as folder:
         words = [sys.executable, "-m", "tests.budgets.run", name, kind, str(workers), file, folder]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -47,7 +59,11 @@ def outcome(name: str, kind: str, workers: int, file: str, bound: float = BOUND)
 
 def _difference(name: str, file: str, folder: str) -> str:
     x: Any = numpy.load(file, "r")
-    expected = OPERATIONS[name](numpy, x, x.reshape(-1))
+    if name in BY_PLACES:
+        p: Any = numpy.load(places_of(file), "r")
+        expected = BY_PLACES[name](numpy, x.reshape(-1), p)
+    else:
+        expected = OPERATIONS[name](numpy, x, x.reshape(-1))
     values = expected if isinstance(expected, (tuple, list)) else [expected]
     for k, value in enumerate(values):
         ours = numpy.load(f"{folder}/{k}.npy", "r")
@@ -70,7 +86,7 @@ def command(
     """Ask each of NAMES (all) for NumPy's answer within the memory that it may take."""
     end = time.monotonic() + seconds
     bad = 0
-    chosen = list(names or OPERATIONS)
+    chosen = list(names or [*OPERATIONS, *BY_PLACES])
     chosen = chosen[chosen.index(after) + 1 :] if after else chosen
     with tempfile.TemporaryDirectory() as folder:
         file = made(folder)

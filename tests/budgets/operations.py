@@ -1,5 +1,5 @@
-"""The table: what is done with an array that memory has no room for, as a function of NumPy's names, the
-array (rows of 100 columns) and its line."""
+"""The tables: what is done with an array that memory has no room for, as a function of NumPy's names, the
+array (rows of 100 columns) and its line; and with that line and as many places, which lie in a file, too."""
 
 from __future__ import annotations
 
@@ -17,6 +17,16 @@ def box(at: Any) -> Any:
     """The array's values in a box."""
     i, j = (numpy.arange(*ends) for ends in at)
     return numpy.add.outer(i * 7919, j * 104_729) % VALUES / VALUES
+
+
+GROUPS = 1000
+"""Different places."""
+
+
+def places(at: Any) -> Any:
+    """The places in a box."""
+    (i,) = (numpy.arange(*ends) for ends in at)
+    return i * 7919 % 10_007 % GROUPS
 
 
 _FEW = numpy.arange(0, VALUES, 3) / VALUES
@@ -169,6 +179,26 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "apply_along_axis": lambda m, x, line: m.apply_along_axis(numpy.sum, 1, x),
     "vectorize": lambda m, x, line: m.vectorize(abs, otypes=[float])(x[:2000]),
 }
+
+_TABLE = numpy.cos(numpy.arange(4.0 * GROUPS))
+
+
+def _within(m: Any, line: Any, p: Any) -> Any:
+    """The variance within groups."""
+    means = m.bincount(p, weights=line) / m.bincount(p)
+    return ((line - means[p]) ** 2).mean()
+
+
+BY_PLACES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "places looked up": lambda m, line, p: m.asarray(_TABLE)[p].sum(),
+    "places from the end": lambda m, line, p: m.asarray(_TABLE)[p - GROUPS].sum(),
+    "places of rows": lambda m, line, p: m.asarray(_TABLE).reshape(-1, 4)[p].sum(axis=0),
+    "places in a plane": lambda m, line, p: m.asarray(_TABLE).reshape(-1, 10)[p // 10, p % 10] * line,
+    "places taken": lambda m, line, p: m.take(m.asarray(_TABLE), p, mode="clip") + line,
+    "places of flags": lambda m, line, p: line[(m.arange(GROUPS) % 3 == 0)[p]].sum(),
+    "within groups": _within,
+}
+"""What is done with the line and places in it, in files or computed both."""
 
 OVER: set[str] = set()
 """What takes more than half as much again as the budget in one process."""

@@ -17,7 +17,7 @@ import spartan_ng as np
 from benchmarks.larger import Watch
 from benchmarks.larger_sides import _embedded, _workers
 from spartan_ng.errors import MemoryBudgetError
-from tests.budgets.operations import COLUMNS, OPERATIONS, ROWS, box
+from tests.budgets.operations import BY_PLACES, COLUMNS, OPERATIONS, ROWS, box, places
 
 LIMIT = 40_000_000
 """Bytes that arrays may take, a quarter of the array."""
@@ -27,12 +27,18 @@ KEPT = 1 << 20
 """Answers of so many bytes go to files as they are."""
 
 
-def _source(kind: str, file: str, rows: int) -> Any:
+def places_of(file: str) -> str:
+    """Where the places lie that go with a file's line."""
+    return file.replace("x.npy", "places.npy")
+
+
+def _source(kind: str, file: str, rows: int, of: Any = box) -> Any:
+    line, dtype = ((), numpy.int64) if of is places else ((COLUMNS,), numpy.float64)
     match kind:
         case "mapped":
             return np.load(file)[:rows]
         case "computed":
-            return np.from_function(box, (rows, COLUMNS), chunks=(2000, COLUMNS)) * 1
+            return np.from_function(of, (rows, *line), dtype, chunks=(2000, *line)) * 1
         case "kept":
             return np.persist(np.load(file)[:rows] * 1)[0]
     raise ValueError(kind)
@@ -51,7 +57,7 @@ def main(name: str, kind: str, workers: str, file: str, folder: str) -> None:
     np.config.kernels = "interpret"  # a compiler's memory is no array's
     opened = _workers if int(workers) else _embedded
     with opened(LIMIT, folder):
-        work = OPERATIONS[name]
+        work = OPERATIONS.get(name) or BY_PLACES[name]
         try:
             for rows in (SMALL, ROWS):
                 gc.collect()
@@ -59,8 +65,11 @@ def main(name: str, kind: str, workers: str, file: str, folder: str) -> None:
                     pass
                 with Watch() as watch:
                     x = _source(kind, file, rows)
-                    _answered(work(np, x, x.reshape(-1)), folder)
-                    del x
+                    given: Any = x, x.reshape(-1)
+                    if name in BY_PLACES:
+                        given = given[1], _source(kind, places_of(file), rows * COLUMNS, places)
+                    _answered(work(np, *given), folder)
+                    del x, given
         except MemoryBudgetError as error:
             print(json.dumps({"refused": str(error)}))
             return

@@ -237,10 +237,13 @@ def checked_index(index: Any, n: int, axis: int) -> ndarray:
     if node is None:
         known = np.asarray(index._peek())
         if known.size:
-            bounded(known.min(), n, axis)
+            low = int(known.min())
+            bounded(low, n, axis)
             bounded(known.max(), n, axis)
-        known = known.astype(np.int64)
-        return wrap(np.where(known < 0, known + n, known))
+        if known.nbytes <= min(config.small_bytes, copied_bytes()):
+            known = known.astype(np.int64)
+            return wrap(np.where(known < 0, known + n, known))
+        node = index._node()  # places are found where they are looked up, in passes
     h = wrap_node(build.cast(node, np.dtype(np.int64)))
     if node.size == 0 or low >= 0 or _in_range(node, n):
         return h
