@@ -202,7 +202,8 @@ class MasterServer:
                 self._clocks.forget(receiver)
                 self._journal.lost(receiver)
                 if not self._state.ends:
-                    _log.warning("%s is gone", self._who(receiver))
+                    wanted = self._state.is_let_go(receiver)
+                    _log.log(logging.INFO if wanted else logging.WARNING, "%s is gone", self._who(receiver))
                 queue += self._state.lost(receiver)
         if self._state.is_over:
             self.stop()

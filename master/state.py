@@ -288,6 +288,10 @@ class MasterState:
         self._leaving[peer] = set(self._clients)
         return self._tell_members()
 
+    def is_let_go(self, peer: str) -> bool:
+        """Whether it is a worker that has been told to go."""
+        return self._leaving.get(peer, {peer}) is None
+
     def _drain(self, peer: str, message: Drain) -> Instructions:
         return self._leaves(message.worker, Leaving()) if message.worker in self._workers else []
 

@@ -51,4 +51,7 @@ def _interface_towards(host: str, asked: Sequence[str]) -> str:
     except subprocess.CalledProcessError as error:
         raise ConnectionFailed(f"ssh knows no {host}: {error.stderr.strip()}") from error
     except OSError as error:
-        raise ConnectionFailed(f"the way to {host} is not known: {error}; --address says it") from error
+        raise ConnectionFailed(
+            f"{host} is no name that is known here ({error}); where only ssh knows the way (a jump host), "
+            "--address says under which address of this machine workers reach it"
+        ) from error

@@ -80,3 +80,14 @@ def test_an_admin_has_workers_leave():
     assert sent(state.handle("a", Moved(("w0",))), Stop) == [("w0", Stop())]
     with pytest.raises(ValueError, match="may not say Drain"):
         master().handle("c", Drain("w0"))
+
+
+def test_whoever_was_told_to_go_is_not_mourned():
+    state = master(3, clients=("c",))
+    assert not state.is_let_go("w1")
+    state.handle("w1", Leaving())
+    assert not state.is_let_go("w1"), "what it has is needed yet"
+    state.handle("c", Moved(("w1",)))
+    assert state.is_let_go("w1")
+    assert not state.is_let_go("w2")
+    assert not state.is_let_go("c")
