@@ -25,6 +25,7 @@ from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.matrices import evaluate
 from spartan_ng.ops.scans import SCANS
 
+_LYING_OTHERWISE = frozenset({Op.BROADCAST, Op.TRANSPOSE, Op.SLICE})
 TINY_BYTES = 1 << 16
 """An operator that touches no array beyond this size is not counted."""
 MOST_NODES = 24
@@ -74,7 +75,7 @@ def run_direct(
                 much = touched > (most_bytes if counted == 1 else most_bytes // 8)
                 if not alone and (much or _operations(node) > DIRECT_FLOPS):
                     return None
-        elif node.op is Op.INDEX and node.nbytes > TINY_BYTES:
+        elif node.nbytes > (TINY_BYTES if node.op is Op.INDEX else most_bytes) and _is_made(node):
             return None
     return _values(roots, order)
 
@@ -114,6 +115,12 @@ def _values(roots: Sequence[Node], order: Sequence[Node]) -> list[Any]:
     for root in roots:
         found.append(_owned(known[root], root, (*leaves, *found)))
     return found
+
+
+def _is_made(node: Node) -> bool:
+    """Whether NumPy makes an array for a node that is none of the operators: places, and the elements of a
+    view that lie otherwise, as those of `repeat` and `tile` do."""
+    return node.op is Op.INDEX or (node.op is Op.RESHAPE and node.inputs[0].op in _LYING_OTHERWISE)
 
 
 def _is_of_vector(node: Node) -> bool:

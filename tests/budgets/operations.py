@@ -133,6 +133,7 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "unwrap": lambda m, x, line: m.unwrap(x * 10, axis=1),
     # shapes
     "transpose": lambda m, x, line: x.T + 0,
+    "transpose folded": lambda m, x, line: m.cumsum(x.T.reshape(-1))[::1000],
     "transpose reshaped": lambda m, x, line: x.T.reshape(-1) + 0,
     "reshape": lambda m, x, line: x.reshape(-1, 1000) + 0,
     "flip": lambda m, x, line: m.flip(x, 0) + 0,
@@ -143,9 +144,11 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "hstack": lambda m, x, line: m.hstack([x, x]),
     "stack": lambda m, x, line: m.stack([x, x + 1], axis=1),
     "repeat": lambda m, x, line: m.repeat(line, 3),
+    "repeat folded": lambda m, x, line: m.repeat(line, 2).mean(),
     "repeat of rows": lambda m, x, line: m.repeat(x, 2, axis=0),
     "repeat by counts": lambda m, x, line: m.repeat(x, numpy.arange(len(x)) % 3, axis=0),
     "tile": lambda m, x, line: m.tile(x, (2, 1)),
+    "tile folded": lambda m, x, line: m.tile(line, 3).max(),
     "pad": lambda m, x, line: m.pad(x, 2),
     "pad of edges": lambda m, x, line: m.pad(x, ((3, 3), (0, 0)), "edge"),
     "delete": lambda m, x, line: m.delete(x, numpy.arange(0, len(x), 100), axis=0),
@@ -189,6 +192,17 @@ def _within(m: Any, line: Any, p: Any) -> Any:
     return ((line - means[p]) ** 2).mean()
 
 
+def _at(ufunc: str, shape: Any, dtype: Any = float) -> Callable[[Any, Any, Any], Any]:
+    """What a universal function's `at` leaves in an array of zeros."""
+
+    def work(m: Any, places: Any, values: Any) -> Any:
+        out = m.zeros(shape, dtype)
+        getattr(m, ufunc).at(out, places, values)
+        return out
+
+    return work
+
+
 BY_PLACES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "places looked up": lambda m, line, p: m.asarray(_TABLE)[p].sum(),
     "places from the end": lambda m, line, p: m.asarray(_TABLE)[p - GROUPS].sum(),
@@ -197,6 +211,14 @@ BY_PLACES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "places taken": lambda m, line, p: m.take(m.asarray(_TABLE), p, mode="clip") + line,
     "places of flags": lambda m, line, p: line[(m.arange(GROUPS) % 3 == 0)[p]].sum(),
     "within groups": _within,
+    # sums by place
+    "add.at": lambda m, line, p: _at("add", GROUPS)(m, p, line),
+    "add.at of ones": lambda m, line, p: _at("add", GROUPS, int)(m, p, 1),
+    "add.at computed": lambda m, line, p: _at("add", GROUPS)(m, p // 2, line * 2),
+    "add.at of integers": lambda m, line, p: _at("add", GROUPS, int)(m, p, p * 2),
+    "add.at in a plane": lambda m, line, p: _at("add", (100, 10))(m, (p // 10, p % 10), line),
+    "subtract.at": lambda m, line, p: _at("subtract", GROUPS)(m, p, line * 2),
+    "maximum.at": lambda m, line, p: _at("maximum", GROUPS)(m, p, line + 1),
 }
 """What is done with the line and places in it, in files or computed both."""
 

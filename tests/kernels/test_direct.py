@@ -7,6 +7,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng import session
+from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -185,3 +186,16 @@ def test_products_of_matrices_and_vectors_are_blas_s_together(name):
 def test_what_else_reads_a_matrix_is_a_plan_s(name):
     roots, _ = _roots(PASSES[name])
     assert run_direct(roots, 1 << 20, threads=2) is None
+
+
+@pytest.mark.parametrize(
+    "stretched",
+    [lambda x: np.repeat(x, 2), lambda x: np.tile(x, 2), lambda x: x.reshape(2, -1).T.reshape(-1)],
+)
+def test_a_view_that_numpy_has_to_copy_is_no_view(stretched):
+    """A lone fold of it would have all of its elements in memory."""
+    x = build.data(ArrayRef((50_000,), numpy.dtype(float), value=numpy.ones(50_000)))
+    node = stretched(wrap_node(x))._node()
+    total = build.fold("add", node, (0,))
+    assert run_direct([total], node.nbytes - 1, threads=2) is None
+    assert run_direct([total], node.nbytes, threads=2) == [node.size]
