@@ -62,8 +62,9 @@ def test_compiled_answers_are_those_of_python(tmp_path, request):
         assert one == other, case
 
 
-OWN_WAYS = ("Told()", "** a", "= None")
-"""What else is asked of a foreign operand; powers that fail when they are computed; two mistakes at once."""
+OWN_WAYS = ("Told()", "** a", "= None", "ii->i")
+"""What else is asked of a foreign operand; powers that fail when they are computed; two mistakes at once;
+diagonals of no rows and some columns, which NumPy takes for one."""
 
 
 def test_answers_are_numpys(request):

@@ -21,6 +21,7 @@ from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.api.core.kinds import PLAIN_OR_NUMERIC
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored
+from spartan_ng.api.core.quick import AS_OUTER, shortened
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -58,7 +59,7 @@ def _indices(arrays: Sequence[ndarray], terms: Sequence[str]) -> int:
     return prod(lengths.values())
 
 
-@numpy_function(np.einsum)
+@numpy_function(np.einsum, front=shortened(np.einsum, 8, AS_OUTER))
 def einsum(
     *operands: Any,
     out: Any = None,

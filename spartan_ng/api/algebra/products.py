@@ -18,6 +18,7 @@ from spartan_ng.api.core.handle import Handle, wrap, wrap_array, wrap_node
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import small_values, stored
+from spartan_ng.api.core.quick import AS_OUTER, shortened
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
 from spartan_ng.config import config
@@ -211,7 +212,7 @@ def inner(a: Any, b: Any, /) -> ndarray:
     return result if result.ndim else result[()]
 
 
-@numpy_function(np.outer)
+@numpy_function(np.outer, front=shortened(np.outer, 2, AS_OUTER))
 def outer(a: Any, b: Any, out: Any = None) -> ndarray:
     """All products of two flat vectors' elements."""
     x, y = numbers_here(a), numbers_here(b)

@@ -217,7 +217,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> ndarray:
     return h.reshape(1) if h.ndim == 0 else h
 
 
-@numpy_function(np.copy)
+@numpy_function(np.copy, front=shortened(np.copy, 1))
 def copy(a: Any, order: str = "K", subok: bool = False) -> ndarray:
     """The same elements in an array of their own."""
     return array(a, copy=True, order=order, subok=subok)

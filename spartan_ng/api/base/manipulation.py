@@ -15,7 +15,7 @@ from spartan_ng.api.core.chains import full_shape, without_copy
 from spartan_ng.api.core.conversion import as_handle, shape_tuple
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, copied, make, wrap
-from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Windows
+from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Transpose, Windows
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -32,6 +32,7 @@ def reshapes_without_copy(a: Handle, shape: tuple[int, ...]) -> bool:
 
 
 _reshape = functools.lru_cache(1024)(Reshape)
+_transpose = functools.lru_cache(1024)(Transpose)
 
 
 def seen_as(a: Handle, shape: Any) -> ndarray | None:
@@ -44,6 +45,26 @@ def seen_as(a: Handle, shape: Any) -> ndarray | None:
     except (ValueError, TypeError):  # ours name the shapes
         return None
     return a._seen(_reshape(shown.shape), shown)
+
+
+def turned_as(a: Handle, axes: tuple[int, ...]) -> ndarray | None:
+    """NumPy's own view with the axes in another order, where the elements are here."""
+    value = a._peek()
+    if value is None or a._cell.frozen or len(axes) != value.ndim or not _are_places(axes):
+        return None
+    return a._seen(_transpose(axes), value.transpose(axes))
+
+
+def _place(axis: Any) -> int:
+    """An axis as a number; true and false are none."""
+    if isinstance(axis, bool | np.bool):
+        raise TypeError("an integer is required for the axis")
+    return operator.index(axis)
+
+
+def _are_places(axes: tuple[int, ...]) -> bool:
+    """Whether each axis is named once, and as they are counted from the first."""
+    return all(type(n) is int for n in axes) and sorted(axes) == list(range(len(axes)))
 
 
 @numpy_function(np.reshape)
@@ -100,8 +121,10 @@ def transpose(a: Any, axes: Any = None) -> ndarray:
     a = as_handle(a)
     if axes is None:
         order = tuple(range(a.ndim))[::-1]
+    elif type(axes) is tuple and (seen := turned_as(a, axes)) is not None:
+        return seen
     else:
-        given = tuple(operator.index(n) for n in (axes if np.iterable(axes) else (axes,)))
+        given = tuple(_place(n) for n in (axes if np.iterable(axes) else (axes,)))
         if len(given) != a.ndim:
             raise ValueError(f"axes don't match array: axes {given} and shape {a.shape}")
         order = normalize_axis_tuple(given, a.ndim)
@@ -124,10 +147,10 @@ def matrix_transpose(x: Any, /) -> ndarray:
 def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     """Two axes exchanged, as a view."""
     a = as_handle(a)
-    order = list(range(a.ndim))
     i, j = build.axis_index(axis1, a.ndim), build.axis_index(axis2, a.ndim)
-    order[i], order[j] = order[j], order[i]
-    return transpose(a, order) if i != j else a.view()
+    order = list(range(a.ndim))
+    order[i], order[j] = j, i
+    return transpose(a, tuple(order)) if i != j else a.view()
 
 
 @numpy_function(np.moveaxis)

@@ -117,9 +117,9 @@ else:
     applied, selected, array_of = _module.applied, _module.selected, _module.array_of
 
 
-AS_GIVEN, AS_BROADCAST, AS_SHAPE, AS_RANGE, AS_ITSELF = range(5)
-"""What bounds a result's size: the operands'; what they are broadcast to; the first argument, a shape; all
-arguments, a range. Or the result is the only argument."""
+AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF = range(6)
+"""What bounds a result's size: the operands'; what they are broadcast to; all of their products; the first
+argument, a shape; all arguments, a range. Or the result is the only argument."""
 ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
 """Keywords that say what is to be done, and nothing of where the result goes."""
 

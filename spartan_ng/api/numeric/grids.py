@@ -19,6 +19,7 @@ from spartan_ng.api.core.handle import Handle, copied, over_buffer, wrap, wrap_n
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass, stays
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import small_values
+from spartan_ng.api.core.quick import AS_OUTER, shortened
 from spartan_ng.api.elementwise import operators, ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.config import config
@@ -74,7 +75,7 @@ r_ = _Joiner(np.r_)
 c_ = _Joiner(np.c_)
 
 
-@numpy_function(np.meshgrid)
+@numpy_function(np.meshgrid, front=shortened(np.meshgrid, 8, AS_OUTER, frozenset({"indexing"})))
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[ndarray, ...]:
     """Coordinate matrices from coordinate vectors."""
     if indexing not in ("xy", "ij"):

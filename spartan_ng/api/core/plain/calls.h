@@ -95,30 +95,3 @@ is_of_numbers(PyObject *listed)
             return 0;
     return n > 0 && n <= MOST_LISTED;
 }
-
-/* `array_of(listed)`: an array of its own of a small array's elements, or of a few numbers in a list, or in a list of
- * lists; None for all else. */
-static PyObject *
-array_of(PyObject *module, PyObject *listed)
-{
-    if (known.array != NULL && Py_TYPE(listed) == known.array) {
-        PyArrayObject *shown = shown_of((Handle *)listed);
-        if (shown == NULL || PyArray_NBYTES(shown) >= known.least || PyArray_NBYTES(shown) >= small_bytes())
-            Py_RETURN_NONE;
-        PyObject *copied = PyArray_NewCopy(shown, NPY_KEEPORDER);
-        return copied == NULL ? NULL : wrapped(copied);
-    }
-    int is_plain = known.array != NULL && is_of_numbers(listed);
-    if (known.array != NULL && !is_plain && PyList_CheckExact(listed)) {
-        Py_ssize_t n = PyList_GET_SIZE(listed);
-        is_plain = n > 0 && n <= MOST_LISTED;
-        for (Py_ssize_t i = 0; is_plain && i < n; i++)
-            is_plain = is_of_numbers(PyList_GET_ITEM(listed, i));
-    }
-    PyObject *found = is_plain ? PyArray_FromAny(listed, NULL, 0, 0, NPY_ARRAY_DEFAULT, NULL) : NULL;
-    if (found != NULL && of_numbers(found) != NULL)
-        return wrapped(found);
-    PyErr_Clear(); /* lists of unlike lengths, of which ours says the same */
-    Py_XDECREF(found);
-    Py_RETURN_NONE;
-}

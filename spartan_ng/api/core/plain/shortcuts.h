@@ -11,9 +11,9 @@ typedef struct {
 } Shortcut;
 
 enum { MOST_GIVEN = 12, DEEPEST = 3, MOST_ITEM = 16 };
-/* Results are about as large as operands; as these broadcast together; as the first argument says, a shape; as the
- * arguments say, a range; or are the only argument itself. */
-enum { AS_GIVEN, AS_BROADCAST, AS_SHAPE, AS_RANGE, AS_ITSELF, SIZES };
+/* Results are about as large as operands; as these broadcast together; as all of their products; as the first
+ * argument says, a shape; as the arguments say, a range; or are the only argument itself. */
+enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF, SIZES };
 
 /* What is given in a call. */
 typedef struct {
@@ -162,7 +162,9 @@ are_few(Shortcut *f, Given *given, PyObject *const *args, Py_ssize_t n)
     double size;
     switch (f->size) {
     case AS_BROADCAST:
-        return given->nbytes < least && (given->alike || 8 * given->size <= (double)known.surely);
+    case AS_OUTER:
+        return given->nbytes < least
+               && ((given->alike && f->size == AS_BROADCAST) || 8 * given->size <= (double)known.surely);
     case AS_SHAPE:
     case AS_RANGE:
         size = f->size == AS_SHAPE ? shape_size(args[0]) : range_size(args, n);
@@ -172,6 +174,17 @@ are_few(Shortcut *f, Given *given, PyObject *const *args, Py_ssize_t n)
     default:
         return given->nbytes < least;
     }
+}
+
+/* Whether a result shows an argument's memory: what sees that is made in Python. */
+static int
+is_view_of(PyObject *found, PyObject **values, Py_ssize_t n)
+{
+    PyObject *base = PyArray_CheckExact(found) ? PyArray_BASE((PyArrayObject *)found) : NULL;
+    for (Py_ssize_t i = 0; base != NULL && i < n; i++)
+        if (values[i] == base || (PyArray_CheckExact(values[i]) && PyArray_BASE((PyArrayObject *)values[i]) == base))
+            return 1;
+    return 0;
 }
 
 /* What NumPy's function gives for all arguments, those of keywords last; NULL, also without an error, where Python is
@@ -197,6 +210,10 @@ at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
         if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_TypeError)
             || PyErr_ExceptionMatches(PyExc_LookupError)) /* ours name the shapes */
             PyErr_Clear();
+        goto done;
+    }
+    if (is_view_of(found, values + 1, total)) {
+        Py_CLEAR(found);
         goto done;
     }
     all = PyTuple_New(total);
@@ -346,4 +363,30 @@ in_front(PyObject *module, PyObject *args)
         f->size = size;
     }
     return (PyObject *)f;
+}
+
+/* `array_of(listed)`: an array of its own of a small array's elements, or of a list of few numbers, of small arrays, or
+ * of lists of them; None for all else. */
+static PyObject *
+array_of(PyObject *module, PyObject *listed)
+{
+    if (known.array != NULL && Py_TYPE(listed) == known.array) {
+        PyArrayObject *shown = shown_of((Handle *)listed);
+        if (shown == NULL || PyArray_NBYTES(shown) >= known.least || PyArray_NBYTES(shown) >= small_bytes())
+            Py_RETURN_NONE;
+        PyObject *copied = PyArray_NewCopy(shown, NPY_KEEPORDER);
+        return copied == NULL ? NULL : wrapped(copied);
+    }
+    Given given = {.size = 1, .alike = 1};
+    int is_list = PyList_CheckExact(listed) && PyList_GET_SIZE(listed) > 0;
+    int is_plain = is_list ? !PyUnicode_Check(PyList_GET_ITEM(listed, 0)) : is_of_numbers(listed);
+    PyObject *values = known.array != NULL && is_plain ? given_value(listed, DEEPEST, &given) : NULL, *found = NULL;
+    if (values != NULL && (given.first == NULL || given.nbytes < Py_MIN(known.least, small_bytes())))
+        found = PyArray_FromAny(values, NULL, 0, 0, NPY_ARRAY_DEFAULT, NULL);
+    Py_XDECREF(values);
+    if (found != NULL && of_numbers(found) != NULL)
+        return wrapped(found);
+    PyErr_Clear(); /* lists of unlike lengths, of which ours says the same */
+    Py_XDECREF(found);
+    Py_RETURN_NONE;
 }
