@@ -64,17 +64,16 @@ def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factorizations, "LARGE", 50)
 
 
-def room(columns: int) -> int:
-    """A budget for groups of few rows of so many columns."""
-    return max(320 * columns**2, 20_000)
+def room(a: Any) -> int:
+    """A budget for groups of few rows of a matrix."""
+    return max(40 * a.shape[1] ** 2 * a.itemsize, 20_000)
 
 
-def drawn(name: str, shape: tuple[int, int]) -> tuple[Any, Any, float]:
-    """A matrix, the same as a source, and its dtype's precision."""
-    a = MATRICES[name](shape)
+def outside(a: Any) -> tuple[Any, float]:
+    """The same matrix as a source, and its dtype's precision."""
     x = over(Recorder(a))
     assert is_tall(x)
-    return a, x, float(numpy.finfo(numpy.linalg.qr(a[:1])[1].dtype).eps)
+    return x, float(numpy.finfo(numpy.linalg.qr(a[:1])[1].dtype).eps)
 
 
 def close(found: Any, expected: Any, bound: float) -> None:
@@ -90,8 +89,9 @@ def close(found: Any, expected: Any, bound: float) -> None:
 @pytest.mark.parametrize("name", MATRICES)
 def test_factors_are_as_good_as_numpys(name: str, shape: tuple[int, int], workers: int) -> None:
     """Q has orthonormal columns however ill-conditioned the matrix is, and Q R is the matrix."""
-    with little_memory(workers, room(shape[1])):
-        a, x, eps = drawn(name, shape)
+    a = MATRICES[name](shape)
+    with little_memory(workers, room(a)):
+        x, eps = outside(a)
         q, r = map(numpy.asarray, np.linalg.qr(x))
         wanted = numpy.linalg.qr(a)
         assert (q.dtype, r.dtype) == (wanted[0].dtype, wanted[1].dtype)
@@ -111,8 +111,9 @@ def test_factors_are_as_good_as_numpys(name: str, shape: tuple[int, int], worker
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", MATRICES)
 def test_singular_vectors_are_as_good_as_numpys(name: str, shape: tuple[int, int], workers: int) -> None:
-    with little_memory(workers, room(shape[1])):
-        a, x, eps = drawn(name, shape)
+    a = MATRICES[name](shape)
+    with little_memory(workers, room(a)):
+        x, eps = outside(a)
         u, s, vh = map(numpy.asarray, np.linalg.svd(x, full_matrices=False))
         close(s, numpy.linalg.svd(a, full_matrices=False)[1], 100 * eps)
         close((u * s) @ vh, a.astype(u.dtype), 300 * eps)
@@ -132,8 +133,9 @@ def test_least_squares_are_as_good_as_numpys(
     name: str, shape: tuple[int, int], columns: int | None, workers: int
 ) -> None:
     """The right side's columns beside the matrix's, while both together are tall."""
+    a = MATRICES[name](shape)
     with little_memory(workers, 300_000):
-        a, x, eps = drawn(name, shape)
+        x, eps = outside(a)
         b = RANDOM.standard_normal(shape[0] if columns is None else (shape[0], columns))
         least = 1e-6 if name == "ill-conditioned" else 1e-5
         found = np.linalg.lstsq(x, over(Recorder(b)), rcond=least)
@@ -157,7 +159,7 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_nothing_is_read_twice(name: str) -> None:
     source = Recorder(RANDOM.standard_normal((2000, 20)))
-    with little_memory(0, room(20)):
+    with little_memory(0, room(source.value)):
         assert numpy.isfinite(float(CALLS[name](over(source))))
     assert source.times.max() == 1
 
