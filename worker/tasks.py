@@ -89,6 +89,24 @@ class Made:
         """What engines count, so that they know what to keep and where to run what reads it."""
         return 64 + sum(data_bytes(tile) for tile in self.tiles.values())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """With the dtypes of tiles in the other order of bytes beside these: below protocol 5, which dask's
+        scheduler does not take, NumPy brings them into the machine's."""
+        others = {
+            number: tile.dtype
+            for number, tile in self.tiles.items()
+            if isinstance(tile, np.ndarray) and not tile.dtype.isnative
+        }
+        bits = {number: self.tiles[number].view(dtype.newbyteorder("=")) for number, dtype in others.items()}
+        return _made, (self.tiles | bits, others, self.chunks, self.nbytes)
+
+
+def _made(
+    tiles: dict[Any, Any], others: dict[Any, np.dtype[Any]], chunks: dict[int, Any], nbytes: int
+) -> Made:
+    tiles |= {number: tiles[number].view(dtype) for number, dtype in others.items()}
+    return Made(tiles, chunks, nbytes)
+
 
 @dataclass(slots=True)
 class Needs:

@@ -246,6 +246,26 @@ def test_arrays_pass_however_they_are_cut(on_dask, seed):
     numpy.testing.assert_array_equal(on_dask.compute(np.to_dask(found), sync=True), x)
 
 
+@pytest.mark.some(3)
+@pytest.mark.parametrize("kind", [">i4", ">f2", ">f8", ">c16", ">M8[s]", ">m8[ms]", ">U3", ">i4,<f8"])
+@pytest.mark.parametrize("shape", [(1,), (3000,), (60, 7), (90, 2000)])
+def test_the_order_of_bytes_is_the_programs(on_dask, kind, shape):
+    """In what comes to the program, and in what dask makes of it."""
+    x = (numpy.arange(numpy.prod(shape, dtype=int)) % 900).reshape(shape).astype(kind)
+    made = [
+        np.array(x).persist(),
+        np.map(numpy.copy, np.array(x), dtype=kind).persist(),
+        np.array(x.astype(x.dtype.newbyteorder("="))).astype(kind),
+        np.from_dask(dask_array.from_array(x)),
+    ]
+    for ours in made:
+        there = ours.to_dask()  # type: ignore[attr-defined]
+        assert there.dtype == ours.dtype == x.dtype
+        for found in (numpy.asarray(ours), on_dask.compute(there, sync=True)):
+            assert found.dtype == x.dtype
+            assert found.tobytes() == x.tobytes()
+
+
 def test_dasks_arrays_need_dasks_cluster():
     with pytest.raises(ConnectionFailed, match=r"np\.connect\(client\)"):
         np.from_dask(dask_array.ones(3))

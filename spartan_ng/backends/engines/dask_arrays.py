@@ -50,7 +50,8 @@ def given(backend: Backend, ref: ArrayRef) -> dask.array.Array:
         future = engine.future(home.tasks.submit("to_dask", read, tile.handle, tile.number, None))
         shape = box_shape(tiling.box(ref.shape, index))
         blocks[index] = dask.array.from_delayed(dask.delayed(future), shape, ref.dtype)
-    return dask.array.block(blocks.tolist()) if ref.shape else blocks[()]
+    whole = dask.array.block(blocks.tolist()) if ref.shape else blocks[()]
+    return whole.astype(ref.dtype)  # as it is, but for the other order of bytes, which dask's blocks lose
 
 
 def _on_dask(backend: Backend) -> tuple[EngineBackend, DaskEngine]:
