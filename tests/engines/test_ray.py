@@ -108,6 +108,20 @@ def test_a_column_of_a_table_is_an_array(on_ray):
     numpy.testing.assert_array_equal(np.from_ray(last, "id"), range(991, 1000))
 
 
+@pytest.mark.filterwarnings("ignore:Use 'expr' instead of 'fn'")
+@pytest.mark.parametrize("at", [-1, 400, 900, 999])
+def test_blocks_without_rows_are_none(on_ray, at):
+    """A filter leaves them no columns; and no block at all may have rows."""
+    there = ray.data.range(1000, override_num_blocks=4).filter(lambda row: row["id"] > at)
+    for rows in (there, there.materialize()):
+        numpy.testing.assert_array_equal(np.from_ray(rows, "id"), numpy.arange(at + 1, 1000))
+
+
+def test_a_column_that_is_not_there_is_an_error(on_ray):
+    with pytest.raises(ValueError, match="Cannot find column other"):
+        np.from_ray(ray.data.range(10), "other")
+
+
 def test_columns_of_texts_and_arrays_without_rows_are_refused(on_ray):
     with pytest.raises(TypeError, match="'item' has no rows of one shape and of numbers"):
         np.from_ray(ray.data.from_items(["a", "b"]), "item")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import ray.data
+from ray.data.block import BlockAccessor
 
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.backends.engines.backend import EngineBackend
@@ -21,7 +22,8 @@ def taken(backend: Backend, rows: ray.data.Dataset, column: str) -> ArrayRef:
     """An array of the rows of a column, computed by Ray, and joined to our tiles by its tasks."""
     home, engine = _on_ray(backend)
     with _in_order(rows):
-        blocks = rows.to_numpy_refs(column=column)
+        found = [ref for bundle in rows.iter_internal_ref_bundles() for ref in bundle.block_refs]
+    blocks = [engine.submit("column", _column, block, column) for block in found]
     known = engine.get([engine.submit("block", _kind, block) for block in blocks])
     filled = [(block, kind) for block, kind in zip(blocks, known, strict=True) if kind[0][0]]
     blocks, known = [b for b, _ in filled], [k for _, k in filled]
@@ -85,6 +87,12 @@ def _on_ray(backend: Backend) -> tuple[EngineBackend, RayEngine]:
             'np.connect("ray://host:10001") first'
         )
     return backend, backend.engine
+
+
+def _column(block: Any, column: str) -> np.ndarray[Any, Any]:
+    """What Ray's `to_numpy_refs` gives of a block; one that a filter has emptied has no columns."""
+    rows = BlockAccessor.for_block(block)
+    return np.asarray(rows.to_numpy(column)) if rows.num_rows() else np.empty(0)
 
 
 def _kind(block: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], np.dtype[Any]]:
