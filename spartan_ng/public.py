@@ -174,7 +174,7 @@ def from_dask(x: Any) -> ndarray:
     Raises
     ------
     ConnectionFailed : the program is not connected to a dask cluster
-    TypeError : the chunks are masked arrays
+    TypeError : `x` is something else, or its chunks are masked arrays
     MissingLibrary (an ImportError) : dask is not installed
     """
     needed("dask.array", "dask")
@@ -215,7 +215,7 @@ def from_ray(rows: Any, column: str = "data") -> ndarray:
     Raises
     ------
     ConnectionFailed : the program is not connected to a Ray
-    TypeError : the column has other things than numbers, or rows of several shapes
+    TypeError : `rows` is no data set, or the column has other things than numbers, or rows of several shapes
     MissingLibrary (an ImportError) : Ray's data sets are not installed
     """
     needed("ray.data", "ray")

@@ -62,7 +62,10 @@ class Access:
         if address.startswith(_IPC):
             _check_folder(Path(address.removeprefix(_IPC)).parent)
         elif not (found := _TCP.fullmatch(address)) or (found[1] != "*" and int(found[1]) > _LAST_PORT):
-            raise MasterUnreachable(f"{address!r} is no address: tcp://HOST:PORT, or ipc://FOLDER/NAME")
+            raise MasterUnreachable(
+                f"{address!r} is no address: tcp://HOST:PORT, or ipc://FOLDER/NAME; to run on an engine "
+                "dask://HOST:PORT, or ray://HOST:PORT"
+            )
         elif self.keys is None and not self.insecure:
             raise AuthenticationFailed(
                 f"{address} can be reached by others, who could run code here, or pretend to be the master: "

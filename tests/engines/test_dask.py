@@ -266,6 +266,12 @@ def test_the_order_of_bytes_is_the_programs(on_dask, kind, shape):
             assert found.tobytes() == x.tobytes()
 
 
+@pytest.mark.parametrize("other", [numpy.arange(3), 5, [1], None])
+def test_what_is_no_array_of_dasks_is_refused(on_dask, other):
+    with pytest.raises(TypeError, match=rf"takes a dask\.array\.Array, not {type(other).__name__}"):
+        np.from_dask(other)
+
+
 def test_dasks_arrays_need_dasks_cluster():
     with pytest.raises(ConnectionFailed, match=r"np\.connect\(client\)"):
         np.from_dask(dask_array.ones(3))

@@ -122,8 +122,13 @@ def test_a_column_that_is_not_there_is_an_error(on_ray):
         np.from_ray(ray.data.range(10), "other")
 
 
+def test_what_is_no_data_set_is_refused(on_ray):
+    with pytest.raises(TypeError, match=r"takes a ray\.data\.Dataset, not ndarray"):
+        np.from_ray(numpy.arange(3.0), "id")
+
+
 def test_columns_of_texts_and_arrays_without_rows_are_refused(on_ray):
-    with pytest.raises(TypeError, match="'item' has no rows of one shape and of numbers"):
+    with pytest.raises(TypeError, match=r"'item' has no rows of one shape and of numbers.*no texts"):
         np.from_ray(ray.data.from_items(["a", "b"]), "item")
     with pytest.raises(ValueError, match="row"):
         np.to_ray(np.array(3.0) + 1)

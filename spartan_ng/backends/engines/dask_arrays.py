@@ -20,6 +20,11 @@ from spartan_ng.worker.tasks import Made, read
 def taken(backend: Backend, x: dask.array.Array) -> ArrayRef:
     """An array of dask's, computed by dask in chunks that are our tiles."""
     home, engine = _on_dask(backend)
+    if not isinstance(x, dask.array.Array):
+        raise TypeError(
+            f"from_dask takes a dask.array.Array, not {type(x).__name__}; np.array() takes NumPy's arrays, "
+            "and lists"
+        )
     _check(x._meta)
     if any(np.isnan(s) for s in x.shape):
         x = x.compute_chunk_sizes()

@@ -21,6 +21,10 @@ from spartan_ng.worker.tasks import Made, read
 def taken(backend: Backend, rows: ray.data.Dataset, column: str) -> ArrayRef:
     """An array of the rows of a column, computed by Ray, and joined to our tiles by its tasks."""
     home, engine = _on_ray(backend)
+    if not isinstance(rows, ray.data.Dataset):
+        raise TypeError(
+            f"from_ray takes a ray.data.Dataset, not {type(rows).__name__}; np.array() takes NumPy's arrays"
+        )
     with _in_order(rows):
         found = [ref for bundle in rows.iter_internal_ref_bundles() for ref in bundle.block_refs]
     blocks = [engine.submit("column", _column, block, column) for block in found]
@@ -31,7 +35,8 @@ def taken(backend: Backend, rows: ray.data.Dataset, column: str) -> ArrayRef:
     dtype = np.result_type(*(d for _, d in known)) if known else np.dtype(float)
     if len(shapes) > 1 or dtype.hasobject:
         raise TypeError(
-            f"column {column!r} has no rows of one shape and of numbers, but of {dtype} {sorted(shapes)}"
+            f"column {column!r} has no rows of one shape and of numbers, but of {dtype} {sorted(shapes)}; "
+            "from_ray takes no texts and no other objects"
         )
     starts = np.cumsum([0, *(shape[0] for shape, _ in known)]).tolist()
     shape = (starts[-1], *(shapes.pop() if shapes else ()))
