@@ -157,6 +157,36 @@ def test_more_workers_than_come_are_waited_for_in_vain(client):
         np.connect(address, workers=50)
 
 
+def test_a_client_that_was_closed_is_said_to_be(client):
+    """Of arrays that were there, and of new work; another client, or none, begins anew."""
+    a = numpy.arange(60_000.0).reshape(60, 1000)
+    before = session.current().backend
+    mine = distributed.Client(client.scheduler.address, set_as_default=False)
+    try:
+        np.connect(mine)
+        with config.override(small_bytes=0):
+            x, y = np.array(a), (np.array(a) * 2).persist()
+            x.persist()
+            mine.close()
+            for asks in (
+                lambda: (x * 3).compute(),
+                y.compute,
+                (np.array(a) + 1).sum,
+                lambda: y + 1,
+            ):
+                with pytest.raises(
+                    MasterUnreachable, match=r"client was closed.*np\.connect.*np\.disconnect"
+                ):
+                    numpy.asarray(asks())
+            np.disconnect()
+            numpy.testing.assert_array_equal(x * 3, a * 3)
+            np.connect(client)
+            numpy.testing.assert_array_equal(x * 3, a * 3)
+    finally:
+        session.current().backend.retire()
+        session.use(before)
+
+
 def test_what_is_no_client_is_refused():
     with pytest.raises(TypeError, match=r"distributed\.Client, not int"):
         np.connect(7)

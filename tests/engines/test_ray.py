@@ -11,7 +11,7 @@ import pytest
 import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.config import config
-from spartan_ng.errors import ConnectionFailed, UserFunctionError
+from spartan_ng.errors import ConnectionFailed, MasterUnreachable, UserFunctionError
 from tests.engines.test_plans import PROGRAMS, check_one
 from tests.waiting import Gate, killing_one
 
@@ -19,9 +19,13 @@ ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # of its own, by its own
 
 
+def begin():
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+
+
 @pytest.fixture(scope="module")
 def engine():
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    begin()
     yield
     ray.shutdown()
 
@@ -139,3 +143,19 @@ def test_data_sets_need_a_ray():
         np.from_ray(None)
     with pytest.raises(ConnectionFailed, match=r"np\.connect\(\"ray\"\)"):
         np.to_ray(np.ones(3))
+
+
+def test_a_ray_that_was_shut_down_is_said_to_be(on_ray):
+    """Of arrays that were there, and of new work; none of it begins another Ray."""
+    a = numpy.arange(60_000.0).reshape(60, 1000)
+    x, y = np.array(a), (np.array(a) * 2).persist()
+    ray.shutdown()
+    try:
+        for asks in (lambda: (x * 3).compute(), y.compute, (np.array(a) + 1).sum):
+            with pytest.raises(MasterUnreachable, match=r"Ray was shut down.*np\.connect.*np\.disconnect"):
+                numpy.asarray(asks())
+        assert not ray.is_initialized()
+        np.disconnect()
+        numpy.testing.assert_array_equal(x * 3, a * 3)
+    finally:
+        begin()  # for the tests to come

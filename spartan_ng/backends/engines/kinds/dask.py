@@ -137,10 +137,19 @@ class DaskEngine:
 
         Such a cluster grows only where more tasks are ready than it has workers.
         """
+        self._check()
         threads: dict[str, int] = self._client.nthreads()
         if threads != self._threads:
             self._threads, self._places = threads, []
         return max(sum(threads.values()), self._most() * max(threads.values(), default=1))
+
+    def _check(self) -> None:
+        """MasterUnreachable where somebody has closed the client."""
+        if self._client.status in ("closing", "closed"):
+            raise MasterUnreachable(
+                "the dask client was closed, and what only dask had is gone: np.connect(...) to another "
+                "one, or np.disconnect() to run in this process"
+            )
 
     def _most(self) -> int:
         """How many workers the client's cluster may adapt to, 0 where nobody says."""
@@ -151,6 +160,7 @@ class DaskEngine:
 
     def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> _Handle:
         """A task; what it is given is in it, so that dask can run it again."""
+        self._check()
         handle = _Handle(_key(name))
         call = _Call(handle.key, function, tuple(_HOLE if isinstance(a, _Handle) else a for a in args))
         needed = [a for a in args if isinstance(a, _Handle)]
@@ -188,6 +198,7 @@ class DaskEngine:
 
     def _flush(self) -> list[distributed.Future]:
         """Send what waits, and ask for what somebody holds."""
+        self._check()
         with self._lock:
             graph = {key: task for key, (_, task) in self._waiting.items()}
             held = [h for h in (ref() for ref, _ in self._waiting.values()) if h is not None]
@@ -204,6 +215,7 @@ class DaskEngine:
 
     def adopted(self, delayed: Sequence[Any]) -> list[_Handle]:
         """What dask's own lazy objects give, begun now."""
+        self._check()
         handles = []
         for future in self._client.compute(list(delayed)):
             handles.append(_Handle(future.key))

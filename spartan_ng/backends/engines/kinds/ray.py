@@ -61,22 +61,26 @@ class RayEngine:
     @property
     def shared(self) -> bool:
         """Whether there is one node: its processes map one store."""
+        _check()
         return sum(bool(node["Alive"]) for node in ray.nodes()) == 1
 
     def slots(self) -> int:
         """Processors of all nodes."""
+        _check()
         return int(ray.cluster_resources().get("CPU", 1))
 
     def submit(
         self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None
     ) -> ray.ObjectRef:
         """A task that Ray runs again where its process ends."""
+        _check()
         return self._call.options(name=name).remote(function, *args)
 
     def submit_several(
         self, name: str, count: int, function: Callable[..., Any], *args: Any
     ) -> Sequence[ray.ObjectRef]:
         """A task that gives several objects; Ray keeps, moves and frees each for itself."""
+        _check()
         refs: list[ray.ObjectRef] = self._call.options(name=name, num_returns=count).remote(function, *args)
         return refs
 
@@ -85,6 +89,7 @@ class RayEngine:
 
     def get(self, handles: Sequence[ray.ObjectRef]) -> list[Any]:
         """The objects."""
+        _check()
         try:
             return list(ray.get(list(handles)))
         except RayTaskError as error:
@@ -115,6 +120,15 @@ class RayEngine:
         """Leave a Ray that was started or joined here."""
         if self._owned:
             ray.shutdown()
+
+
+def _check() -> None:
+    """MasterUnreachable where somebody has shut Ray down: it would begin a new one, which knows no object."""
+    if not ray.is_initialized():
+        raise MasterUnreachable(
+            'Ray was shut down, and what only it had is gone: np.connect("ray") or np.connect("ray://...") '
+            "again, or np.disconnect() to run in this process"
+        )
 
 
 def _call(function: Callable[..., Any], *args: Any) -> Any:
