@@ -1,5 +1,5 @@
 """Every source that the emitter can write has all the names that it uses: loops over axes of any length, one
-included, and folds of any of them."""
+included, and folds of any of them; and machine code that is made of them folds blocks of any length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from itertools import chain, combinations, product
 import numpy as np
 import pytest
 
+from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.emit import emit
+from spartan_ng.kernels.compiled.folds import start
 from spartan_ng.kernels.compiled.layout import lay_out
 from spartan_ng.kernels.compiled.segments import Ending, Operand, Segment
 from spartan_ng.plan.rows import WHOLE, Row
@@ -55,3 +57,44 @@ def test_names(shape, fold, in_stage):
         strides = [strides_of(shape, axes) for axes in (every, every, kept)]
         source = emit([(segment, lay_out(segment, strides, [8] * 3, shape, (True,) * len(shape)))])
         assert not undefined(source), source
+
+
+TINY = np.float32(1e-45)
+STRETCHED = [
+    *(("logical_xor", code, "?", (0, 1)) for code in "?if"),
+    *(("logical_xor", "f", "?", (0, TINY)), ("logical_or", "f", "?", (0, TINY))),
+    *(("logical_and", "d", "?", (5e-324, 1)), ("logical_and", "?", "?", (0, 1))),
+    *(("add", "l", "l", (1, 9)), ("add", "?", "l", (0, 1)), ("add", "d", "d", (1, 9))),
+    *(("multiply", "l", "l", (2, 3)), ("maximum", "l", "l", (-9, 9)), ("maximum", "d", "d", (-9, TINY))),
+    *(("fmin", "f", "f", (TINY, 5)), ("bitwise_xor", "B", "B", (1, 9)), ("bitwise_and", "i", "i", (1, 3))),
+]
+"""Folds, dtypes of what is folded and of what it comes to, and values."""
+
+
+@pytest.mark.parametrize(("fold", "code", "out", "values"), STRETCHED)
+@pytest.mark.parametrize("kept", [(), (1,)])
+def test_blocks_of_one_line_whose_elements_are_stretched(fold, code, out, values, kept):
+    """LLVM has a formula for the line, and unrolls what goes round it."""
+    operand, result = np.dtype(code), np.dtype(out)
+    space = tuple((d, 4000) for d in range(3))
+    ending = Ending(-1, fold, (0,), kept, result, tuple(space[k] for k in kept))
+    segment = Segment(space, (Operand(0, 0, (0, 1, -1), operand),), (), (), (ending,))
+    widths = [operand.itemsize, result.itemsize]
+    along = [(4 * widths[0], widths[0], 0), tuple(widths[1] * (k in kept) for k in range(3))]
+    layout = lay_out(segment, along, widths, (4, 4, 4000), (False,) * 3)
+    kernel = compiler.kernel(emit([(segment, layout)]))
+    compiler.request(kernel)
+    assert compiler.wait()
+    assert kernel.function is not None, kernel.failure
+    x = np.random.default_rng(3).choice(np.array(values, operand), (4, 4))
+    for sizes in product((1, 2, 3), (1, 2, 3), (1, 2, 9, 33, 2049)):
+        found = np.full([sizes[k] for k in kept], start(fold, result, False), result)
+        block = np.broadcast_to(x[: sizes[0], : sizes[1], None], sizes)
+        folded = tuple(k for k in range(3) if k not in kept)
+        with np.errstate(all="ignore"):
+            wanted = getattr(np, fold).reduce(block.astype(result) if out != "?" else block, axis=folded)
+        table = [sizes[axes[0]] for axes in layout.loops]
+        for array, strides in zip((x, found), along, strict=True):
+            table += [array.ctypes.data, *(strides[axes[0]] for axes in layout.loops)]
+        kernel.function(np.array([table], np.int64))
+        np.testing.assert_array_equal(found, wanted.astype(result), err_msg=str(sizes))

@@ -13,6 +13,7 @@ import os
 import queue
 import sys
 import threading
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -71,8 +72,21 @@ def _serve(requests: int, answers: int) -> None:
         write_message(answers, answer)
 
 
+@cache
+def _unroll_less() -> None:
+    """Have LLVM unroll no loop whose length it does not know; those that it vectorizes need none.
+
+    LLVM 22 makes a formula of a fold of one value over and over, then unrolls the loop around it, and drops
+    the case that this one goes round once: the fold stays as it began.
+    """
+    import llvmlite.binding as llvm
+
+    llvm.set_option("spartan_ng", "-unroll-runtime=false")
+
+
 def _compile(name: str, source: str) -> bytes:
     """An object file with the function `name`: the source's `kernel`, as `_entry` calls it."""
+    _unroll_less()
     module = ModuleType(name)
     sys.modules[name] = module  # numba looks up the module of a function by its name
     try:
