@@ -15,6 +15,7 @@ from spartan_ng.apps.glm import glm
 from spartan_ng.apps.kmeans import kmeans
 from spartan_ng.apps.l2svm import l2svm
 from spartan_ng.apps.mlogreg import mlogreg
+from spartan_ng.config import config
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 4))
@@ -63,7 +64,8 @@ def test_targets_that_do_not_fit(name):
 
 @pytest.mark.parametrize("name", FITS)
 def test_compressed_columns_give_the_same(name):
-    plain, packed = FITS[name](FEW), FITS[name](sp.compress_columns(FEW))
+    with config.override(kernels="interpret"):  # a kernel that comes between two fits rounds otherwise
+        plain, packed = FITS[name](FEW), FITS[name](sp.compress_columns(FEW))
     for field in plain.__dataclass_fields__:
         a, b = getattr(plain, field), getattr(packed, field)
         if field != "n_iter" and np.asarray(a).dtype.kind == "f":

@@ -73,7 +73,7 @@ def test_people_see_workers_jobs_bytes_and_losses(temporary_files, tmp_path):
                     tab.size(400, 800)
                     until(lambda: tab.run("document.documentElement.clientWidth") == 400)
                     assert tab.run("document.documentElement.scrollWidth") == 400
-                    assert "(40000,)" in tab.text("#arrays")
+                    until(lambda: "(40000,)" in tab.text("#arrays"))
                     until(lambda: tab.run(f"{canvas}.width === {canvas}.clientWidth * devicePixelRatio"))
                     tab.picture(tmp_path / f"narrow-{theme}.png")
                 colour = "getComputedStyle(document.body).backgroundColor"

@@ -58,7 +58,7 @@ def stolen(session: Session) -> int:
 
 
 def test_idle_workers_share_the_work_of_one_that_is_held(session: Session, gate: Gate) -> None:
-    with config.override(tiling="row", small_bytes=0):
+    with config.override(tiling="row", reproducible=True):
         node = on_workers(session)
         owner = owner_of_the_first(session, node)
         shared = evaluate(session, total(user(held(owner, gate), node)))

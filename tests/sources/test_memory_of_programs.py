@@ -89,9 +89,9 @@ def _added(m: Any, i: Any, v: Any) -> Any:
     return out
 
 
-MANY = 3_000_000
-ROOM = MANY * 8 // 2
-"""Memory for half of such an array; blocks of two threads take up to 16 MB."""
+MANY = 4_000_000
+ROOM = MANY * 3
+"""Memory for less than half of such an array; blocks of two threads take up to 16 MB beside it."""
 
 
 @pytest.fixture(scope="module")
