@@ -205,12 +205,11 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
         return _answer(numpys, given, known, keywords)
 
     names = frozenset(inspect.signature(numpys).parameters) - _ELSEWHERE
-    return in_front(call, numpys, names, 2 if takes_out else _MOST_GIVEN, AS_GIVEN)  # type: ignore[return-value]
+    return in_front(call, numpys, names, 2 if takes_out else sys.maxsize, AS_GIVEN)  # type: ignore[return-value]
 
 
 _ELSEWHERE = frozenset({"device", "like", "out"})
 """Keywords that say where the result goes, or whose it is."""
-_MOST_GIVEN = 12
 
 
 def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], most: int) -> Callable[..., Any]:
