@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-MADE = frozenset({"dtype", "order"})
+_MADE = frozenset({"dtype", "order"})
 """Keywords of functions that make arrays, and say what is to be made."""
 
 
@@ -81,7 +81,7 @@ def _scalar_of(one: Any, dtype: np.dtype[Any]) -> Any:
     return np.full((), one, dtype) if dtype.kind in "biufcmM" or one != 0 else np.zeros((), dtype)
 
 
-@numpy_function(np.zeros, front=shortened(np.zeros, 3, AS_SHAPE, MADE))
+@numpy_function(np.zeros, front=shortened(np.zeros, 3, AS_SHAPE, _MADE))
 def zeros(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
@@ -89,7 +89,7 @@ def zeros(
     return _zeros(shape, dtype, order)
 
 
-@numpy_function(np.ones, front=shortened(np.ones, 3, AS_SHAPE, MADE))
+@numpy_function(np.ones, front=shortened(np.ones, 3, AS_SHAPE, _MADE))
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> ndarray:
     """Ones."""
     if _few(shape):
@@ -97,7 +97,7 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
     return in_order(_constant(1, shape, as_dtype(dtype)), order)
 
 
-@numpy_function(np.empty, front=shortened(np.zeros, 3, AS_SHAPE, MADE))
+@numpy_function(np.empty, front=shortened(np.zeros, 3, AS_SHAPE, _MADE))
 def empty(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:
@@ -107,7 +107,7 @@ def empty(
     return _zeros(shape, dtype, order)
 
 
-@numpy_function(np.full, front=shortened(np.full, 3, AS_SHAPE, MADE))
+@numpy_function(np.full, front=shortened(np.full, 3, AS_SHAPE, _MADE))
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> ndarray:

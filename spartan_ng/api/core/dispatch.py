@@ -177,8 +177,8 @@ def check_device(device: Any) -> None:
 def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
     """`ours`, but for small operands NumPy's function at once, unless a keyword is not NumPy's."""
     checked = _leaving_subclasses(ours, numpys)
-    takes_out = "out" in inspect.signature(ours).parameters
-    beyond = set(inspect.signature(ours).parameters) - set(inspect.signature(numpys).parameters)
+    own, theirs = (frozenset(inspect.signature(f).parameters) for f in (ours, numpys))
+    takes_out, beyond = "out" in own, own - theirs
 
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
@@ -204,8 +204,8 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
                 return run_interruptibly(lambda: _answer(numpys, given, known, keywords))
         return _answer(numpys, given, known, keywords)
 
-    names = frozenset(inspect.signature(numpys).parameters) - _ELSEWHERE
-    return in_front(call, numpys, names, 2 if takes_out else sys.maxsize, AS_GIVEN)  # type: ignore[return-value]
+    most = 2 if takes_out else sys.maxsize
+    return in_front(call, numpys, theirs - _ELSEWHERE, most, AS_GIVEN)  # type: ignore[return-value]
 
 
 _ELSEWHERE = frozenset({"device", "like", "out"})
