@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.extras import needed
+from spartan_ng.sinks.attributes import Noted
 from spartan_ng.sinks.raw import RawFile
-from spartan_ng.sinks.taken import check_unchanged, holds_more
+from spartan_ng.sinks.taken import check_unchanged, holds_more, is_filled
 from spartan_ng.sources.files import signs
 
 _NUMBERS = frozenset("?bBhHiIlLqQefdFD")
@@ -56,19 +57,27 @@ class Hdf5File(RawFile):
 
 @contextmanager
 def file_to_fill(temporary: str, path: str, name: str) -> Iterator[Any]:
-    """The library's file with all that the one at `path` has, but nothing under the name."""
+    """The library's file with all that the one at `path` has, but nothing under the name; what was noted at
+    the dataset of that name is noted at the new one."""
     h5py = needed("h5py", "hdf5")
     keeps = holds_more(path, name)
+    noted: Noted | None = None
     if keeps:
         with h5py.File(path, "r"):  # who writes to it would have its lock
             shutil.copyfile(path, temporary)
+    elif is_filled(path):
+        with h5py.File(path, "r") as old:
+            noted = Noted(old, name)
     with open(temporary, "r+b", buffering=0) as opened:
         disk = _Disk(opened)
         try:
             with h5py.File(disk, "r+" if keeps else "w") as file:
+                noted = noted or Noted(file, name)
                 if file.get(name, getlink=True) is not None:
+                    noted.let_go(file[name])
                     del file[name]
                 yield file
+                noted.put(file[name])
         except Exception as error:
             raise disk.error or error from error
         if disk.error is not None:

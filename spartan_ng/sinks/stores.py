@@ -28,6 +28,8 @@ _OWN = re.compile(r"zarr\.json|\.zarray|\.zattrs|\.lock-.*|.*\.partial|(c|\d+)(\
 """What lies in the folder of an array: its description, its chunks in any way of naming them."""
 _CONSOLIDATED = ".zmetadata"
 """Of a group of format 2; in format 3 its description has it."""
+_NAMES = "_ARRAY_DIMENSIONS"
+"""The attribute in which xarray has the names of dimensions in format 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,21 @@ class ArrayPlace:
         if self.above and not (is_ours and _device(around) == _device(outermost)):
             return new_folder(os.path.join(self.above[0], os.path.basename(self.path)))
         return new_folder(outermost)
+
+    def noted(self, ndim: int) -> dict[str, Any]:
+        """What the array keeps of the one whose place it takes, for `zarr.create_array`: attributes, and the
+        names of dimensions where there are as many."""
+        kind, before = _node(self.path, self.options)
+        if kind != "array":
+            return {}
+        described = _description(self.path, self.options, "zarr.json" if before == 3 else ".zattrs")
+        attributes = described.get("attributes") or {} if before == 3 else described
+        names = described.get("dimension_names") if before == 3 else attributes.pop(_NAMES, None)
+        if not isinstance(names, list) or len(names) != ndim:
+            return {"attributes": attributes}
+        if self.zarr_format == 2:
+            return {"attributes": {**attributes, _NAMES: names}}
+        return {"attributes": attributes, "dimension_names": names}
 
     def take(self, put: Callable[[str], Any]) -> None:
         """Have the array put there, between what is to be done of groups before and afterwards."""
@@ -193,9 +210,9 @@ def _node(path: str, options: dict[str, Any] | None) -> tuple[str, int]:
     return "", 0
 
 
-def _description(path: str, options: dict[str, Any] | None) -> dict[str, Any]:
-    """What format 3 says of a node; nothing where that cannot be read."""
-    with suppress(ValueError, OSError), opened(f"{path}/zarr.json", options) as file:
+def _description(path: str, options: dict[str, Any] | None, name: str = "zarr.json") -> dict[str, Any]:
+    """What a file says of a node, that of format 3 its description; nothing where that cannot be read."""
+    with suppress(ValueError, OSError), opened(f"{path}/{name}", options) as file:
         found = json.loads(file.read())
         return found if isinstance(found, dict) else {}
     return {}

@@ -3,8 +3,8 @@
 | what is written | takes the place of | what stays |
 |---|---|---|
 | a file: `.npy`, `.npz`, Parquet, raw elements, text | a file | |
-| a dataset of an HDF5 file | a dataset of that name | all else in the file |
-| an array of a zarr store | an array at that path | the other members of its group |
+| a dataset of an HDF5 file | a dataset of that name | its attributes, and all else in the file |
+| an array of a zarr store | an array at that path | its attributes, and the other members of its group |
 | a folder of Parquet files | a folder with nothing but such | |
 
 All else that lies at the place is left alone: a FileExistsError, before anything is computed, says what it is
@@ -75,7 +75,7 @@ def checked_dataset(path: str, name: str) -> str:
     parts = parts_of(name)
     if not parts:
         raise ValueError(f"to_hdf5: {name!r} is no name of a dataset")
-    if _is_filled(path):
+    if is_filled(path):
         _check_inside(path, parts)
     return "/".join(parts)
 
@@ -106,7 +106,7 @@ def parts_of(name: str) -> list[str]:
 
 def holds_more(path: str, name: str) -> bool:
     """Whether an HDF5 file, which `checked_dataset` has looked at, has something besides one dataset."""
-    if not _is_filled(path):
+    if not is_filled(path):
         return False
     h5py = needed("h5py", "hdf5")
     with h5py.File(path, "r") as file:
@@ -135,5 +135,6 @@ def _in_the_way(link: Any, found: Any, is_last: bool) -> str:
     return "" if isinstance(found, h5py.Group) else "no group"
 
 
-def _is_filled(path: str) -> bool:
+def is_filled(path: str) -> bool:
+    """Whether there is a file with something in it."""
     return os.path.exists(path) and os.path.getsize(path) > 0

@@ -99,6 +99,7 @@ class ZarrStore(ZarrBlocks):
         self.chunks = stored_chunks(shape, dtype) if chunks is None else chunks
         self.folder = place.folder_beside()
         made = {"chunks": self.chunks, "zarr_format": place.zarr_format, "overwrite": True, **options}
+        made.update(place.noted(len(shape)))
         try:
             self._array = needed("zarr", "zarr").create_array(self.folder, shape=shape, dtype=dtype, **made)
         except BaseException:

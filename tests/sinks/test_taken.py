@@ -74,7 +74,8 @@ def _tree(file: Any) -> dict[str, Any]:
 def test_a_dataset_is_added_or_replaced_and_all_else_stays(
     there: list[str], noted: str, name: str, options: Any, userblock: int, draw: random.Random
 ) -> None:
-    """What h5py makes of the file when it deletes the old dataset, and creates the new one."""
+    """What h5py makes of the file when it deletes the old dataset, and creates the new one with what was
+    noted there."""
     with tempfile.TemporaryDirectory() as folder:
         path, oracle = f"{folder}/x.h5", f"{folder}/oracle.h5"
         for where in (path, oracle):
@@ -86,15 +87,97 @@ def test_a_dataset_is_added_or_replaced_and_all_else_stays(
         value = numpy.random.default_rng(draw.randint(0, 9)).random(draw.randint(2, 5000))
         with h5py.File(oracle, "r+") as file:
             plain = name.replace("//", "/").strip("/")
+            notes = dict(file[plain].attrs) if plain in file else {}
             if plain in file:
                 del file[plain]
             file[plain] = value
+            file[plain].attrs.update(notes)
         np.to_hdf5(np.array(value), path, name, **options)
         with h5py.File(path) as file, h5py.File(oracle) as expected:
             assert _tree(file) == _tree(expected)
             assert file.userblock_size == userblock
         numpy.testing.assert_array_equal(numpy.asarray(np.from_hdf5(path, name)), value)
         assert sorted(os.listdir(folder)) == ["oracle.h5", "x.h5"]
+
+
+NOTES: dict[str, Any] = {
+    "units": "m / s",
+    "bytes": numpy.bytes_(b"abc"),
+    "none": h5py.Empty("f8"),
+    "flag": True,
+    "texts": ["x", "yy"],
+    "valid_range": numpy.array([-1.5, 2.5], ">f4"),
+    "pair": numpy.array((1, 2.5), dtype=[("n", "i2"), ("x", "f8")]),
+}
+
+
+@pytest.mark.parametrize("others", [False, True])
+@pytest.mark.parametrize("options", HDF5_OPTIONS)
+@pytest.mark.parametrize("shape", [(300, 20), (40, 5), (2, 3, 4), (7, 0), ()])
+def test_a_dataset_keeps_what_was_noted_at_the_one_before(
+    shape: Any, options: Any, others: bool, tmp_path: Path
+) -> None:
+    """Attributes of all types, of which the library says afterwards what it did."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["a"] = VALUE
+        file["a"].attrs.update(NOTES)
+        if others:
+            file["b"] = VALUE
+            file["a"].attrs["where"] = file["b"].ref
+
+    def said() -> Any:
+        with h5py.File(path) as file:
+            every = {k: file["a"].attrs.get_id(k) for k in file["a"].attrs}
+            kinds = {k: (i.shape, i.dtype, i.get_space().get_simple_extent_type()) for k, i in every.items()}
+            return kinds, {k: repr(v) for k, v in file["a"].attrs.items() if k != "where"}
+
+    before = said()
+    np.to_hdf5(numpy.ones(shape, "f4"), path, "a", **(options if len(shape) == 2 and shape[1] > 2 else {}))
+    assert said() == before
+    with h5py.File(path) as file:
+        assert file["a"].shape == shape
+        assert not others or file[file["a"].attrs["where"]] == file["b"]
+
+
+def _measured(file: Any) -> None:
+    """A dataset with two scales, one of which another has, too."""
+    file["x"], file["y"] = numpy.arange(300.0), numpy.arange(20.0)
+    file["a"], file["b"] = VALUE, VALUE[:, 0]
+    file["x"].make_scale("longitude")
+    file["y"].make_scale("latitude")
+    for k, scale in enumerate(["x", "y"]):
+        file["a"].dims[k].attach_scale(file[scale])
+    file["b"].dims[0].attach_scale(file["x"])
+    file["a"].dims[0].label = "across"
+
+
+def _scales(file: Any) -> Any:
+    return {
+        name: ([[s.name for s in dim.values()] for dim in item.dims], [dim.label for dim in item.dims])
+        for name, item in file.items()
+    }
+
+
+@pytest.mark.parametrize("options", [{}, {"chunks": True}])
+def test_datasets_keep_their_scales_and_are_scales_still(options: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        _measured(file)
+        before = _scales(file)
+    for name, value in (("a", VALUE + 1), ("x", numpy.arange(300.0) * 2), ("b", VALUE[:, 1])):
+        np.to_hdf5(value, path, name, **options)
+        with h5py.File(path) as file:
+            assert _scales(file) == before
+            assert file["x"].is_scale
+            assert file["x"].attrs["NAME"] == b"longitude"
+            assert len(file["x"].attrs["REFERENCE_LIST"]) == 2
+            numpy.testing.assert_array_equal(file["a"].dims[0][0][...], file["x"][...])
+    np.to_hdf5(VALUE[:, 0], path, "a", **options)  # of other dimensions
+    with h5py.File(path) as file:
+        assert _scales(file) == {**before, "a": ([[]], [""])}
+        assert len(file["x"].attrs["REFERENCE_LIST"]) == 1
+        assert "REFERENCE_LIST" not in file["y"].attrs
 
 
 @pytest.mark.parametrize("options", HDF5_OPTIONS)
@@ -237,6 +320,28 @@ def test_a_member_is_added_or_replaced_and_all_others_stay(
     numpy.testing.assert_array_equal(numpy.asarray(np.from_zarr(url, name)), VALUE + 1)
     if "://" not in place:
         assert sorted(os.listdir(place)) == ["oracle.zarr", "x.zarr"]
+
+
+@pytest.mark.some(8)
+@pytest.mark.parametrize("before", [2, 3])
+@pytest.mark.parametrize("after", [2, 3])
+@pytest.mark.parametrize("shape", [(300, 20), (5,), (), (0, 3)])
+@pytest.mark.parametrize("names", [None, ["x", "y"]])
+def test_an_array_keeps_what_was_noted_at_the_one_before(
+    before: Any, after: Any, shape: Any, names: Any, place: str
+) -> None:
+    """Attributes, and the names of as many dimensions, as xarray has them in each format."""
+    url, notes = f"{place}/x.zarr", {"units": "m", "valid_range": [0, 1.5], "of": {"deep": None}}
+    named = {"dimension_names": names} if before == 3 else {}
+    old = zarr.create_array(url, data=VALUE, zarr_format=before, **named)
+    old.attrs.update({**notes, "_ARRAY_DIMENSIONS": names} if before == 2 and names else notes)
+    np.to_zarr(numpy.ones(shape), url, zarr_format=after)
+    found = zarr.open_array(url)
+    is_named = names is not None and len(shape) == 2
+    assert found.shape == shape
+    assert dict(found.attrs) == ({**notes, "_ARRAY_DIMENSIONS": names} if is_named and after == 2 else notes)
+    if after == 3:
+        assert found.metadata.dimension_names == (tuple(names) if is_named else None)
 
 
 def test_a_group_is_made_where_an_array_is_named_in_it(place: str, workers: int) -> None:

@@ -130,6 +130,7 @@ def _pack(folder: str, path: str) -> None:
 def _zarr_from_here(a: ndarray, where: ArrayPlace, chunks: Any, compressors: Any) -> None:
     """A store that is written by one: beside the one that is there, whose place it takes at the end."""
     made = {"compressors": compressors, "zarr_format": where.zarr_format, "storage_options": where.options}
+    made.update(where.noted(a.ndim))
     with filled(where) as place:
         store = needed("zarr", "zarr").create_array(
             place, shape=a.shape, dtype=a.dtype, chunks=chunks or "auto", overwrite=True, **made
