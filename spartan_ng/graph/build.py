@@ -397,9 +397,7 @@ def _weak(operand: Any) -> Any:
 
 def axes_tuple(axis: Any, ndim: int) -> tuple[int, ...]:
     """NumPy's `axis` argument (None, int or tuple) as a sorted tuple; raises `AxisError`."""
-    if axis is None:
-        return tuple(range(ndim))
-    return tuple(sorted(normalize_axis_tuple(axis, ndim)))
+    return tuple(range(ndim)) if axis is None else tuple(sorted(normalize_axis_tuple(axis, ndim)))
 
 
 def axis_index(axis: Any, ndim: int) -> int:
