@@ -31,7 +31,7 @@ types: $(VENV)/stamp-test ## Types (mypy strict).
 imports: $(VENV)/stamp-test ## Import directions (import-linter).
 	$(BIN)/lint-imports
 
-pytest: $(VENV)/stamp-test ## Tests only: a part of each table's cases, drawn anew; OPTIONS=--whole asks them all.
+pytest: $(VENV)/stamp-test ## Tests only: a part of each table's cases and of slow tests, drawn anew; OPTIONS=--whole asks all, CI=true all slow ones.
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q $(OPTIONS)
 
 versions: $(VENV)/stamp-dev ## Tests on every Python from 3.11 to 3.14 that is installed (tox); OPTIONS="-e 3.13 -- tests/graph" some.

@@ -5,6 +5,10 @@ neighbours say. So a test that is marked `some(n)` runs for `n` of its parameter
 `some` draws from its loop, and Hypothesis's have a part of their examples. Which ones depends on the run's
 seed, shown at the top. `--whole` asks everything, `--seed N` asks what another run has asked, and a case that
 is named by its id is always run.
+
+A test that is marked `slow` takes a second or more: it starts daemons, an engine or a compiler, or fits a
+model. A run of all tests asks one in `SLOW` of them, also drawn; CI asks them all, as whoever names files or
+folders does.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ Some = Callable[[Iterable[Any], int], list[Any]]
 _SEED_OF_MERGES = 2000
 """The seed where CI is set: a merge is judged by what it changes, and not by a fault of before that it
 happens to draw. Everybody else's run draws anew."""
+SLOW = 4
+"""Of so many slow tests a run of everything asks one."""
 _PART = 8
 _asked = {"whole": False}
 """What the command line asks for, for modules that want to know it as they are imported."""
@@ -39,9 +45,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """A new seed for each run."""
     config.addinivalue_line("markers", "some(n): run for n of the parameters, drawn with the run's seed")
     config.addinivalue_line("markers", "whole: run with --whole, or by its id; too long otherwise")
+    config.addinivalue_line("markers", "slow: takes a second or more; a run of all tests asks a part")
     told = getattr(config, "workerinput", {})
+    config.option.slow = "CI" in os.environ or config.args_source is pytest.Config.ArgsSource.ARGS
     if "seed" in told:
         config.option.seed, config.option.whole = told["seed"], told["whole"]
+        config.option.slow = told["slow"]
     elif config.option.seed is None:
         config.option.seed = _SEED_OF_MERGES if os.environ.get("CI") else random.randrange(1 << 32)
     _asked["whole"] = _whole(config)
@@ -54,7 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """The processes of pytest-xdist draw what the first one draws."""
-    node.workerinput |= {"seed": node.config.option.seed, "whole": _whole(node.config)}
+    option = node.config.option
+    node.workerinput |= {"seed": option.seed, "whole": _whole(node.config), "slow": option.slow}
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -73,10 +83,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what takes too long."""
-    if not _whole(config):
-        left = {item for item in items if item.get_closest_marker("whole") is not None}
-        config.hook.pytest_deselected(items=[i for i in items if i in left])
-        items[:] = [i for i in items if i not in left]
+    if _whole(config):
+        return
+    left = {item for item in items if item.get_closest_marker("whole") is not None}
+    if not config.option.slow:
+        slow = [item for item in items if item.get_closest_marker("slow") is not None]
+        asked = _drawn(config, "slow", slow, -(-len(slow) // SLOW))
+        left |= {item for item in slow if item not in asked}
+    config.hook.pytest_deselected(items=[i for i in items if i in left])
+    items[:] = [i for i in items if i not in left]
 
 
 @pytest.fixture(autouse=True)

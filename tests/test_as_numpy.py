@@ -59,6 +59,7 @@ for small_bytes in (config.small_bytes, 0):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.stem)
@@ -125,6 +126,7 @@ def test_missing_submodules_are_import_errors(tmp_path):
     assert run(tmp_path, text) == ["numpy.no_such"]
 
 
+@pytest.mark.slow
 def test_command(tmp_path):
     got = run(tmp_path, SCRIPT, "spartan_ng.cli", "run", "-n", "1", "--threads", "1", "--as-numpy")
     assert got[0] == "spartan_ng.api.ndarray.array"

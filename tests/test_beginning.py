@@ -138,6 +138,7 @@ go.set()
     assert told == "False\n"
 
 
+@pytest.mark.slow
 def test_a_fork_finds_no_lock_that_is_held() -> None:
     told = run(
         """

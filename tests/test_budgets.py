@@ -10,6 +10,7 @@ from tests.budgets.__main__ import made, outcome
 from tests.budgets.operations import BY_PLACES, OPERATIONS, OVER
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("kind", ["mapped", "computed"])
 @pytest.mark.parametrize("name", [name for name in [*OPERATIONS, *BY_PLACES] if name not in OVER])

@@ -139,6 +139,7 @@ print(float(w.sum()))
 """
 
 
+@pytest.mark.slow
 def test_a_loop_goes_on_after_its_program_was_killed(tmp_path):
     def run(dies_at):
         command = [sys.executable, "-c", LOOP, str(tmp_path / "run"), str(dies_at)]

@@ -116,6 +116,7 @@ def test_the_page_leads_to_a_broken_pass(name: str, monkeypatch) -> None:
         assert mends(A.sum() + 1, lambda: sp.array(A).sum() + 1) == [{"disabled_passes": {name}}]
 
 
+@pytest.mark.slow
 def test_the_page_leads_to_broken_kernels(monkeypatch) -> None:
     """A loop that goes wrong after its trial: without kernels the answer is right."""
     monkeypatch.setattr("spartan_ng.kernels.compiled.select._flaw", lambda *args: "")

@@ -69,6 +69,7 @@ def test_embedded(options: dict[str, Any], some: Some) -> None:
     find(EmbeddedBackend(2), some(range(_EACH), 16), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"kinds": "sparse"}, {"special": True}], ids=str)
 def test_compiled(options: dict[str, Any], some: Some) -> None:
     """A few: each has several loops to compile."""

@@ -138,6 +138,7 @@ def _serve_faults(pipe, stacks, limit_s):
         jobs.serve(pipe, stacks, limit_s)
 
 
+@pytest.mark.slow
 def test_programs_that_stand_or_end_their_process_are_faults(monkeypatch):
     monkeypatch.setattr(jobs, "serve", _serve_faults)
     campaign = Campaign(Mode("default", "interpret"), 1, 5, calls=(5, 6))

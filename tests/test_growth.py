@@ -78,6 +78,7 @@ PROGRAMS: dict[str, Callable[[int], list[np.ndarray]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_planning_grows_as_the_program_does(name: str) -> None:

@@ -251,6 +251,7 @@ def test_a_chain_of_thousands_needs_no_stack_and_keeps_one_step():
     assert most <= 3
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_steps_take_less_than_20_mb():
     x = driver(np.zeros(3))
     nodes = plus(1.0)(build.data(x))

@@ -122,6 +122,7 @@ def test_other_libraries_are_heard_from_warnings_on():
     ]
 
 
+@pytest.mark.slow
 def test_the_command_has_its_cluster_log_jobs_as_json(tmp_path):
     program = "import spartan_ng as np\nnp.config.small_bytes = 0\nprint(np.arange(100_000.0).sum())\n"
     (tmp_path / "script.py").write_text(program)

@@ -181,6 +181,7 @@ except KeyboardInterrupt:
 _LEFT = re.compile(rb"\[[\d:]+<[\d:]+\]")
 
 
+@pytest.mark.slow
 def test_eight_terabytes_of_draws_tell_the_time_left_in_constant_memory() -> None:
     """Stopped once that is told; a ten-thousandth part of it first, to its end."""
     command = [sys.executable, "-c", _RANDOM]

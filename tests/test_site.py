@@ -20,6 +20,7 @@ FETCHED = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_the_site_is_built_and_fetches_nothing_from_others(tmp_path) -> None:
     """One test, since a build takes a while; a warning of Sphinx's is an error."""
     command = [

@@ -11,6 +11,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 NOT_SOURCES = shutil.ignore_patterns(
     ".*", "__pycache__", "*.so", "build", "dist", "*.egg-info", "node_modules"
@@ -30,6 +32,7 @@ def run(installed, folder, *command):
     ).stdout
 
 
+@pytest.mark.slow
 def test_what_is_published_is_complete_and_runs(tmp_path) -> None:
     """One test, since a build takes a while; the wheel is built from the source distribution."""
     shutil.copytree(ROOT, tmp_path / "sources", symlinks=True, ignore=NOT_SOURCES)

@@ -140,6 +140,7 @@ MATRICES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("name", "kind"),

@@ -259,6 +259,7 @@ def test_any_columns_of_any_type(kinds, dtype, rows, name, seed, kernels, worker
     check_as_numpy(kinds, dtype, rows, name, seed, kernels, workers)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 @examples(100)
 @given(

@@ -44,6 +44,7 @@ def _outcome(xp, case):
     return value.shape, value.dtype, repr(value.tolist())
 
 
+@pytest.mark.slow
 def test_folds_take_or_refuse_what_numpys_do(mode, some):
     for case in some(CASES, 4000):
         theirs, ours = (_outcome(xp, case) for xp in (numpy, np))

@@ -119,6 +119,7 @@ def test_printing_is_numpys(mode):
         assert str(a) == str(x)
 
 
+@pytest.mark.slow
 def test_a_large_array_fetches_only_what_it_prints():
     asked: list = []
 
@@ -190,6 +191,7 @@ def test_a_written_cell_does_not_take_back_an_old_value():
         assert float(b.sum()) == 154
 
 
+@pytest.mark.slow
 def test_a_chain_of_many_nodes():
     with config.override(small_bytes=0):
         x = np.zeros(3)

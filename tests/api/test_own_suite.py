@@ -193,6 +193,7 @@ def call_of(text):
     return run
 
 
+@pytest.mark.slow
 def test_single_calls(mode):
     assert not differences((text, call_of(text)) for text in CALLS.strip().splitlines())
 

@@ -217,6 +217,7 @@ def test_array_api_compat(mode):
     same(xp.sum(compat.to_device(a, "cpu")), X.sum())
 
 
+@pytest.mark.slow
 def test_scipy_and_sklearn_with_array_api():
     """In a process of its own: SciPy reads its switch when it is imported."""
     script = Path(__file__).with_name("array_api_libraries.py")

@@ -48,6 +48,7 @@ def python(*command, pure="0", **more):
 # --- the same answers --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @compiled
 def test_compiled_answers_are_those_of_python(tmp_path, request):
     """Values, dtypes, classes, strides, errors and their texts, warnings, and who sees what was written."""

@@ -176,6 +176,7 @@ def test_threads_of_the_program_do_not_disturb_each_other():
     assert not wrong
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_child_of_a_fork_has_helpers_of_its_own():

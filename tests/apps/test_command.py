@@ -78,6 +78,7 @@ def test_the_list_has_a_line_for_each_app() -> None:
     assert all(line.endswith(".") and "..." not in line and len(line) < 80 for line in lines)
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_list_run_as_typed(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     typed = re.findall(r"spartan-ng (app .*?)(?:  +\(.*)?$", app().stdout, re.MULTILINE)

@@ -56,6 +56,7 @@ def test_svd_of_a_matrix_of_low_rank() -> None:
     numpy.testing.assert_allclose(product(found), A, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("A", [DIGITS, DIGITS.T], ids=["tall", "wide"])
 def test_ssvd(A, anywhere) -> None:

@@ -64,6 +64,7 @@ def test_als_finds_ratings_that_it_has_not_seen() -> None:
     assert numpy.abs(predicted - TRUTH[users, items]).mean() < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 def test_als_cg(anywhere) -> None:
     R, reg, rank = RATINGS.toarray(), 0.01, 2

@@ -30,6 +30,7 @@ def test_same_start_gives_scikit_learns_clusters(load, anywhere) -> None:
     numpy.testing.assert_array_equal(numpy.asarray(ours.labels), theirs.labels_)
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 def test_plus_plus_is_as_good_as_scikit_learns(anywhere) -> None:
     X = datasets.load_digits().data

@@ -50,6 +50,7 @@ def test_gradient_descent_reaches_the_same_objective() -> None:
     assert slow.n_iter > newton.n_iter
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 def test_many_classes_agree_with_scikit_learn(anywhere) -> None:
     X, y = (part[:600] for part in digits())

@@ -83,6 +83,7 @@ def told(done) -> dict[str, str]:
     return {name: value.strip() for name, _, value in lines}
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", APPS)
 def test_a_saved_model_is_the_fitted_one(name, folder) -> None:

@@ -74,6 +74,7 @@ def test_l2svm(fit_intercept, anywhere) -> None:
     assert ours.objective == pytest.approx((hinge @ hinge + w @ w) / 2, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("C", [0.01, 0.1])
 def test_svm(C, anywhere) -> None:
@@ -107,6 +108,7 @@ def softmax_minimum(X, y, reg: float) -> float:
     return optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options).fun
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 def test_mlogreg(anywhere) -> None:
     X, y = datasets.load_digits(return_X_y=True)
@@ -144,6 +146,7 @@ def test_probit(anywhere) -> None:
     assert ours.objective == pytest.approx(best, rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("family", "theirs"),

@@ -8,6 +8,7 @@ from benchmarks.app_tilings import BYTES, TILINGS, moved
 from benchmarks.app_workloads import WORKLOADS
 
 
+@pytest.mark.slow
 def test_smart_tiling_moves_less_than_columns_and_as_predicted():
     smart, column = moved(WORKLOADS["kmeans"], None, 1.0), moved(WORKLOADS["kmeans"], "column", 1.0)
     assert smart.measured < column.measured / 20

@@ -87,6 +87,7 @@ def test_who_stands_in_for_a_worker_that_comes_back_is_not_waited_for(
     numpy.testing.assert_array_equal(found, numpy.sort(elements(((0, ROWS), (0, 1)))[:, 0]))
 
 
+@pytest.mark.slow
 def test_a_second_run_that_dies_leaves_the_share_to_a_third(
     cluster: LocalCluster, gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ sys.exit(7)
 """
 
 
+@pytest.mark.slow
 def test_run_runs_a_script_on_a_cluster_that_ends_with_it(tmp_path):
     before = litter()
     script = tmp_path / "script.py"
@@ -74,6 +75,7 @@ def test_run_runs_a_script_on_a_cluster_that_ends_with_it(tmp_path):
     assert litter() <= before
 
 
+@pytest.mark.slow
 def test_run_without_workers_is_the_script_in_a_process_of_its_own(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -96,6 +98,7 @@ def test_run_reports_a_missing_script():
     assert "no-such-script.py" in done.stderr
 
 
+@pytest.mark.slow
 def test_keygen_writes_keys_once(tmp_path):
     directory = str(tmp_path / "keys")
     first = call("keygen", directory)
@@ -188,6 +191,7 @@ evaluate(Session(client), total(user(held(Gate(Path(sys.argv[1]))), build.consta
 """
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("how", "code"), [("ctrl-c", 130), ("terminate", 128 + signal.SIGTERM), ("kill", -signal.SIGKILL)]
@@ -220,6 +224,7 @@ def test_run_leaves_nothing_however_it_ends(tmp_path, gate, how, code):
     assert litter() <= before
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_started_again(tmp_path):
     """Its nanny is the process that the user started; both end when they are told to."""
     tmp_path.chmod(0o700)

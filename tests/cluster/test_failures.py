@@ -32,6 +32,7 @@ def line(process):
     return process.stdout.readline()
 
 
+@pytest.mark.slow
 def test_a_worker_killed_during_a_job(cluster, gate):
     client = cluster.connect()
     session = Session(client)
@@ -178,6 +179,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_a_killed_program_takes_its_local_cluster_with_it():
     before = litter()
     with subprocess.Popen(

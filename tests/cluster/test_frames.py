@@ -104,6 +104,7 @@ def test_what_strangers_have_sent_goes_back_to_the_system_though_they_stay(ports
     assert ports.dead == 0
 
 
+@pytest.mark.slow
 def test_random_damage(ports):
     campaign = Campaign(8, secrets.randbelow(1 << 32))
     campaign.harm(ports, "with keys", ANYBODY)

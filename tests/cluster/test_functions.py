@@ -95,6 +95,7 @@ def two():
         client.close()
 
 
+@pytest.mark.slow
 def test_workers_whom_functions_ended_are_waited_for(two):
     """However often all of them went: jobs at once after it wait, and nobody plans for no workers."""
     session = Session(two)

@@ -50,6 +50,7 @@ print("equal")
 """
 
 
+@pytest.mark.slow
 def test_two_hosts_with_keys(hosts, tmp_path):
     keys = tmp_path / "keys"
     keygen(keys)
@@ -112,6 +113,7 @@ def test_two_hosts_with_keys(hosts, tmp_path):
             process.wait()
 
 
+@pytest.mark.slow
 def test_two_workers_that_are_cut_from_each_other():
     """The break is real: each has noticed it before the network heals; what nobody heals has a name."""
     with severable(timeout_s=60.0) as severed:

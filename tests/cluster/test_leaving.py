@@ -27,6 +27,7 @@ def client(cluster):
     client.close()
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_told_to_end_gives_its_tiles_away_first(cluster, client):
     """The program does nothing meanwhile."""
     session = Session(client)
@@ -66,6 +67,7 @@ def _has(client: Any, workers: int) -> bool:
     return bool(client.workers == workers)
 
 
+@pytest.mark.slow
 def test_an_admin_says_how_many_workers_there_are():
     for cluster in start(1):
         client = cluster.connect()

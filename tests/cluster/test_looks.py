@@ -14,6 +14,7 @@ from tests.web.browser import CHROMIUM, browser
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 
 
+@pytest.mark.slow
 def test_people_see_workers_jobs_bytes_and_losses(temporary_files, tmp_path):
     over = threading.Event()
 

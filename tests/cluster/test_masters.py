@@ -95,6 +95,7 @@ def test_what_is_released_while_there_is_no_master_goes():
         client.close()
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_with_its_master_is_lost_alone(cluster):
     client = cluster.connect()
     session = Session(client)
@@ -139,6 +140,7 @@ def test_a_master_with_keys_is_followed():
         cluster.stop()
 
 
+@pytest.mark.slow
 def test_a_standby_takes_over():
     for cluster in start(2, restart=False):
         client = cluster.connect()

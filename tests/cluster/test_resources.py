@@ -147,6 +147,7 @@ def another():
     yield from start(1)
 
 
+@pytest.mark.slow
 def test_a_worker_whose_descriptors_a_function_keeps_is_replaced(another):
     """Whoever comes next would have nothing to connect or to hold tiles with."""
     client = another.connect()

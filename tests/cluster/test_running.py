@@ -176,6 +176,7 @@ def test_a_closed_client_says_so(shared):
         _ = client.workers
 
 
+@pytest.mark.slow
 def test_memory_is_given_back(shared):
     def resident():
         return sum(

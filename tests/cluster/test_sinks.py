@@ -105,6 +105,7 @@ def four() -> Iterator[LocalCluster]:
         client.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_four_workers_write_at_once(
     four: LocalCluster, suffix: str, gate: Gate, tmp_path, monkeypatch
@@ -128,6 +129,7 @@ def test_four_workers_write_at_once(
     assert os.listdir(folder) == [path.name]
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_what_a_killed_worker_had_half_written_is_written_again(
@@ -149,6 +151,7 @@ def test_what_a_killed_worker_had_half_written_is_written_again(
     assert os.listdir(folder) == [path.name]
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_workers_that_are_all_killed_leave_the_old_file(
@@ -187,6 +190,7 @@ with pytest.MonkeyPatch.context() as patch, np.cluster(test_sinks.WORKERS) as cl
 """
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_killed_program_leaves_the_old_file(suffix: str, gate: Gate, tmp_path) -> None:

@@ -70,6 +70,7 @@ def test_idle_workers_share_the_work_of_one_that_is_held(session: Session, gate:
         assert evaluate(session, total(user(np.sqrt, node))) == shared  # to the bit
 
 
+@pytest.mark.slow
 def test_a_worker_killed_while_tasks_are_lent(cluster: LocalCluster, gate: Gate) -> None:
     client = cluster.connect()
     session = Session(client)

@@ -40,6 +40,7 @@ def last(running: session.Session) -> tuple[list[int], list[int]]:
     return list(plan.predicted_bytes), [s.bytes_moved for s in stats.stages]
 
 
+@pytest.mark.slow
 def test_an_array_is_kept_twice_for_the_next_program_too(running):
     a = np.random.default_rng(0).random((1000, 800)) - 0.5  # too little work to lend
     x = sp.tile_as(sp.array(a), "row").persist()
@@ -53,6 +54,7 @@ def test_an_array_is_kept_twice_for_the_next_program_too(running):
     assert moved[1] == moved[2] < a.nbytes / 20
 
 
+@pytest.mark.slow
 def test_the_slowest_worker_of_a_skewed_array_has_at_most_a_third_more_than_the_mean(running):
     a = power_law(rows=60_000, columns=800)
     w, y = np.random.default_rng(1).random(800), np.random.default_rng(2).random(60_000)
@@ -87,6 +89,7 @@ def test_factors_of_a_skewed_array_share_its_non_zeros(running, query):
     assert max(shares) <= 1.3 * a.nnz / 4
 
 
+@pytest.mark.slow
 def test_one_copy_of_an_input_comes_to_a_worker_whatever_its_threads():
     u, v = np.random.default_rng(0).random((600, 3000)), np.random.default_rng(1).random((500, 3000))
     moved = []

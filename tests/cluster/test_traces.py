@@ -20,6 +20,7 @@ def connected(backend):
     sessions._session = before
 
 
+@pytest.mark.slow
 def test_workers_and_program_are_in_one_trace(connected, tmp_path):
     x = np.array(numpy.random.default_rng(0).random((300_000, 8)))
     with np.tracing(tmp_path / "run.json"):

@@ -141,6 +141,7 @@ def _probe(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.slow
 def test_its_commands_make_a_cluster_with_its_secrets(manifests, tmp_path):
     (tmp_path / "spartan-ng").write_text(f'#!/bin/sh\nexec {sys.executable} -m spartan_ng.cli "$@"\n')
     (tmp_path / "spartan-ng").chmod(0o755)

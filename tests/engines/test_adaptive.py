@@ -34,6 +34,7 @@ def adaptive():
         session.use(before)
 
 
+@pytest.mark.slow
 def test_a_job_makes_its_cluster_grow_and_arrays_outlive_its_shrinking(adaptive, tmp_path):
     value = numpy.arange(6000.0).reshape(60, 100)
     with Gate(tmp_path / "gate") as gate:
@@ -58,6 +59,7 @@ def test_a_job_makes_its_cluster_grow_and_arrays_outlive_its_shrinking(adaptive,
     numpy.testing.assert_array_equal(np.cumsum(held * 2, axis=0), numpy.cumsum((value + 1) * 2, axis=0))
 
 
+@pytest.mark.slow
 def test_a_cluster_that_stops_adapting_is_cut_as_it_is(adaptive):
     assert session.current().backend.workers == MOST
     adaptive.adapt().stop()

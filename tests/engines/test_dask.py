@@ -35,6 +35,7 @@ def on_dask(client):
     session.use(before)
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_gives_numpys_answer(on_dask, name):
@@ -56,6 +57,7 @@ def test_tasks_run_where_their_tiles_lie(on_dask):
     assert not found
 
 
+@pytest.mark.slow
 def test_a_bar_sees_tasks_between(on_dask, tmp_path):
     """What is done of a job whose result is not there yet; what nobody needs any more is done, too."""
     backend: Any = session.current().backend
@@ -124,6 +126,7 @@ def test_a_worker_that_is_killed_costs_no_answer(on_dask, tmp_path):
     numpy.testing.assert_array_equal(y, numpy.arange(6000.0).reshape(60, 100) * 2)
 
 
+@pytest.mark.slow
 def test_a_function_that_kills_workers_is_named(on_dask):
     def exits(block):
         os._exit(3)
@@ -192,6 +195,7 @@ def test_what_is_no_client_is_refused():
         np.connect(7)
 
 
+@pytest.mark.slow
 def test_a_script_runs_on_an_engine_of_its_own(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -219,6 +223,7 @@ def test_a_script_runs_on_an_engine_of_its_own(tmp_path):
     assert done.stdout.splitlines() == ["dask 2", "60300.0"]
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("shape", [(), (5,), (0, 3), (60, 7), (2, 50), (4, 5, 6)])
 def test_arrays_pass_to_dask_and_back(on_dask, shape):
@@ -302,6 +307,7 @@ def test_what_is_no_array_of_dasks_is_refused(on_dask, other):
         np.from_dask(other)
 
 
+@pytest.mark.slow
 def test_dasks_arrays_need_dasks_cluster():
     with pytest.raises(ConnectionFailed, match=r"np\.connect\(client\)"):
         np.from_dask(dask_array.ones(3))

@@ -173,6 +173,7 @@ def test_a_step_of_a_factorization_waits_for_others_twice():
     assert len(engine.depths) == 4 + 1 + 4
 
 
+@pytest.mark.slow
 def test_what_takes_long_is_not_done_by_every_rank():
     engine = InlineEngine(4)
     h = rng.random((300, 300))
@@ -381,6 +382,7 @@ print(before > 300 * 200, faults() < 300 * 20)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator's own affair")
 def test_a_process_of_tasks_keeps_the_memory_of_blocks():
     """dask starts its workers with this setting; a block of a megabyte has 256 pages, each a fault."""

@@ -40,6 +40,7 @@ def on_ray(engine):
     session.use(before)
 
 
+@pytest.mark.slow
 def test_a_bar_sees_results_that_are_there(on_ray, tmp_path):
     backend: Any = session.current().backend
     engine = backend.engine
@@ -75,6 +76,7 @@ def exits(block):
     os._exit(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "said"),
     [
@@ -90,6 +92,7 @@ def test_errors_of_functions_come_with_the_users_line(on_ray, function, said):
     assert float((x * 2).sum()) == 480.0
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("shape", [(1,), (50,), (60, 7), (9, 4, 3), (2, 900)])
 @pytest.mark.parametrize("dtype", ["f8", "i4", "?"])
@@ -147,6 +150,7 @@ def test_data_sets_need_a_ray():
         np.to_ray(np.ones(3))
 
 
+@pytest.mark.slow
 def test_a_ray_that_was_shut_down_is_said_to_be(on_ray):
     """Of arrays that were there, and of new work; none of it begins another Ray."""
     a = numpy.arange(60_000.0).reshape(60, 1000)

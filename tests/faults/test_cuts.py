@@ -17,6 +17,7 @@ from tests.waiting import until
 NAMED = {"WorkerDied", "WorkerLost", "WorkerUnreachable", "MasterUnreachable"}
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("seed", [21, 27, 28, 47])
 def test_programs_over_breaking_connections_are_right_or_say_why(seed):

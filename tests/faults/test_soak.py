@@ -30,6 +30,7 @@ def blocks():
     return sys.getallocatedblocks()
 
 
+@pytest.mark.slow
 def test_clients_leave_no_objects_in_their_program(one):
     clients, jobs = 30, 6
     warnings.simplefilter("ignore", PerformanceWarning)

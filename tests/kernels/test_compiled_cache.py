@@ -76,6 +76,7 @@ def call(kernel):
     return table[0, 0]
 
 
+@pytest.mark.slow
 def test_processes_that_want_a_kernel_at_one_time_compile_it_once(a_compiler, monkeypatch, tmp_path):
     """Each worker of a host compiled all kernels of a plan by itself."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "kernels"))
@@ -121,6 +122,7 @@ def test_without_locks_every_process_compiles(a_compiler, monkeypatch, tmp_path)
     assert call(kernel) == 6
 
 
+@pytest.mark.slow
 def test_a_kernel_is_compiled_once(a_compiler, monkeypatch, tmp_path):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     one = a_compiler()
@@ -133,6 +135,7 @@ def test_a_kernel_is_compiled_once(a_compiler, monkeypatch, tmp_path):
     assert not list(tmp_path.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("source", ["this is no Python", SOURCE.format(value="undefined_name")])
 def test_a_failing_compile_is_remembered(a_compiler, monkeypatch, tmp_path, source):
@@ -196,6 +199,7 @@ def broken(content, how):
     return {"empty": b"", "foreign": b"garbage", "truncated": content[:-20], "changed": changed}[how]
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("how", ["empty", "foreign", "truncated", "changed"])
 def test_broken_files_are_compiled_anew(a_compiler, monkeypatch, tmp_path, how):
@@ -227,6 +231,7 @@ def test_kernels_used_least_recently_go_first(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_another_process_finds_the_machine_code(tmp_path):
     program = f"""
 from spartan_ng.kernels.compiled.compile import compiler
@@ -238,6 +243,7 @@ print(compiler._process._process is None)
     assert [run(program, tmp_path) for _ in range(2)] == ["False", "True"]
 
 
+@pytest.mark.slow
 def test_a_long_first_run_waits_for_its_kernels(tmp_path):
     """For those on disk, and for others where they pay; a short one is interpreted."""
     program = """

@@ -93,12 +93,14 @@ def is_there(pid):
         return False
 
 
+@pytest.mark.slow
 def test_a_process_compiles_one_kernel_after_the_other(shared):
     for value in (3, 4):
         name = f"kernel_{value}"
         assert result(native.load(name, shared.compile(name, STORE.format(value)))) == value
 
 
+@pytest.mark.slow
 def test_what_it_makes_is_the_same_every_time(shared):
     codes = [shared.compile("kernel", STORE.format(5)) for _ in range(2)]
     shared.rest()
@@ -136,6 +138,7 @@ def test_it_has_all_variables_but_the_interpreters_and_numbas(variables):
     assert asked == {k: v for k, v in variables.items() if k in SET}
 
 
+@pytest.mark.slow
 def test_it_prints_nothing_and_reads_no_settings(monkeypatch, tmp_path, capfd, process):
     for name, value in {
         "PYTHONWARNINGS": "error",
@@ -154,6 +157,7 @@ def test_it_prints_nothing_and_reads_no_settings(monkeypatch, tmp_path, capfd, p
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_it_starts_where_the_working_directory_is_gone(monkeypatch, tmp_path, process):
     there = tmp_path / "there"
     there.mkdir()
@@ -177,6 +181,7 @@ def test_frozen_programs_do_not_start_themselves(monkeypatch, process):
         process.compile("kernel", STORE.format(1))
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 def test_a_killed_process_is_followed_by_another(compiler, tmp_path):
     assert compiled(compiler, STORE.format(1)).function is not None
@@ -202,6 +207,7 @@ def test_a_process_that_always_dies_is_left_alone(monkeypatch, compiler, tmp_pat
     assert len((tmp_path / "starts").read_text().split()) == MOST_DEATHS
 
 
+@pytest.mark.slow
 def test_an_idle_process_ends_and_comes_back(monkeypatch, compiler):
     monkeypatch.setattr(compiling, "IDLE_S", 0.05)
     assert compiled(compiler, STORE.format(1)).function is not None
@@ -209,6 +215,7 @@ def test_an_idle_process_ends_and_comes_back(monkeypatch, compiler):
     assert result(compiled(compiler, STORE.format(2)).function) == 2
 
 
+@pytest.mark.slow
 def test_a_process_that_has_compiled_many_kernels_is_followed_by_another(monkeypatch, process):
     monkeypatch.setattr(process_module, "MOST_KERNELS", 3)
     pids = []
@@ -248,6 +255,7 @@ print(compiler._process._process.pid, flush=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize(
     "end",
@@ -275,6 +283,7 @@ def test_it_ends_with_its_parent_whatever_it_is_doing(tmp_path, end):
     assert not errors
 
 
+@pytest.mark.slow
 def test_a_forked_process_compiles_for_itself(tmp_path):
     program = f"""
 import os
@@ -298,6 +307,7 @@ if pid:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_process_that_computes_never_imports_the_compiler(tmp_path):
     program = """
 import sys

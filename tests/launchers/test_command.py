@@ -31,6 +31,7 @@ def test_what_is_missing_is_told(words, says):
     assert says in done.output
 
 
+@pytest.mark.slow
 def test_the_package_is_the_command_where_that_is_not_on_the_path():
     done = subprocess.run(
         [sys.executable, "-m", "spartan_ng", "app", "kmean"], capture_output=True, text=True, check=False

@@ -28,6 +28,7 @@ MPIRUN = _mpirun()
 needs_mpirun = pytest.mark.skipif(not MPIRUN, reason="no mpirun of MPICH's kind is here")
 
 
+@pytest.mark.slow
 @needs_mpirun
 def test_the_first_process_is_the_program_and_the_others_are_workers(place: Place):
     done = place.call(MPIRUN, "-n", "3", *COMMAND, "mpi", "--threads", "1", place.script(), *ARGUMENTS)
@@ -49,6 +50,7 @@ sys.stdout.write(f"rank {meeting.rank} of {meeting.size}\\n")
 KINDS = ['ManagedMeeting(int(os.environ["PMI_FD"]))', "LibraryMeeting()"]
 
 
+@pytest.mark.slow
 @needs_mpirun
 @pytest.mark.parametrize("kind", KINDS, ids=["managed", "library"])
 def test_processes_meet_with_a_library_and_without(place: Place, kind):

@@ -52,6 +52,7 @@ def test_a_bundle_is_what_its_holder_needs_and_no_more(tmp_path):
     assert sorted(os.listdir(tmp_path / "worker")) == ["server.key", "worker.key_secret"]
 
 
+@pytest.mark.slow
 def test_an_attendant_leaves_no_keys_when_its_input_closes(place: Place):
     keygen(place.folder / "keys")
     one = Order("tcp://127.0.0.1:9", bundle(place.folder / "keys", "worker"), Wishes(threads=1))

@@ -98,6 +98,7 @@ def _idle(environment: dict[str, str]) -> int:
     return len(done.stdout.split())
 
 
+@pytest.mark.slow
 @needs_slurm
 def test_a_script_is_queued_and_runs_on_a_worker_a_node(slurm, place: Place):
     place.environment["SLURM_CONF"] = slurm
@@ -109,6 +110,7 @@ def test_a_script_is_queued_and_runs_on_a_worker_a_node(slurm, place: Place):
     place.check(said.read_text(), 2)
 
 
+@pytest.mark.slow
 @needs_slurm
 def test_a_script_runs_on_the_nodes_of_an_allocation(slurm, place: Place):
     place.environment["SLURM_CONF"] = slurm

@@ -58,6 +58,7 @@ def _answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.slow
 def test_a_script_runs_on_workers_that_ssh_starts_and_that_end_with_it(ssh, place):
     me = f"{getpass.getuser()}@127.0.0.1"
     done = place.call(*ssh, "--threads", "1", "127.0.0.1", me, place.script(), *ARGUMENTS)
@@ -66,6 +67,7 @@ def test_a_script_runs_on_workers_that_ssh_starts_and_that_end_with_it(ssh, plac
     assert not done.stderr
 
 
+@pytest.mark.slow
 def test_workers_end_when_who_started_them_is_killed(ssh, place):
     held = place.folder / "gate"
     last = f"from tests.waiting import Gate; import pathlib; Gate(pathlib.Path({str(held)!r})).enter()"
@@ -81,6 +83,7 @@ def test_workers_end_when_who_started_them_is_killed(ssh, place):
     place.is_over(said, left=1)  # whoever is killed tidies nothing up: keys of a master that is gone
 
 
+@pytest.mark.slow
 def test_what_cannot_start_is_told(ssh, place):
     done = place.call(*ssh, "--python", "/no/such/python", "127.0.0.1", place.script())
     assert done.returncode == 1

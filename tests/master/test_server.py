@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 CAN_LOAD = """
 import sys
 import spartan_ng.master.server, spartan_ng.master.watcher, spartan_ng.web.server, spartan_ng.web.metrics
@@ -12,6 +14,7 @@ print(*sorted(loads & set(sys.modules)))
 """
 
 
+@pytest.mark.slow
 def test_the_master_has_no_code_that_loads_functions():
     done = subprocess.run(
         [sys.executable, "-c", CAN_LOAD],

@@ -70,6 +70,7 @@ def test_options_are_distributed_too(workers, name):
     assert max(found.home, found.sent, found.left) <= OPTION_BYTES, found
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::spartan_ng.FallbackWarning")
 def test_trial_histograms_bring_their_counts_home_and_nothing_else(workers):
     backend, operands = workers

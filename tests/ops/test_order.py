@@ -108,6 +108,7 @@ def test_programs_have_the_same_bits(program: Program, data: st.DataObject) -> N
         assert not differing(program, [Way(workers, cuts, tier, fusion, layout)])
 
 
+@pytest.mark.slow
 @examples(60)
 @given(number=st.integers(0, 1 << 30), data=st.data())
 def test_the_fuzzers_programs_have_the_same_bits(number: int, data: st.DataObject) -> None:

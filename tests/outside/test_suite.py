@@ -72,6 +72,7 @@ def make(tmp_path):
     return suite
 
 
+@pytest.mark.slow
 def test_what_became_of_each(make):
     found = outcome_of(make("default"), FILE)
     name = f"{FILE}::test_".__add__
@@ -81,6 +82,7 @@ def test_what_became_of_each(make):
     assert "ended with 3" in found.failed[name("dies")]
 
 
+@pytest.mark.slow
 def test_the_list_is_held_to(make, capsys):
     assert run(make("lazy"), [FILE], 1, None) == 1
     said = capsys.readouterr().out

@@ -22,6 +22,7 @@ def test_programs_give_what_they_give_in_memory(seed, small_bytes, tmp_path):
         assert differences(program, data, wanted, tmp_path / "data") == [], program.names
 
 
+@pytest.mark.slow
 def test_programs_on_workers(some, tmp_path):
     with np.cluster(2, threads=1), np.config.override(small_bytes=0):
         for seed in some(range(300, 600), 6):

@@ -61,6 +61,7 @@ def written(data, path, **keywords):
     return xarray.open_zarr(path, consolidated=False, chunks=None)
 
 
+@pytest.mark.slow
 def test_what_is_written_is_what_numpy_makes(weather, tmp_path):
     made = results(weather).assign(seen=("x", np.array(DAYS[:20])))
     found = written(made, tmp_path / "made").load()
@@ -99,6 +100,7 @@ def test_parts_are_put_where_they_belong(weather, tmp_path):
     numpy.testing.assert_array_equal(found.t.values, wanted)
 
 
+@pytest.mark.slow
 def test_files_of_netcdf_are_written_some_rows_at_a_time(weather, tmp_path):
     to_netcdf(results(weather), tmp_path / "made.nc", engine="scipy")
     with xarray.open_dataset(tmp_path / "made.nc", engine="scipy") as found:
@@ -152,6 +154,7 @@ print(during.peak_bytes - before.peak_bytes)
 """
 
 
+@pytest.mark.slow
 def test_a_climatology_of_more_than_the_memory(tmp_path):
     days = numpy.arange("2001-01-01", "2005-01-01", dtype="datetime64[D]").astype("datetime64[ns]")
     t = numpy.random.default_rng(1).normal(10, 5, (len(days), 90, 160)).astype("f4")

@@ -56,6 +56,7 @@ def mean(shape: tuple[int, ...], most: int) -> tuple[float | None, int, int, str
     return (*json.loads(done.stdout), done.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("shape", [(10**6, 10**6), (10, 10**11), (10**11, 10), (10**4, 10**4, 10**4)])
 def test_memory_does_not_grow_with_the_array(shape: tuple[int, ...]) -> None:
@@ -66,6 +67,7 @@ def test_memory_does_not_grow_with_the_array(shape: tuple[int, ...]) -> None:
     assert re.search(r"/\d+ stages \[\d\d:\d\d<[\d:]+\]", bar)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(10**4, 10**4), (3, 2 * 10**7)])
 def test_work_that_is_drawn_to_its_end(shape: tuple[int, ...]) -> None:
     found, _, nbytes, _ = mean(shape, 10**6)

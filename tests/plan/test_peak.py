@@ -68,6 +68,7 @@ _COUNTED = 512
 """Bytes from which on tiles count here; smaller ones, of which a worker has few at a time, never do."""
 
 
+@pytest.mark.slow
 @examples(300)
 @given(
     program=programs(most=12, kinds=sorted({*KINDS} - {"mask"})),
@@ -295,6 +296,7 @@ MEASURED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("row", MEASURED)
 def test_the_process_keeps_to_a_quarter_of_the_array(row: str, tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ def test_parts_of_sparse_arrays_bring_the_ends_of_their_rows(name, tiling):
     assert sum(plan.predicted_bytes) == pytest.approx(stats.bytes_moved, rel=0.05)
 
 
+@pytest.mark.slow
 def test_random_programs_move_what_is_predicted():
     """`python -m tests.moved_bytes` lists those that do not."""
     found = list(moved_by_programs(range(60)))

@@ -321,6 +321,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", ["this process", "a cluster"])
 def test_a_disk_that_takes_no_more_says_so_and_leaves_the_old_files(on: str, tmp_path: Path) -> None:
     """Whoever writes, and whatever libraries make of it: HDF5's ends the process, if it is let."""

@@ -83,6 +83,7 @@ STEPS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("name", STEPS)
 def test_an_iteration_reads_each_element_once(name: str, workers: int) -> None:

@@ -125,6 +125,7 @@ def test_an_index_out_of_bounds_is_told_at_once() -> None:
         np.asarray(TABLE)[(over(Recorder(VALUE)) * 101).astype(int) + 1]
 
 
+@pytest.mark.slow
 def test_products_have_few_states_beside_what_they_make() -> None:
     """The result is on disk; the states of all blocks together would be as large."""
     w = numpy.random.default_rng(1).random((250, 150))

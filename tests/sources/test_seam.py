@@ -175,6 +175,7 @@ def test_two_runs_give_the_same_bits(reproducible: bool) -> None:
     assert len(found) == 1
 
 
+@pytest.mark.slow
 def test_bits_are_kept_however_much_is_read_at_a_time() -> None:
     found = set()
     for nbytes in (1000, 30_000, 1 << 24):

@@ -74,6 +74,7 @@ def test_who_asks_is_found(text):
     assert len(set(asked(ast.parse(text)))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("platform", OTHERS)
 def test_programs_run_where_others_lack_it(tmp_path, platform):

@@ -127,6 +127,7 @@ def test_descriptors_are_handed_over(tmp_path):
     there.wait()
 
 
+@pytest.mark.slow
 def test_a_program_that_forks_has_a_zygote_of_its_own():
     program = """
 import os
@@ -144,6 +145,7 @@ assert _zygotes._now.process.pid == one
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
 
 
+@pytest.mark.slow
 def test_programs_without_output_start_forks_too(tmp_path):
     program = f"""
 import os

@@ -43,6 +43,7 @@ def through(value):
     return unpack(Blob([bytes(f) for f in pack(value).frames]), load_function)
 
 
+@pytest.mark.slow
 @given(plain)
 def test_plain_values_come_back_with_their_types(value):
     back = through(value)

@@ -104,6 +104,7 @@ def products(draw: st.DrawFn) -> tuple[str, list[tuple[int, ...]], dict[str, tup
     return f"{sides[0]},{sides[1]}->{out}", shapes, turned
 
 
+@pytest.mark.slow
 @examples(800)
 @given(
     products(), st.sampled_from([0, 1, 3, 4]), st.sampled_from(["f8", "f4", "i8", "c16"]), st.integers(0, 15)
@@ -152,6 +153,7 @@ def test_forced_tilings(tiling: str) -> None:
             check(name, (21, 17, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("workers", [4, 8])
 @pytest.mark.parametrize("name", ["after", "left", "broadcast after", "sparse after", "gnmf"])
@@ -211,6 +213,7 @@ def moved_and_predicted(strategy: str, name: str, shape: str, workers: int) -> t
     return stats.bytes_moved, sum(plan.predicted_bytes)
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["sparse mask", "gnmf", "after"])
 @pytest.mark.parametrize(
@@ -226,6 +229,7 @@ def test_cuboids_never_move_more_than_the_other_strategies(name: str, workers: i
     assert 0 < found["cuboid"][0] <= min(moved for moved, _ in found.values()) + worth
 
 
+@pytest.mark.slow
 def test_broadcast_takes_the_disk_where_cuboids_finish_in_memory() -> None:
     rng = np.random.default_rng(0)
     u, v = rng.random((600, 8000)), rng.random((500, 8000))

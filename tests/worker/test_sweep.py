@@ -96,6 +96,7 @@ def test_predicted_bytes_are_the_bytes_moved(workers, tiling):
     assert [s.bytes_moved for s in stats.stages] == list(plan.predicted_bytes)
 
 
+@pytest.mark.slow
 def test_states_of_products_do_not_wait_for_the_end(monkeypatch):
     monkeypatch.setattr(blocks, "CACHE_BYTES", 1 << 14)
     x = np.random.default_rng(0).random((100_000, 100))

@@ -121,6 +121,7 @@ def test_rows_of_an_array_that_lies_cut_along_columns_are_no_candidates() -> Non
         assert exp.edges[0].fit in (fit, Fit.CELL if fit is Fit.ROW else fit)
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("profile", [ONE, Profile(workers=4)])
 def test_no_heuristic_forms_cheaper_stages_than_are_chosen(profile: Profile) -> None:

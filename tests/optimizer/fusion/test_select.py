@@ -353,6 +353,7 @@ for size in (20, 80):
 """Calls of functions, Python's and others, that forming the stages of two programs takes."""
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("program", [training.__name__, shared_values.__name__])
 def test_forming_stages_takes_steps_in_proportion_to_the_operators(program: str) -> None:

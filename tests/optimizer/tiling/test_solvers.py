@@ -57,6 +57,7 @@ def test_exact_and_brute_find_the_best(solver, kind):
         assert solution.exact
 
 
+@pytest.mark.slow
 def test_greedy_finds_a_possible_choice_of_a_tree_if_there_is_one():
     """What a choice makes impossible, near it and further on, is left out before it is chosen."""
     possible = 0
