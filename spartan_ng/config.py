@@ -71,7 +71,7 @@ class Config:
         again; what is more is kept in files
     recover_s : arrays on a cluster that would take longer to compute again are kept by a second worker, too;
         None keeps nothing twice
-    timeout_s : how long to wait for an answer from a cluster
+    timeout_s : how long to wait for an answer from a cluster, or from a server of files
     job_timeout_s : how long a job may run on a cluster, None for ever
     heartbeat_s : a process of a cluster that says nothing for so long is taken to be lost, by connections and
         clusters made from then on; that of a process that has ended is known at once

@@ -24,6 +24,7 @@ from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
 from spartan_ng.sources.kept import KEPT, kept_bytes, owner_of, piece_bytes
 from spartan_ng.sources.keys import Keys, with_keys
+from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, Serial, checked_dtype, said_of
 
 _BUFFER_BYTES = 1 << 18
@@ -58,7 +59,8 @@ class Columns(OpenedSource):
         options: dict[str, Any] | None = None,
         keys: Keys | None = None,
     ) -> None:
-        self.path, self.options, self.keys = absolute(path), options, keys or {}
+        self.path, self.keys = absolute(path), keys or {}
+        self.options = patient(self.path, options)
         self._serial, self._signs = Serial(), signs(self.path, self.options)
         with said_of(path):
             schema, lengths = self._described()

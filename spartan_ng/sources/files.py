@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from glob import glob
 from typing import Any
 
+from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.given_whole import as_file, given_whole
+from spartan_ng.sources.servers import check_answers, patient
 
 Path = str | os.PathLike[str]
 
@@ -51,14 +53,17 @@ def signs(path: str, options: dict[str, Any] | None = None) -> tuple[Any, ...] |
         files, name = system(path, options)
         files.invalidate_cache(name)
         said = files.info(name)
+    except SourceError:  # of the server
+        raise
     except (OSError, ValueError, NotImplementedError):
         return None
     return tuple(str(said[sign]) for sign in _SIGNS if said.get(sign) is not None)
 
 
 def system(url: str, options: dict[str, Any] | None) -> tuple[Any, str]:
-    """The file system of a URL, and the path in it."""
-    found: tuple[Any, str] = needed("fsspec.core", "remote").url_to_fs(url, **(options or {}))
+    """The file system of a URL, and the path in it; SourceError where its server does not answer."""
+    found: tuple[Any, str] = needed("fsspec.core", "remote").url_to_fs(url, **(patient(url, options) or {}))
+    check_answers(found[0], url)
     return found
 
 

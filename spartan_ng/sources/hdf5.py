@@ -17,6 +17,7 @@ from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
 from spartan_ng.sources.mapped import MappedFile
+from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, Serial, Source, checked_dtype, said_of
 
 
@@ -31,7 +32,8 @@ class Hdf5Dataset(OpenedSource):
     """
 
     def __init__(self, path: Path, name: str, options: dict[str, Any] | None = None) -> None:
-        self.path, self.name, self.options = absolute(path), name, options
+        self.path, self.name = absolute(path), name
+        self.options = patient(self.path, options)
         self._serial, self._signs = Serial(), signs(self.path, self.options)
         with self._dataset() as dataset:
             self.shape = tuple(dataset.shape)

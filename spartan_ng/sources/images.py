@@ -11,6 +11,7 @@ from spartan_ng.arrays import Box
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import opened, signs
+from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import Source, checked_dtype, said_of
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
@@ -27,7 +28,8 @@ class ImageStack(Source):
     """
 
     def __init__(self, paths: Sequence[str], options: dict[str, Any] | None = None) -> None:
-        self.paths, self.options = list(paths), options
+        self.paths = list(paths)
+        self.options = patient(self.paths[0] if self.paths else "", options)
         self._signs = [signs(path, options) for path in self.paths]
         first = self._image(0)
         self._one = first.shape

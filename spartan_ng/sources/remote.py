@@ -13,6 +13,7 @@ from spartan_ng.errors import SourceError
 from spartan_ng.sources.files import opened, signs, system
 from spartan_ng.sources.given_whole import given_whole
 from spartan_ng.sources.mapped import npy_header
+from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, checked_dtype
 
 _RANGE_BYTES = 1 << 20
@@ -40,7 +41,7 @@ class RemoteFile(OpenedSource):
         options: dict[str, Any] | None = None,
         order: str = "C",
     ) -> None:
-        self.url, self.options = url, options
+        self.url, self.options = url, patient(url, options)
         self.shape, self.dtype = shape, checked_dtype(dtype, url)
         self.offset = offset
         self._turned = order == "F"

@@ -20,6 +20,7 @@ from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
+from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, checked_dtype, note_loop
 
 _HEADS = "zarr.json", ".zarray"
@@ -41,7 +42,8 @@ class ZarrArray(OpenedSource):
     waits_for_loop = True
 
     def __init__(self, url: Path, name: str = "", options: dict[str, Any] | None = None) -> None:
-        self.url, self.name, self.options = absolute(url), name, options
+        self.url, self.name = absolute(url), name
+        self.options = patient(self.url, options)
         place = os.path.join(self.url, name)
         self._folder = place if not is_url(place) and os.path.isdir(place) else None
         self._heads = [self.url] if is_archive(self.url) else [f"{place.rstrip('/')}/{h}" for h in _HEADS]

@@ -1,0 +1,62 @@
+"""How long HTTP servers of files are waited for, and what is said of those that do not answer.
+
+fsspec waits for minutes, asks twice, and calls a file missing whose server is. So a server is asked once by
+each process, before it is asked for files. It has `config.timeout_s` to answer, and between any two pieces of
+what it sends; sources keep that of the program, also on workers, as an option of the file system.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from urllib.parse import urlsplit
+
+from spartan_ng.config import config
+from spartan_ng.errors import SourceError
+from spartan_ng.extras import needed
+
+_HTTP = "http://", "https://"
+
+_answered: set[tuple[int, str]] = set()
+"""By process, those that have."""
+
+
+def patient(url: str, options: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Options of a file system with how long it waits, where these do not say it themselves."""
+    client = (options or {}).get("client_kwargs") or {}
+    if not url.startswith(_HTTP) or "timeout" in client:
+        return options
+    wait_s = config.timeout_s
+    timeout = needed("aiohttp", "remote").ClientTimeout(total=None, sock_connect=wait_s, sock_read=wait_s)
+    return {**(options or {}), "client_kwargs": {**client, "timeout": timeout}}
+
+
+def check_answers(files: Any, url: str) -> None:
+    """SourceError where the server of a URL cannot be reached, or says nothing."""
+    where = urlsplit(url).netloc
+    if not url.startswith(_HTTP) or (os.getpid(), where) in _answered or not hasattr(files, "set_session"):
+        return
+    aiohttp = needed("aiohttp", "remote")
+
+    async def ask() -> None:
+        session = await files.set_session()
+        async with session.head(files.encode_url(url), allow_redirects=False, **files.kwargs):
+            pass  # whatever it says of the file
+
+    try:
+        needed("fsspec.asyn", "remote").sync(files.loop, ask)
+    except TimeoutError as error:
+        raise SourceError(
+            f"{url}: the server at {where} has not answered within {_waited(files):g} s (np.config.timeout_s)"
+        ) from error
+    except aiohttp.ClientConnectorError as error:
+        raise SourceError(f"{url}: the server at {where} cannot be reached: {error}") from error
+    except aiohttp.ClientError:
+        pass  # it is there: what it says of the file, others find
+    _answered.add((os.getpid(), where))
+
+
+def _waited(files: Any) -> float:
+    timeout = files.client_kwargs["timeout"]
+    said = getattr(timeout, "sock_read", None) or getattr(timeout, "total", None) or timeout
+    return float(said) if isinstance(said, int | float) else config.timeout_s
