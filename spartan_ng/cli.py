@@ -265,6 +265,8 @@ def worker(
     cores = machine.cores()
     limit_heaps(threads or cores)
     limit_blas(threads or cores)  # several workers share a host's cores
+    if memory is not None:
+        config.memory_bytes = memory  # of which what is read and kept of files takes parts
     with failing(nannied):
         address = address or own_address()
         access = access_of(keys, "worker", insecure)

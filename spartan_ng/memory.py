@@ -1,5 +1,5 @@
-"""The memory that this process may use: the machine's, or what its control group leaves of it; and the disk,
-for what memory has no room for."""
+"""The memory that this process may use: the machine's, or what its control group leaves of it; what may be
+worked on and read at a time of it; and the disk, for what memory has no room for."""
 
 from __future__ import annotations
 
@@ -8,15 +8,25 @@ import tempfile
 from functools import cache
 
 from spartan_ng.config import config
-from spartan_ng.system.machine import group_limits, machine_bytes, process_limits
+from spartan_ng.system.machine import cores, group_limits, machine_bytes, process_limits
 
 SHARES = (2, 3)
 """Arrays may take two thirds of it; the rest is for the program, its libraries and the pages of files."""
 _COPIES = 4
 
+BLOCK_BYTES, _BLOCKS_SHARE = 1 << 23, 8
+"""What a thread works on at a time takes no more than this, and that of all threads no more than one part in
+so many of the memory."""
+BAND_BYTES = 1 << 24
+"""What is read at a time of what lies outside: enough for a disk to stream, and for a chunk or a few."""
+BANDS_SHARE, BESIDE = 4, 7
+"""All that is in memory of sources is no more than one part in so many of it; and beside what each thread has
+so many bands are there: read ahead, and on their way from the source."""
+
 
 def budget_bytes() -> int:
-    """What arrays may take: `config.memory_bytes`, or two thirds of what this process has."""
+    """What arrays may take: `config.memory_bytes` (in a worker's process what it was started with), or two
+    thirds of what this process has."""
     if config.memory_bytes is not None:
         return config.memory_bytes
     part, whole = SHARES
@@ -27,6 +37,27 @@ def copied_bytes(budget: int | None = None) -> int:
     """What an array may take, of this process's budget or another, that is copied, and copied again, before
     anything is made of it."""
     return (budget_bytes() if budget is None else budget) // _COPIES
+
+
+def block_bytes(memory: int | None = None) -> int:
+    """What a block that one thread works on may take, in this process or in one with so much memory.
+
+    Such another is taken to have as many threads as this one.
+    """
+    return min(BLOCK_BYTES, _of(memory) // (_BLOCKS_SHARE * _threads()))
+
+
+def band_bytes(memory: int | None = None) -> int:
+    """What is read at a time of what lies outside, in this process or in one with so much memory."""
+    return min(BAND_BYTES, _of(memory) // (BANDS_SHARE * (_threads() + BESIDE)))
+
+
+def _of(memory: int | None) -> int:
+    return budget_bytes() if memory is None else memory
+
+
+def _threads() -> int:
+    return config.threads or cores()
 
 
 def disk_folder() -> str:

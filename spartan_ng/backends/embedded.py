@@ -23,7 +23,7 @@ from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.system import machine
 from spartan_ng.worker.executor import Executor
-from spartan_ng.worker.memory.pool import BufferPool
+from spartan_ng.worker.memory.pool import BufferPool, tiles_bytes
 from spartan_ng.worker.memory.recycle import Recycler
 from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.memory.store import Key, Store
@@ -59,8 +59,10 @@ class EmbeddedBackend:
         self._begin()
 
     def _begin(self) -> None:
-        limited = self._memory_bytes is not None
-        self._store = Store(BufferPool(self._memory_bytes)) if limited else Store(recycler=self._recycler)
+        if self._memory_bytes is None:
+            self._store = Store(recycler=self._recycler)
+        else:
+            self._store = Store(BufferPool(tiles_bytes(self._memory_bytes, self.threads)))
         self._executor = Executor(0, 1, self._store, NoPeers(), self.threads)
 
     def _begin_anew(self) -> None:

@@ -135,7 +135,7 @@ def _cached_sizes(
     if product or calls or held is None:
         pieces = TASKS if stage.calls_users else _PIECES  # so that others can help with them
         share = _MATRICES_SHARE if any(row.kind == "matrices" for row in stage.rows) else _CALLS_SHARE
-        most = min(max(most, _footprint(widths, sizes) / pieces), most * share)
+        most = max(most, min(_footprint(widths, sizes) / pieces, most * share, stage.block_bytes))
     if _walks_strips(stage):
         most = max(most, _footprint(widths, sizes) / TASKS)
     least = _PRODUCT_SIDE if product else 1

@@ -10,28 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.config import config
 from spartan_ng.costs import Profile
+from spartan_ng.memory import band_bytes
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.rows import VALUE, WHOLE, Read, Slot
 from spartan_ng.plan.stages import Fused, SortParts, Stage
-from spartan_ng.system import machine
 
-BAND_BYTES = 1 << 24
-"""What is read at a time: enough for a disk to stream, and for a chunk or a few."""
-SHARE = 4
-"""All that is in memory of sources is no more than one part in so many of a worker's memory."""
 _STATES = 4
 """States of results that are there at one time: those of two threads, and what they are added to."""
-BESIDE = 7
-"""Beside one part for each thread so many are there: read ahead, and on their way from the source."""
-
-
-def _share() -> int:
-    """Into how many parts the memory is cut for one of them to be read at a time; workers are taken to have
-    as many threads as are here."""
-    threads = config.threads or machine.cores()
-    return SHARE * (threads + BESIDE)
 
 
 def band_of(draft: Draft, slots: Sequence[Slot], grid: Tiling, profile: Profile) -> tuple[int, int] | None:
@@ -45,7 +31,7 @@ def band_of(draft: Draft, slots: Sequence[Slot], grid: Tiling, profile: Profile)
     found = [d for d in dict.fromkeys(follows) if d != WHOLE and d not in draft.whole and draft.domain[d] > 1]
     if not found:
         return None
-    target = min(BAND_BYTES, profile.memory_bytes // _share())
+    target = band_bytes(profile.memory_bytes)
     costs = {d: _cost(d, draft, reads, slots, grid, target) for d in found}
     best = min(found, key=lambda d: costs[d])
     return best, _length(best, draft, reads, slots, grid, target)

@@ -16,6 +16,7 @@ import numpy as np
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
+from spartan_ng.memory import block_bytes
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_sorts import merge_bytes, run_length
 from spartan_ng.optimizer.fusion.labels import is_line_sort
@@ -64,6 +65,7 @@ class Cut:
     ) -> None:
         self.settings, self.nodes, self.leaves, self.roots = settings, nodes, leaves, roots
         self.sparse_bytes, self.sketched = sparse_bytes, sketched
+        self._block_bytes = block_bytes(settings.profile.memory_bytes)
         self.slots: list[Slot] = []
         self.stages: list[Stage] = []
         self.predicted: list[int] = []
@@ -206,6 +208,7 @@ class Cut:
             finish=None if partial else finish,
             exact=self.settings.reproducible,
             band=band,
+            block_bytes=self._block_bytes,
         )
         self._emit(stage, read_bytes)
         self._combine(draft, grid, writes, combine_bytes, finish)
@@ -272,7 +275,16 @@ class Cut:
         write = Write((result.slot,), result.register, result.out)
         single = Tiling.single(len(after.domain))
         reads, rows, exact = tuple(after.reads), tuple(after.rows), self.settings.reproducible
-        return Fused(stage_name(after), after.domain, single, reads, rows, (write,), exact=exact)
+        return Fused(
+            stage_name(after),
+            after.domain,
+            single,
+            reads,
+            rows,
+            (write,),
+            exact=exact,
+            block_bytes=self._block_bytes,
+        )
 
     def _write(self, result: Result, draft: Draft, grid: Tiling) -> Write:
         """How a result leaves its stage: in partial states where the grid cuts what it reduces."""

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
+from spartan_ng.memory import band_bytes
 from spartan_ng.sources.source import Source, read_box
 
 _GAP = 64
 """Rows that are asked for one by one are read together where no more than so many others lie between them."""
-
-_TOGETHER = 1 << 24
-"""Bytes that are asked for at a time, or one chunk's rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +79,8 @@ class Unread:
             np.copyto(out[place], read_box(self.source, box)[chosen])
 
     def _pieces(self) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-        """The region in parts that are read together, and their places: cut where the first axis or, where
-        rows are asked for one by one, theirs is long, or has gaps."""
+        """The region in parts that are read together (a band, or one chunk's rows), and their places: cut
+        where the first axis or, where rows are asked for one by one, theirs is long, or has gaps."""
         if not self.region:
             yield self.region, (...,)
             return
@@ -90,7 +88,7 @@ class Unread:
         own = self.region[at]
         line = prod(_covered(r) for i, r in enumerate(self.region) if i != at) * self.dtype.itemsize
         chunk = self.source.chunks[at]
-        most = max(_TOGETHER // max(line, 1) // chunk, 1) * chunk
+        most = max(band_bytes() // max(line, 1) // chunk, 1) * chunk
         for lo, hi in pairwise(_bounds(own, most)):
             if isinstance(own, tuple):
                 start, _, step = own

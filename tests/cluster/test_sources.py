@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from math import prod
 
 import numpy
 import pytest
 
 import spartan_ng as np
+from spartan_ng import memory
 from spartan_ng import session as sessions
 from spartan_ng.api.files import saving
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.worker.network.transfer import Peers
+from tests.cluster.conftest import start
 
 VALUE = numpy.random.default_rng(0).random((3000, 30))
 
@@ -48,6 +51,22 @@ def test_what_a_function_raises_comes_back_with_the_users_line():
     with pytest.raises(UserFunctionError, match="cannot be read") as found:
         np.compute(np.from_function(read, VALUE.shape).sum())
     assert "test_sources.py:" in str(found.value)
+
+
+def test_what_is_read_at_a_time_follows_from_a_workers_memory():
+    """Also where a source is read as a whole, by whom the program has given less than the machine has."""
+    most = memory.band_bytes(4 << 20)
+
+    def read(box):
+        assert prod(hi - lo for lo, hi in box) * VALUE.itemsize <= most
+        return VALUE[tuple(slice(*b) for b in box)]
+
+    for cluster in start(2, memory=4 << 20):
+        client = cluster.connect()
+        sessions.use(client)
+        found = np.cumsum(np.from_function(read, VALUE.shape), axis=0)
+        numpy.testing.assert_allclose(found, numpy.cumsum(VALUE, axis=0))
+        client.close()
 
 
 def test_mapped_files_are_mapped_by_the_workers(tmp_path, monkeypatch):

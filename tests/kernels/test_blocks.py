@@ -19,6 +19,7 @@ from spartan_ng.kernels import blocks as cutting
 from spartan_ng.kernels import sequences
 from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, patches
 from spartan_ng.kernels.sequences import blocks, steps
+from spartan_ng.memory import BLOCK_BYTES
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.rows import WHOLE, Axis, Read, Row, Write
 from spartan_ng.plan.stages import Fused
@@ -153,6 +154,23 @@ def test_blocks_of_calls_are_long_and_still_shared_between_threads(rows: int, pi
     shape = (rows, 50)
     sizes = block_sizes(_stage(shape), tuple((0, n) for n in shape))
     assert sizes == (-(-rows // pieces), 50)
+
+
+@examples(100)
+@given(
+    st.lists(st.sampled_from([1, 3, 50, 3000, 400_000]), min_size=1, max_size=3),
+    st.sampled_from([1 << 12, 1 << 20, 3 << 20, BLOCK_BYTES]),
+    st.booleans(),
+)
+def test_blocks_of_calls_take_what_the_stage_lets_them(shape: list[int], nbytes: int, of_user: bool) -> None:
+    """What is held, a number an element, and a quarter of what streams past; no less than the cache holds."""
+    stage = replace(_stage(tuple(shape)), block_bytes=nbytes)
+    if of_user:
+        stage = replace(stage, rows=(replace(stage.rows[0], fn=UserFunction(np.exp)),))
+    tile = tuple((0, n) for n in shape)
+    sizes = block_sizes(stage, tile)
+    assert prod(sizes) * (8 + 2) <= max(CACHE_BYTES, nbytes)
+    assert sizes == block_sizes(replace(stage, block_bytes=1), tile) or nbytes > CACHE_BYTES
 
 
 def test_whole_dimensions_are_not_cut() -> None:

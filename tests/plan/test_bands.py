@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spartan_ng import memory
 from spartan_ng.arrays import ArrayRef, Box, Tiling
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
@@ -111,12 +112,12 @@ def test_a_band_is_what_counting_finds(
     case: tuple[Draft, list[Slot], Tiling], target: int, limited: int, threads: int
 ) -> None:
     draft, slots, grid = case
-    memory = target * bands.SHARE * (threads + bands.BESIDE) if limited else 1 << 60
+    budget = target * memory.BANDS_SHARE * (threads + memory.BESIDE) if limited else 1 << 60
     with (
-        mock.patch.object(bands, "BAND_BYTES", 1 << 60 if limited else target),
+        mock.patch.object(memory, "BAND_BYTES", 1 << 60 if limited else target),
         config.override(threads=threads),
     ):
-        band = bands.band_of(draft, slots, grid, Profile(memory_bytes=memory))
+        band = bands.band_of(draft, slots, grid, Profile(memory_bytes=budget))
     known = by_hand(draft, slots, grid, target)
     sparse = any(slots[r.slot].format != "dense" for r in draft.results)
     if not known or draft.driver >= 0 or sparse:

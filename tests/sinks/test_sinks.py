@@ -27,14 +27,13 @@ from hypothesis import strategies as st
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
-from spartan_ng import session
+from spartan_ng import memory, session
 from spartan_ng.api.core import forcing
 from spartan_ng.api.files import saving
 from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError
-from spartan_ng.plan import bands
 from spartan_ng.sinks import NpyFile, ParquetFolder, parquet, raw, zarr_store
 from tests.sampling import examples
 from tests.sources.recorder import Recorder
@@ -50,7 +49,7 @@ def everything_is_large() -> Iterator[None]:
         config.override(small_bytes=0),
         mock.patch.object(saving, "_SHARE", 1 << 40),
         mock.patch.object(saving, "PART_BYTES", 100_000),
-        mock.patch.object(bands, "BAND_BYTES", 50_000),
+        mock.patch.object(memory, "BAND_BYTES", 50_000),
         mock.patch.object(zarr_store, "CHUNK_BYTES", 40_000),
     ):
         yield

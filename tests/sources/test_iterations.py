@@ -11,6 +11,7 @@ import pytest
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
+from spartan_ng import memory
 from spartan_ng.api.files.sources import over
 from spartan_ng.apps.kmeans import new_centers
 from spartan_ng.apps.pca import pca
@@ -18,7 +19,6 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
-from spartan_ng.plan import bands
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
 
@@ -29,7 +29,7 @@ LIMIT = VALUE.nbytes // 4
 
 @pytest.fixture(autouse=True)
 def little_at_a_time() -> Iterator[None]:
-    with mock.patch.object(bands, "BAND_BYTES", 100_000), config.override(small_bytes=0):
+    with mock.patch.object(memory, "BAND_BYTES", 100_000), config.override(small_bytes=0):
         yield
 
 

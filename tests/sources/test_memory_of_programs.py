@@ -14,12 +14,12 @@ import pytest
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
+from spartan_ng import memory
 from spartan_ng.api.algebra.factorizations import is_tall
 from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
-from spartan_ng.plan import bands
 from spartan_ng.sinks.zarr_store import ZarrStore
 from spartan_ng.worker.stages import joins
 from tests.sources.recorder import Recorder
@@ -48,7 +48,7 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
 @pytest.fixture(autouse=True)
 def little_memory() -> Iterator[None]:
     settings = config.override(memory_bytes=LIMIT, small_bytes=1 << 10)
-    with running_on(EmbeddedBackend(2, LIMIT)), mock.patch.object(bands, "BAND_BYTES", 100_000), settings:
+    with running_on(EmbeddedBackend(2, LIMIT)), mock.patch.object(memory, "BAND_BYTES", 100_000), settings:
         yield
 
 

@@ -4,7 +4,7 @@ element once, and never as a whole."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
-from spartan_ng import session
+from spartan_ng import memory, session
 from spartan_ng.api.files.sources import over
 from spartan_ng.arrays import Tiling
 from spartan_ng.backends.embedded import EmbeddedBackend
@@ -26,7 +26,6 @@ from spartan_ng.costs import Profile
 from spartan_ng.errors import SourceError, UserFunctionError
 from spartan_ng.graph.node import topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.plan import bands
 from spartan_ng.plan.stages import Fused
 from tests.engines.inline import InlineEngine
 from tests.programs import Program, programs
@@ -58,7 +57,7 @@ FOLDS = {
 
 @pytest.fixture(autouse=True)
 def small_bands() -> Iterator[None]:
-    with mock.patch.object(bands, "BAND_BYTES", 100_000), config.override(small_bytes=0):
+    with mock.patch.object(memory, "BAND_BYTES", 100_000), config.override(small_bytes=0):
         yield
 
 
@@ -105,7 +104,7 @@ def test_programs_over_sources(program: Program, workers: int, kernels: str) -> 
 
     backend: Backend = SimulatedBackend(workers) if workers > 0 else EmbeddedBackend(2)
     backend = EngineBackend(InlineEngine(-workers)) if workers < 0 else backend
-    little = mock.patch.object(bands, "BAND_BYTES", draw.choice([1, 100, 1000]))
+    little = mock.patch.object(memory, "BAND_BYTES", draw.choice([1, 100, 1000]))
     with running_on(backend), config.override(kernels=kernels), little, numpy.errstate(all="ignore"):
         found = np.compute(*program.run(np, outside))
     for a, b in zip(expected, found, strict=True):
@@ -135,7 +134,7 @@ def test_stages_over_sources() -> None:
     runner = _Reading()
     try:
         for number in random.sample(range(600), part(64)):
-            with mock.patch.object(bands, "BAND_BYTES", random.choice([1, 64, 1000])):
+            with mock.patch.object(memory, "BAND_BYTES", random.choice([1, 64, 1000])):
                 stage = drawn(number, 0)
                 said = list(runner.differences(stage))
             assert not said, f"stage {number}: {said}"
@@ -179,7 +178,7 @@ def test_two_runs_give_the_same_bits(reproducible: bool) -> None:
 def test_bits_are_kept_however_much_is_read_at_a_time() -> None:
     found = set()
     for nbytes in (1000, 30_000, 1 << 24):
-        with mock.patch.object(bands, "BAND_BYTES", nbytes), config.override(reproducible=True):
+        with mock.patch.object(memory, "BAND_BYTES", nbytes), config.override(reproducible=True):
             x = over(Recorder(VALUE, (100, 7)))
             found.add(tuple(numpy.asarray(v).tobytes() for v in np.compute(x.sum(axis=0), x.std(), x.T @ x)))
     assert len(found) == 1
@@ -208,6 +207,32 @@ def test_many_threads_keep_to_the_budget_together(threads: int) -> None:
     with config.override(threads=threads), running_on(EmbeddedBackend(threads, 1_900_000)):
         numpy.testing.assert_allclose((over(source) * 2).sum(axis=0), VALUE.sum(axis=0) * 2)
     assert source.largest_bytes * threads < 1_900_000
+
+
+WAYS: dict[str, Callable[[Any, Any], Any]] = {
+    "pass": lambda m, x: m.sqrt(x).sum(axis=0),
+    "scan": lambda m, x: m.cumsum(x, axis=0)[-1],
+    "sort": lambda m, x: m.sort(x, axis=0)[::100],
+    "line sorted": lambda m, x: m.sort(x.reshape(-1))[::1000],
+    "turned": lambda m, x: (x.T.reshape(-1) + 1)[::1000],
+    "rows picked": lambda m, x: x[::-1][::3].sum(axis=1),
+    "rows looked up": lambda m, x: x[numpy.arange(0, ROWS, 7)],
+    "joined": lambda m, x: m.concatenate([x, x * 2]).max(axis=0),
+    "folded from two ends": lambda m, x: (x - x[::-1]).max(axis=0),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("workers", [0, 3])
+def test_what_is_read_at_a_time_follows_from_the_memory(way: str, workers: int) -> None:
+    """However a source is read: band by band, as a whole, or for a few of its rows."""
+    limit = VALUE.nbytes // 4
+    profile = Profile(memory_bytes=limit, limited=True)
+    backend = SimulatedBackend(workers, profile) if workers else EmbeddedBackend(2, limit)
+    source = Recorder(VALUE)
+    with config.override(memory_bytes=limit, small_bytes=0), running_on(backend):
+        numpy.testing.assert_allclose(WAYS[way](np, over(source)), WAYS[way](numpy, VALUE), atol=1e-12)
+        assert source.largest_bytes <= memory.band_bytes()
 
 
 def test_a_function_of_a_box() -> None:

@@ -23,6 +23,7 @@ import numpy as np
 
 from spartan_ng.arrays.copying import address
 from spartan_ng.errors import MemoryBudgetError, OutOfResources
+from spartan_ng.memory import BLOCK_BYTES
 from spartan_ng.system.machine import machine_bytes
 from spartan_ng.system.mapping import Mapping
 from spartan_ng.system.segments import create, give_back_pages
@@ -39,8 +40,8 @@ _SHARE = 16
 _MAX_FREE_SEGMENTS = 128
 """Each has a descriptor, of which a process may have about a thousand."""
 
-_BLOCK_BYTES, _BLOCKS_SHARE = 8 << 20, 4
-"""What a thread has beside tiles: blocks that it works on, and what comes and goes. Of little memory one part
+_BESIDE_SHARE = 4
+"""Beside tiles there are the blocks that threads work on, and what comes and goes. Of little memory one part
 in so many is for that, and tiles have the rest."""
 
 _serial = count(int.from_bytes(os.urandom(6), "big"))
@@ -243,7 +244,7 @@ class BufferPool:
 
 def tiles_bytes(memory_bytes: int, threads: int) -> int:
     """What tiles may take of a worker's memory."""
-    return memory_bytes - min(threads * _BLOCK_BYTES, memory_bytes // _BLOCKS_SHARE)
+    return memory_bytes - min(threads * BLOCK_BYTES, memory_bytes // _BESIDE_SHARE)
 
 
 def size_class(nbytes: int) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs.tuned import TURNED
+from spartan_ng.memory import BLOCK_BYTES
 from spartan_ng.plan.rows import Read, Row, Write
 from spartan_ng.plan.stages.passes import Pass
 
@@ -41,6 +42,8 @@ class Fused(Pass):
     band: tuple[int, int] | None = None
     """Of a pass over sources: the domain dimension that it goes along, and how many indices of it are read at
     a time."""
+    block_bytes: int = BLOCK_BYTES
+    """What a thread's block may take at most where it is not made for the cache: `memory.block_bytes`."""
 
     @property
     def is_sampled(self) -> bool:
