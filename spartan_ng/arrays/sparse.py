@@ -26,6 +26,11 @@ def is_csr(x: object) -> bool:
     return kind is not None and isinstance(x, kind)
 
 
+def is_imported() -> bool:
+    """Whether SciPy is there: to import it takes longer than what is done with small arrays."""
+    return "scipy.sparse" in sys.modules
+
+
 def csr_array(*args: Any, **keywords: Any) -> Any:
     """`scipy.sparse.csr_array` of these arguments."""
     from scipy import sparse

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
-from spartan_ng.arrays.sparse import csr_array
+from spartan_ng.arrays.sparse import csr_array, is_imported
 from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.compiled import dictionaries
 from spartan_ng.kernels.compiled.deviations import sum_and_deviations
-from spartan_ng.kernels.compiled.group_sums import group_sums
+from spartan_ng.kernels.compiled.group_sums import LEAST, group_sums
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
@@ -255,9 +255,19 @@ class Reducer:
         rows = weights.reshape(len(x), -1).astype(self.row.dtype, copy=False)
         found = group_sums(x, rows, length)
         if found is None:
-            ones, starts = np.ones(len(x), self.row.dtype), np.arange(len(x) + 1)
-            found = csr_array((ones, x, starts), shape=(len(x), length)).T @ rows
+            found = _sums_by_scipy(x, rows, length)
         return (found.reshape(length, *weights.shape[1:]),)
+
+
+def _sums_by_scipy(labels: Any, rows: Any, count: int) -> Any:
+    """The sums of rows by their labels; of few elements by NumPy, as long as nobody needs SciPy. Both add in
+    the order of the rows."""
+    if rows.size < LEAST and not is_imported():
+        found = np.zeros((count, rows.shape[1]), rows.dtype)
+        np.add.at(found, labels, rows)
+        return found
+    ones, starts = np.ones(len(labels), rows.dtype), np.arange(len(labels) + 1)
+    return csr_array((ones, labels, starts), shape=(len(labels), count)).T @ rows
 
 
 def reducer_of(stage: Fused | ScanTile, write: Write) -> Reducer | None:

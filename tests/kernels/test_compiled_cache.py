@@ -136,6 +136,21 @@ def test_a_kernel_is_compiled_once(a_compiler, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_kernel_that_lies_on_disk_is_waited_for_where_that_is_sooner(a_compiler, monkeypatch, tmp_path):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    source = SOURCE.format(value=12)
+    for one in (a_compiler(), a_compiler()):
+        kernel = one.kernel(source)
+        is_there = any(tmp_path.rglob(kernel_name(source)))
+        one.request(kernel)
+        one.wait_if_kept(kernel, one.patience_s)
+        assert kernel.settled or not is_there
+        assert one.wait()
+        call(kernel)
+    assert is_there
+
+
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("source", ["this is no Python", SOURCE.format(value="undefined_name")])
 def test_a_failing_compile_is_remembered(a_compiler, monkeypatch, tmp_path, source):

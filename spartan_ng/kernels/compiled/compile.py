@@ -116,6 +116,16 @@ class Compiler:
         elif expected_s > COMPILE_SHARE * COMPILE_S:
             self.wait(expected_s / COMPILE_SHARE)
 
+    def wait_if_kept(self, kernel: Kernel, timeout_s: float) -> None:
+        """Wait for a kernel that was asked for and lies on disk: so long takes what is done without it."""
+        try:
+            there = is_kept(self._folder(), kernel_name(kernel.source))
+        except (ImportError, OSError, MemoryError):
+            return
+        if there:
+            with self._changed:
+                self._changed.wait_for(lambda: kernel.settled, timeout_s)
+
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until nothing is left to compile, by default as long as its patience lasts; whether that came
         in time."""

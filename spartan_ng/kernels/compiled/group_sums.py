@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import address
+from spartan_ng.arrays.sparse import is_imported
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import source_of
 from spartan_ng.kernels.compiled.trial import first_flaw, most_elements
@@ -18,6 +19,8 @@ from spartan_ng.kernels.compiled.trust import at_hand
 
 LEAST = 1 << 14
 """Elements of a block from which compiled sums are worth having."""
+_IMPORT_S = 0.15
+"""What SciPy takes to be imported."""
 
 _TYPES = {"f4": "np.float32", "f8": "np.float64"}
 
@@ -31,7 +34,8 @@ def group_sums(labels: Any, rows: Any, count: int) -> Any:
     if labels.dtype != np.int64 or not labels.flags.c_contiguous:
         return None
     source = source_of("group_sums", NUMBER=_TYPES[code])
-    kernel = at_hand(source, None, lambda f: _flaw(f, labels, rows, count), "sums by labels")
+    worth_s = 0.0 if is_imported() else _IMPORT_S
+    kernel = at_hand(source, None, lambda f: _flaw(f, labels, rows, count), "sums by labels", worth_s)
     return None if kernel is None else _sums(kernel, labels, rows, count)
 
 

@@ -53,7 +53,9 @@ class Trust:
 _ready_made = Trust()
 
 
-def at_hand(source: str, kind: Hashable, flaw: Callable[[Function], str], what: str) -> Function | None:
+def at_hand(
+    source: str, kind: Hashable, flaw: Callable[[Function], str], what: str, worth_s: float = 0.0
+) -> Function | None:
     """The compiled function of a ready-made source, or None: NumPy has to do it (for now).
 
     Parameters
@@ -61,6 +63,7 @@ def at_hand(source: str, kind: Hashable, flaw: Callable[[Function], str], what: 
     kind : what its table was laid out for; it proves itself once for each
     flaw : what it makes otherwise than NumPy of some of the operands, empty if nothing
     what : for people, what it does
+    worth_s : what NumPy has to do first, for so long, where there is none: one on disk is waited for
 
     Compiled loops report no floating-point errors: where NumPy's error state asks for more than warnings,
     there is none.
@@ -72,6 +75,8 @@ def at_hand(source: str, kind: Hashable, flaw: Callable[[Function], str], what: 
         compiler.request(kernel)
         if config.kernels == "compile":
             compiler.wait()
+        elif worth_s:
+            compiler.wait_if_kept(kernel, worth_s)
     function = kernel.function
     if function is None:
         return None

@@ -1,0 +1,47 @@
+"""Sums of rows by their labels are the same to the bit, whoever adds them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spartan_ng.kernels import reducers
+from spartan_ng.kernels.compiled.group_sums import LEAST
+from tests.kernels.test_compiled_cache import run
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16", "i8", "u1"])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (300, 7), (40, 0)])
+def test_few_elements_are_added_without_scipy(monkeypatch, dtype, shape):
+    random = np.random.default_rng(0)
+    rows = (random.random(shape) * 100).astype(dtype)
+    rows.flat[:3] = [0, -0.0 if dtype[0] in "fc" else 0, 1][: rows.size]
+    labels = random.integers(0, 5, shape[0])
+    by_scipy = reducers._sums_by_scipy(labels, rows, 6)
+    monkeypatch.setattr(reducers, "is_imported", lambda: False)
+    monkeypatch.delattr(reducers, "csr_array")
+    found = reducers._sums_by_scipy(labels, rows, 6)
+    assert found.dtype == by_scipy.dtype
+    assert found.tobytes() == by_scipy.tobytes()
+
+
+PROGRAM = """
+import sys
+import numpy, spartan_ng as np
+from spartan_ng.kernels.compiled import group_sums
+from spartan_ng.kernels.compiled.compile import wait_for_compiles
+group_sums._IMPORT_S = 60.0  # here others may have the processor
+np.config.small_bytes = 0
+x = np.asarray(numpy.arange({rows} * 8.0).reshape(-1, 8))
+marks = ((np.arange({rows}) % 5)[:, None] == np.arange(5)).astype(float)
+print((marks.T @ x).sum(axis=0)[0] == numpy.arange(0, {rows} * 8.0, 8).sum(), end=" ")
+assert wait_for_compiles()
+print("scipy.sparse" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_scipy_is_not_imported_where_a_kernel_lies_on_disk(tmp_path):
+    program = PROGRAM.format(rows=LEAST)
+    assert run(program, tmp_path) == "True True"
+    assert run(program, tmp_path) == "True False"
