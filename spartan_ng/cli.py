@@ -263,7 +263,7 @@ def worker(
     from spartan_ng.worker.server import WorkerServer
 
     cores = machine.cores()
-    limit_heaps(threads or cores)
+    limit_heaps(threads or cores, memory)
     limit_blas(threads or cores)  # several workers share a host's cores
     if memory is not None:
         config.memory_bytes = memory  # of which what is read and kept of files takes parts

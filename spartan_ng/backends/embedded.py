@@ -22,6 +22,7 @@ from spartan_ng.memory import budget_bytes
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.system import machine
+from spartan_ng.system.heap import keep_freed
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.memory.pool import BufferPool, tiles_bytes
 from spartan_ng.worker.memory.recycle import Recycler
@@ -56,6 +57,8 @@ class EmbeddedBackend:
         )
         self._recycler = Recycler()
         self._memory_bytes = memory_bytes
+        if memory_bytes is not None:
+            keep_freed(memory_bytes)
         self._begin()
 
     def _begin(self) -> None:

@@ -53,3 +53,48 @@ def heaps(most):
 def test_threads_share_heaps_where_they_are_to():
     assert heaps(0) > 3
     assert heaps(3) <= 3
+
+
+KEPT_BY_THREADS = """
+import sys, threading
+import numpy
+from spartan_ng.backends.embedded import EmbeddedBackend
+
+EmbeddedBackend(1, int(sys.argv[1]) or None)
+all_here = threading.Barrier(8)
+
+def resident():
+    with open("/proc/self/smaps_rollup") as lines:
+        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss_Anon:"))
+
+def work():
+    for _ in range(3):
+        blocks = [numpy.ones(5 << 20, "u1") for _ in range(2)]
+        all_here.wait()
+        del blocks
+
+before = resident()
+threads = [threading.Thread(target=work) for _ in range(8)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+print(resident() - before)
+"""
+
+
+def kept(budget):
+    """What a process keeps of what eight threads have had, in blocks as large as chunks of files."""
+    done = subprocess.run(
+        [sys.executable, "-c", KEPT_BY_THREADS, str(budget)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)},
+    )
+    return int(done.stdout)
+
+
+def test_heaps_keep_little_where_arrays_may_take_little():
+    assert kept(0) > 24 << 20, "or the allocator has changed, and this asks nothing"
+    assert kept(64 << 20) < 8 << 20
