@@ -14,7 +14,7 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.config import config
-from spartan_ng.errors import ConnectionFailed, MasterUnreachable, UserFunctionError
+from spartan_ng.errors import ConnectionFailed, MasterUnreachable, UserFunctionError, WorkerLost
 from tests.engines.test_plans import PROGRAMS, check_one
 from tests.waiting import Gate, killing_one
 
@@ -55,6 +55,27 @@ def test_tasks_run_where_their_tiles_lie(on_dask):
     count, found = on_dask.run_on_scheduler(roots)
     assert count > 2 * 3, f"as many as dask calls a large group, of {len(held)} programs"
     assert not found
+
+
+def test_what_dask_was_told_to_forget_is_said_and_all_else_goes_on(on_dask):
+    """As when a cluster is restarted, which cancels all futures of all clients."""
+    a = rng.random((6000, 10))
+    x = np.array(a)
+
+    def program():
+        return (x * 3).sum(axis=0) + np.arange(60000.0).reshape(6000, 10).sum(axis=0)
+
+    wanted = (a * 3).sum(axis=0) + numpy.arange(60000.0).reshape(6000, 10).sum(axis=0)
+    numpy.testing.assert_allclose(program(), wanted)
+    y = (x * 3).persist()
+    on_dask.cancel([distributed.Future(key, on_dask) for key in list(on_dask.futures)], force=True)
+    for asks in (y.compute, (y + 1).compute, y.to_dask):  # type: ignore[attr-defined]
+        with pytest.raises(WorkerLost, match=r"dask was restarted, or .* an array of shape \(6000, 10\)"):
+            asks()
+    numpy.testing.assert_allclose(program(), wanted)
+    numpy.testing.assert_array_equal(on_dask.compute(x.to_dask()).result(), a)  # type: ignore[attr-defined]
+    np.connect(on_dask)
+    numpy.testing.assert_allclose(program(), wanted)
 
 
 @pytest.mark.slow

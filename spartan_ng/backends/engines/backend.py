@@ -26,7 +26,7 @@ import numpy as np
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_size, box_slices
 from spartan_ng.backends.engines.inlined import Inlined, Value
 from spartan_ng.backends.engines.jobs import Job, Tile, Tiles
-from spartan_ng.backends.engines.protocol import Engine, Handle, TaskKilled
+from spartan_ng.backends.engines.protocol import Engine, Forgotten, Handle, TaskKilled
 from spartan_ng.backends.engines.steps import LITTLE_BYTES, Step, steps_of
 from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.costs import Profile
@@ -120,6 +120,8 @@ class EngineBackend:
         """Where the tiles of an array are; one that only the program has goes to the engine first."""
         if ref.serial not in self._arrays:
             self.upload(ref, Tiling.single(len(ref.shape)))
+        elif self._is_forgotten(ref):
+            self._bring_again(ref, ref.tiling or Tiling.single(len(ref.shape)))
         return self._arrays[ref.serial]
 
     def _keep(self, ref: ArrayRef, tiling: Tiling, tiles: Tiles) -> None:
@@ -142,9 +144,28 @@ class EngineBackend:
         if self._retired and not self._arrays:
             self.close()
 
+    def _is_forgotten(self, ref: ArrayRef) -> bool:
+        """Whether somebody has had the engine forget a tile of an array."""
+        return not all(self.tasks.is_known(tile.handle) for tile in self._arrays[ref.serial].values())
+
+    def _bring_again(self, ref: ArrayRef, tiling: Tiling) -> None:
+        """Give the engine an array again that it has forgotten, if the program has it, or knows its file."""
+        if ref.value is None and ref.source is None:
+            raise WorkerLost(self._of_forgotten(ref))
+        self.upload(ref, tiling)
+
+    def _of_forgotten(self, ref: ArrayRef) -> str:
+        return f"{self._has_forgotten()} an array of shape {ref.shape}: make it again"
+
+    def _has_forgotten(self) -> str:
+        return f"{self.engine.name} was restarted, or has cancelled futures, and so has forgotten"
+
     def gather(self, ref: ArrayRef, box: Box) -> Any:
         """The elements inside `box` as a NumPy (or CSR) array on the driver."""
-        return self._gathered([(ref, box)])[0]
+        try:
+            return self._gathered([(ref, box)])[0]
+        except Forgotten as error:
+            raise WorkerLost(self._of_forgotten(ref)) from error
 
     def _gathered(self, wanted: Sequence[tuple[ArrayRef, Box]]) -> list[Any]:
         """Boxes of several arrays; all are under way at once."""
@@ -183,6 +204,9 @@ class EngineBackend:
         """Run `plan` as tasks; see `Backend.run`."""
         start = time.perf_counter()
         known = self._known(plan)
+        for n, ref in zip(plan.inputs, inputs, strict=True):
+            if self._is_forgotten(ref):
+                self._bring_again(ref, plan.slots[n].tiling)
         where = {n: self._arrays[ref.serial] for n, ref in zip(plan.inputs, inputs, strict=True)}
         job = Job(self.tasks, plan, known.handle, known.steps, where)
         try:
@@ -199,6 +223,9 @@ class EngineBackend:
                     f"{named(users)}: the processes that ran this ended\n{error}"
                 ) from error
             raise WorkerLost(str(error)) from error
+        except Forgotten as error:
+            self.tasks.cancel(job.handles())
+            raise WorkerLost(f"{self._has_forgotten()} what a job was making: {error}") from error
         if progress is not None:
             progress(len(plan.stages), len(plan.stages))
         job.stats[-1:] = [replace(s, seconds=time.perf_counter() - start) for s in job.stats[-1:]]
@@ -243,7 +270,7 @@ class EngineBackend:
     def _known(self, plan: Plan) -> _Known:
         """The plan on the engine, and what its stages read."""
         found = self._plans.get(plan.key)
-        if found is None:
+        if found is None or not self.tasks.is_known(found.handle):
             found = self._plans[plan.key] = _Known(self.tasks.submit("plan", _same, plan), steps_of(plan))
             if len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)

@@ -55,6 +55,10 @@ class Inlined:
         made = iter(self._engine.get(away) if away else ())
         return [h.value if isinstance(h, Value) else next(made) for h in handles]
 
+    def is_known(self, handle: Handle) -> bool:
+        """See `Engine`."""
+        return isinstance(handle, Value) or self._engine.is_known(handle)
+
     def wait(self, handles: Sequence[Handle]) -> None:
         """See `Engine`."""
         self._engine.wait(self._away(handles))

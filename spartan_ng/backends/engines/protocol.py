@@ -19,6 +19,10 @@ class TaskKilled(Exception):
     """A task has ended the processes that ran it, so often that the engine has given it up."""
 
 
+class Forgotten(Exception):
+    """Somebody has had the engine forget objects: it was started again, or they were cancelled."""
+
+
 class Engine(Protocol):
     """What is asked of an engine."""
 
@@ -59,7 +63,12 @@ class Engine(Protocol):
         ...
 
     def get(self, handles: Sequence[Handle]) -> list[Any]:
-        """The objects, as soon as they are there; raises what their tasks raised, or `TaskKilled`."""
+        """The objects, as soon as they are there; raises what their tasks raised, `TaskKilled` or
+        `Forgotten`."""
+        ...
+
+    def is_known(self, handle: Handle) -> bool:
+        """Whether an object is there or will be, as far as is known here: nobody has had it forgotten."""
         ...
 
     def wait(self, handles: Sequence[Handle]) -> None:

@@ -12,6 +12,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import Any
@@ -19,7 +20,7 @@ from uuid import uuid4
 
 import distributed
 
-from spartan_ng.backends.engines.protocol import REPORT_S, Report, TaskKilled
+from spartan_ng.backends.engines.protocol import REPORT_S, Forgotten, Report, TaskKilled
 from spartan_ng.config import MASTER_VARIABLE, config
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable
 
@@ -173,6 +174,8 @@ class DaskEngine:
 
     def _place(self, rank: int) -> _Handle:
         """Where the tiles of a rank had best lie: one place for each thread, spread over the workers."""
+        if not all(map(self.is_known, self._places)):
+            self._places = []
         if not self._places:
             self._places = [_Handle(_key("place")) for _ in range(max(1, sum(self._threads.values())))]
             graph = {place.key: (_nothing,) for place in self._places}
@@ -234,6 +237,12 @@ class DaskEngine:
             return list(self._client.gather([h.future for h in handles]))
         except distributed.KilledWorker as error:
             raise TaskKilled(str(error)) from error
+        except CancelledError as error:
+            raise Forgotten(str(error)) from error
+
+    def is_known(self, handle: _Handle) -> bool:
+        """Whether it was not cancelled, as all are when the client, or another, has restarted the cluster."""
+        return handle.future is None or handle.future.status != "cancelled"
 
     def wait(self, handles: Sequence[_Handle]) -> None:
         """Until all are there, or one has failed."""
@@ -245,6 +254,8 @@ class DaskEngine:
                     future.result()
         except distributed.KilledWorker as error:
             raise TaskKilled(str(error)) from error
+        except CancelledError as error:
+            raise Forgotten(str(error)) from error
 
     def follow(self, handles: Sequence[_Handle], report: Report) -> None:
         """Ask the scheduler what is left of the last graph."""
