@@ -2,8 +2,9 @@
 
     python -m benchmarks.engines            (four worker processes of one thread each)
     python -m benchmarks.engines own dask --only sort --only cumsum
+    python -m benchmarks.engines dask.array --only cumsum --part 0.25 --runs
 
-Each program takes a second or two on our own cluster where that has two cores. It runs once before it is
+Each program takes a second or two on our own cluster where that has two cores. It runs twice before it is
 timed; then the median of three runs. Tasks are those of one run: of ours a stage's on a worker, of engines
 all that they were given. Bytes are those that workers had from other workers: of ours and on Ray as the
 plans count them, on dask as its workers say. Ray's workers have the priority of all others here; its own
@@ -21,6 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -29,11 +31,19 @@ import click
 import numpy
 
 WORKERS = 4
+WARM = 2
+"""Runs before: memory that comes from the system at first is used again later."""
 RUNS = 3
 SIDES = ("own", "dask", "ray", "dask.array")
-LONG = range(200_000_000)
-"""Made on the workers."""
+NONE = "none: it sorts no array, only topk and argtopk"
+"""What `dask.array` has for `sort`."""
 Put = Callable[[Any], Any]
+_part = ContextVar("part", default=1.0)
+
+
+def rows(n: int) -> int:
+    """So many, or the part of them that was asked for."""
+    return max(20, round(n * _part.get()))
 
 
 @cache
@@ -45,12 +55,18 @@ def numbers(*shape: int, seed: int = 0) -> Any:
 @cache
 def halves() -> Any:
     """For each row of a matrix whether its first number is large."""
-    return (numbers(6_000_000, 20)[:, 0] > 0.5) * 1.0
+    return (numbers(rows(6_000_000), 20)[:, 0] > 0.5) * 1.0
+
+
+@cache
+def count() -> range:
+    """What is made on the workers, not sent there."""
+    return range(rows(200_000_000))
 
 
 def kmeans(xp: Any, put: Put, keep: Put) -> Any:
     """Ten iterations over a million points, one-hot."""
-    points = numbers(1_000_000, 20)
+    points = numbers(rows(1_000_000), 20)
     x, c = put(points), points[:20]
     for _ in range(10):
         labels = xp.argmin((x * x).sum(axis=1)[:, None] - 2 * x @ c.T + (c * c).sum(axis=1), axis=1)
@@ -61,7 +77,8 @@ def kmeans(xp: Any, put: Put, keep: Put) -> Any:
 
 def gnmf(xp: Any, put: Put, keep: Put) -> Any:
     """Ten iterations of rank 20, of 10000 x 4000."""
-    v, w, h = put(numbers(10_000, 4000)), put(numbers(10_000, 20)), put(numbers(20, 4000))
+    n = rows(10_000)
+    v, w, h = put(numbers(n, 4000)), put(numbers(n, 20)), put(numbers(20, 4000))
     for _ in range(10):
         h = keep(h * (w.T @ v) / (w.T @ w @ h))
         w = keep(w * (v @ h.T) / (w @ (h @ h.T)))
@@ -70,7 +87,7 @@ def gnmf(xp: Any, put: Put, keep: Put) -> Any:
 
 def regression(xp: Any, put: Put, keep: Put) -> Any:
     """Ten steps of a logistic regression over six million rows."""
-    x, y, w = put(numbers(6_000_000, 20)), put(halves()), numpy.zeros(20)
+    x, y, w = put(numbers(rows(6_000_000), 20)), put(halves()), numpy.zeros(20)
     for _ in range(10):
         p = 1 / (1 + xp.exp(-(x @ w)))
         w = w - numpy.asarray(x.T @ (p - y)) / len(halves())
@@ -79,19 +96,19 @@ def regression(xp: Any, put: Put, keep: Put) -> Any:
 
 def product(xp: Any, put: Put, keep: Put) -> Any:
     """5000 x 5000 by 5000 x 5000."""
-    return keep(put(numbers(5000, 5000)) @ put(numbers(5000, 5000, seed=1)) + 1)
+    return keep(put(numbers(rows(5000), 5000)) @ put(numbers(5000, 5000, seed=1)) + 1)
 
 
 def sort(xp: Any, put: Put, keep: Put) -> Any:
     """Eighty million doubles."""
-    return keep(xp.sort(put(numbers(80_000_000))) + 1)
+    return keep(xp.sort(put(numbers(rows(80_000_000)))) + 1)
 
 
 def cumsum(xp: Any, put: Put, keep: Put) -> Any:
     """Four times of two hundred million doubles, each of what the last has made."""
-    x = put(LONG)
+    x, n = put(count()), len(count())
     for _ in range(4):
-        x = keep(xp.cumsum(x, axis=0) / len(LONG))
+        x = keep(xp.cumsum(x, axis=0) / n)
     return x
 
 
@@ -258,24 +275,27 @@ def _of_submits() -> Callable[[], Counts]:
     return lambda: (tasks, session.current().moved_bytes)
 
 
-def timed(side: str, programs: list[Program]) -> dict[str, str]:
-    """Cells of the table, by program."""
+def timed(side: str, programs: list[Program], tell: bool) -> dict[str, str]:
+    """Cells of the table, by program; `tell` of each run, for who may end it before all are over."""
     cells = {}
     with running(side) as on:
         for program in programs:
-            if side == "dask.array" and program is sort:  # it has none for several chunks
-                cells[program.__name__] = "-"
+            if side == "dask.array" and program is sort:
+                cells[program.__name__] = NONE
+                print(f"{side} {program.__name__}: {NONE}", file=sys.stderr, flush=True)
                 continue
-            for _warm in range(2):  # memory that comes from the system at first is used again later
-                on.settle()
-                program(on.library, on.put, on.keep)
             seconds = []
             before = on.counts()
-            for _run in range(RUNS):
+            for run in range(WARM + RUNS):
+                if run == WARM:
+                    before = on.counts()
                 on.settle()
                 begun = time.perf_counter()
                 program(on.library, on.put, on.keep)
                 seconds.append(time.perf_counter() - begun)
+                if tell:
+                    print(f"{side} {program.__name__} run {run}: {seconds[-1]:.2f} s", file=sys.stderr)
+            del seconds[:WARM]
             tasks, received = ((b - a) // RUNS for a, b in zip(before, on.counts(), strict=True))
             taken = statistics.median(seconds)
             cells[program.__name__] = f"{taken:.2f} s, {tasks} tasks, {received / 1e6:.1f} MB"
@@ -288,7 +308,9 @@ def timed(side: str, programs: list[Program]) -> dict[str, str]:
 @click.option(
     "--only", multiple=True, type=click.Choice([p.__name__ for p in PROGRAMS]), help="These programs."
 )
-def main(sides: tuple[str, ...], only: tuple[str, ...]) -> None:
+@click.option("--part", default=1.0, help="Of the rows.")
+@click.option("--runs", is_flag=True, help="Say what each run takes.")
+def main(sides: tuple[str, ...], only: tuple[str, ...], part: float, runs: bool) -> None:
     """The same programs on our own cluster, on dask, on Ray and in dask.array: all SIDES, or those named.
 
     Medians of three runs on four processes of one thread, the tasks of a run, and what its workers received.
@@ -297,7 +319,8 @@ def main(sides: tuple[str, ...], only: tuple[str, ...]) -> None:
     logging.disable(logging.CRITICAL)
     warnings.filterwarnings("ignore", "Sending large graph")
     programs = [p for p in PROGRAMS if not only or p.__name__ in only]
-    table = {side: timed(side, programs) for side in sides}
+    _part.set(part)
+    table = {side: timed(side, programs, runs) for side in sides}
     print("| program | " + " | ".join(sides) + " |")
     print("|---|" + "---|" * len(sides))
     for program in programs:

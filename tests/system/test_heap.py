@@ -95,6 +95,7 @@ def kept(budget):
     return int(done.stdout)
 
 
+@pytest.mark.slow
 def test_heaps_keep_little_where_arrays_may_take_little():
     assert kept(0) > 24 << 20, "or the allocator has changed, and this asks nothing"
     assert kept(64 << 20) < 8 << 20
