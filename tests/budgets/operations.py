@@ -177,6 +177,9 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "pinv": lambda m, x, line: m.linalg.pinv(x),
     "matrix_rank": lambda m, x, line: m.asarray(m.linalg.matrix_rank(x)),
     "polyfit": lambda m, x, line: m.polyfit(m.arange(len(x)) / len(x), x[:, 0], 2),
+    "fft of a line": lambda m, x, line: m.abs(m.fft.fft(line)),
+    "rfft of a line": lambda m, x, line: m.abs(m.fft.rfft(line)).max(),
+    "irfft of a line": lambda m, x, line: m.fft.irfft(line[:10_000_001]),
     "fft of rows": lambda m, x, line: m.abs(m.fft.fft(x, axis=1)),
     # with functions of one's own
     "apply_along_axis": lambda m, x, line: m.apply_along_axis(numpy.sum, 1, x),

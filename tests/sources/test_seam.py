@@ -230,7 +230,7 @@ def test_what_is_read_at_a_time_follows_from_the_memory(way: str, workers: int) 
     profile = Profile(memory_bytes=limit, limited=True)
     backend = SimulatedBackend(workers, profile) if workers else EmbeddedBackend(2, limit)
     source = Recorder(VALUE)
-    with config.override(memory_bytes=limit, small_bytes=0), running_on(backend):
+    with running_on(backend), config.override(memory_bytes=limit, small_bytes=0):
         numpy.testing.assert_allclose(WAYS[way](np, over(source)), WAYS[way](numpy, VALUE), atol=1e-12)
         assert source.largest_bytes <= memory.band_bytes()
 

@@ -97,7 +97,7 @@ def _check_room(name: str, arrays: Sequence[Handle], outputs: Outputs) -> None:
     one = sum(prod(a.shape[-2:]) * a.dtype.itemsize for a in arrays)
     needed = _COPIES * (one + sum(prod(shape) * dtype.itemsize for shape, dtype in outputs))
     budget = budget_bytes() if in_process() else worker_bytes()
-    if needed > budget and not (in_process() and all(map(_is_here, arrays))):
+    if needed > budget and not (in_process() and all(map(is_here, arrays))):
         shapes = " and ".join(str(a.shape[-2:]) for a in arrays)
         raise MemoryBudgetError(
             f"linalg: {name.removesuffix(' positive')} of a matrix of shape {shapes} is one task, and takes "
@@ -107,7 +107,7 @@ def _check_room(name: str, arrays: Sequence[Handle], outputs: Outputs) -> None:
         )
 
 
-def _is_here(a: Handle) -> bool:
+def is_here(a: Handle) -> bool:
     """Whether the program has an array in memory."""
     ref = a._node().data
     return ref is not None and ref.value is not None and ref.source is None and not ref.is_mapped

@@ -1,6 +1,7 @@
 """`spartan_ng.fft`: Fourier transforms of whole lines, which cut an array along its other axes.
 
-A transform along several axes is one along each. A single line of a 1-d array is one worker's work.
+A transform along several axes is one along each. A single line of a 1-d array is one worker's work, or is
+transformed in parts where that has no room (`long_fft`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.core.layouts import lying_as, lying_as_copy
 from spartan_ng.api.core.operands import check_output
 from spartan_ng.api.core.warn import warn_user
+from spartan_ng.api.numeric import long_fft
 from spartan_ng.api.places import rearranging
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 
 test = np.fft.test  # type: ignore[attr-defined]
+_HALF = ("irfft", "hfft")
+"""Those that are given half a spectrum."""
 
 
 def _line(name: str, a: Any, n: Any, axis: Any, norm: Any) -> ndarray:
@@ -35,13 +39,16 @@ def _line(name: str, a: Any, n: Any, axis: Any, norm: Any) -> ndarray:
     where = build.axis_index(axis, a.ndim)
     function: Any = getattr(np.fft, name)
     length = a.shape[where] if n is None else operator.index(n)
-    shown = length if n is not None or name not in ("irfft", "hfft") else 2 * (length - 1)
+    shown = length if n is not None or name not in _HALF else 2 * (length - 1)
     if shown < 1:
         raise ValueError(f"Invalid number of FFT data points ({shown}) specified: {name} of {a.shape}.")
     result = function(np.zeros(1, a.dtype), n=2, norm=norm).dtype
     half = shown // 2 + 1
-    if name in ("irfft", "hfft"):
+    if name in _HALF:
         a = _fitted(a, half, where)
+    if not long_fft.has_room(a, shown):
+        line = long_fft.transform(name, a if name in _HALF else _fitted(a, shown, where), shown, where, norm)
+        return _fitted(line, half, where) if name in ("rfft", "ihfft") else line
     a = _fitted(a, shown, where)
     keywords = (("norm", norm),) if norm is not None else ()
     line = wrap_node(build.along_axis(f"fft.{name}", [a._node()], where, dtype=result, keywords=keywords))
