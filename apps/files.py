@@ -91,6 +91,8 @@ def load(*given: str) -> Any:
             f"{', '.join(given)}: it has records of {', '.join(found.dtype.fields)}: save the columns as one "
             "array"
         )
+    if suffix in _TABLES and found.dtype.kind in "US":
+        raise ValueError(f"{', '.join(given)}: it has texts; none of its columns has numbers")
     one_column = suffix in _TABLES and found.ndim == 2 and found.shape[1] == 1
     return found[:, 0] if one_column else found
 

@@ -156,8 +156,13 @@ def table(rows: np.ndarray[Any, Any], names: list[str]) -> Any:
     block = rows.reshape(len(rows), len(names))
     block = block.astype(block.dtype.newbyteorder("="), copy=False)
     kind = arrow.from_numpy_dtype(block.dtype)
-    every = [arrow.array(np.ascontiguousarray(block[:, k])) for k in range(len(names))]
+    every = [arrow.array(_whole(block[:, k]), kind) for k in range(len(names))]
     return arrow.table(every, schema=arrow.schema([(n, kind) for n in names]))
+
+
+def _whole(column: np.ndarray[Any, Any]) -> Any:
+    """A column as pyarrow takes it; texts of NumPy's end for it at their first zero."""
+    return column.tolist() if column.dtype.kind in "US" else np.ascontiguousarray(column)
 
 
 def chain(spans: Iterable[Span], end: int) -> list[Span]:

@@ -1,9 +1,9 @@
 """Columns of tables as arrays: Parquet, Arrow and CSV files, by pyarrow.
 
 A table is read in batches: row groups, record batches, runs of lines. Columns have one dtype, which all their
-elements fit; what is missing is NaN among floats, NaT among dates, and a SourceError among others. Columns of
-several files are found by their names (`together`): those of the first file are those of all. A file may have
-columns of one value each, which the names of the folders around it say (`partitions`).
+elements fit (`column_kinds`); what is missing is NaN among floats, NaT among dates, and a SourceError among
+others. Columns of several files are found by their names (`together`): those of the first file are those of
+all. A file may have columns of one value each, which the names of the folders around it say (`partitions`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from itertools import accumulate, count
+from itertools import accumulate, count, pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
+from spartan_ng.sources.column_kinds import fitting, kinds_of
 from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
 from spartan_ng.sources.kept import KEPT, kept_bytes, owner_of, piece_bytes
 from spartan_ng.sources.keys import Keys, with_keys
@@ -83,7 +83,7 @@ class Columns(OpenedSource):
         self.names = names
         self._ends = [0, *accumulate(lengths)]
         self.shape = (self._ends[-1],) if isinstance(columns, str) else (self._ends[-1], len(names))
-        self.kinds = self._kinds(schema) if dtype is None else []
+        self.kinds = kinds_of(self, schema) if dtype is None else []
         self.dtype = checked_dtype(fitting([self]) if dtype is None else dtype, str(path))
         self._longest = max(lengths, default=1) or 1
 
@@ -147,36 +147,19 @@ class Columns(OpenedSource):
         """Whether the file has been written to, or another is there by now."""
         return not self.is_current()
 
-    def _kinds(self, schema: Any) -> list[np.dtype[Any] | None]:
-        """The dtypes of the columns, None of one that has no elements yet; TypeError where an array cannot
-        have them."""
-        unsaid = {n for n, (_, value) in self.keys.items() if value is None}
-        found = {n: None if n in unsaid else _dtype_of(schema.field(n)) for n in self.names}
-        strange = [n for n, dtype in found.items() if dtype is not None and dtype.hasobject]
-        kinds = [dtype for dtype in found.values() if dtype is not None]
-        if strange:
-            wrong = f"column {strange[0]!r} has elements of type {schema.field(strange[0]).type}"
-        else:
-            try:
-                np.result_type(*kinds, *([] if kinds else [float]))
-                return list(found.values())
-            except TypeError:
-                said = ", ".join(f"{n!r} {dtype}" for n, dtype in found.items())
-                wrong = f"its columns have no dtype in common: {said}"
-        usable = [n for n, dtype in found.items() if dtype is not None and dtype.kind in "biuf"]
-        way = f"ask for columns={usable}" if usable else "none of its columns has numbers"
-        if strange == list(schema.names) and len(strange) == 1:
-            way += "; are they separated by commas?" if set(strange[0]) & set(";\t|") else ""
-        raise TypeError(f"{self}: {wrong}, which no array can have; {way}")
-
     def _elements(self, column: Any, name: str) -> np.ndarray[Any, Any]:
         if column.null_count and self.dtype.kind not in "fcmM":
-            raise SourceError(
-                f"{self}: column {name!r} lacks {column.null_count} elements, which {self.dtype} cannot say; "
-                f"{_AS_FLOATS}"
-            )
+            lacks = f"lacks {column.null_count} elements, which {self.dtype} cannot say"
+            way = "" if self.dtype.kind in "US" else f"; {_AS_FLOATS}"
+            raise SourceError(f"{self}: column {name!r} {lacks}{way}")
         found: np.ndarray[Any, Any] = column.to_numpy()
         return found.astype(self.dtype) if found.dtype.hasobject else found  # None is NaN, and NaT
+
+    def parts_of(self, name: str) -> Iterator[Any]:
+        """All elements of a column, part by part."""
+        for number, (lo, hi) in enumerate(pairwise(self._ends)):
+            if hi > lo:
+                yield self._batch(number, [name]).column(0)
 
     @abstractmethod
     def _described(self) -> tuple[Any, list[int]]:
@@ -258,6 +241,12 @@ class ParquetColumns(Columns):
             while len(readings) > _READINGS:
                 readings.popitem(last=False)
         return found
+
+    def parts_of(self, name: str) -> Iterator[Any]:
+        """Some rows at a time, as a row group may be larger than memory."""
+        file, _ = self.opened
+        for batch in file.iter_batches(columns=[name]):
+            yield batch.column(0)
 
     def _batch(self, number: int, names: list[str]) -> Any:
         """Column by column: what is unpacked besides is of one of them."""
@@ -368,37 +357,6 @@ class CsvColumns(Columns):
         return needed("pyarrow", "tables").float64() if is_vague and self.dtype.kind in "fc" else found
 
 
-def fitting(parts: Sequence[Columns]) -> np.dtype[Any]:
-    """What all columns of some tables fit; of columns that only lack elements, NaN or NaT."""
-    kinds = [kind for part in parts for kind in part.kinds if kind is not None]
-    lacking = any(None in part.kinds and part.shape[0] for part in parts)
-    is_dates = bool(kinds) and all(kind.kind in "mM" for kind in kinds)
-    return np.result_type(*kinds, *([float] if not kinds or (lacking and not is_dates) else []))
-
-
-def together(parts: Sequence[Columns], columns: str | Sequence[str] | None) -> Sequence[Columns]:
-    """Tables of several files, with the columns of the first by their names, each with the dtype that fits
-    all (`Joined` says where there is none).
-
-    Raises
-    ------
-    SourceError : `columns` is None, and a file has others than the first
-    """
-    first = parts[0]
-    for part in parts[1:] if columns is None else ():
-        if set(part.names) != set(first.names):
-            raise SourceError(
-                f"{part} has the columns {', '.join(part.names)}, {first} has {', '.join(first.names)}: "
-                "ask for those that all files have, by columns=[...]"
-            )
-        part.names = first.names
-    with suppress(TypeError):
-        fit = fitting(parts) if any(part.kinds for part in parts) else first.dtype
-        for part in parts:
-            part.dtype = fit
-    return parts
-
-
 def _lines(file: Any, has_head: bool) -> tuple[bytes, list[int], list[int]]:
     """The first line that is not empty, where the runs of those behind it begin, with the end of the file,
     and how many lines each has."""
@@ -423,20 +381,6 @@ def _with_room(table: Any) -> Any:
         is_whole = arrow.types.is_integer(field.type) or arrow.types.is_null(field.type)
         if is_whole and table.column(i).null_count:
             found = found.set(i, arrow.field(field.name, arrow.float64()))
-    return found
-
-
-def _dtype_of(field: Any) -> np.dtype[Any] | None:
-    """NumPy's dtype for a column, of objects where there is no other; None where all elements lack."""
-    types = needed("pyarrow", "tables").types
-    if types.is_null(field.type):
-        return None
-    if types.is_timestamp(field.type):  # with a time zone, too: arrow has them in UTC
-        return np.dtype(f"M8[{field.type.unit}]")
-    try:
-        found: np.dtype[Any] = np.dtype(field.type.to_pandas_dtype())
-    except NotImplementedError:
-        return np.dtype(object)
     return found
 
 

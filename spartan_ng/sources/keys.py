@@ -2,7 +2,7 @@
 files do not have.
 
 The layout is Hive's, as Spark, pyarrow, polars and DuckDB write it. Values that are all whole numbers,
-numbers or dates are those; others are texts, which no array can have.
+numbers or dates are those; others are texts.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, folders_and_files, is_folder
 
 Keys = dict[str, tuple[np.dtype[Any], Any]]
-"""Of a file, for each column of one value: the dtype that all files' values have (of objects: texts), and its
-own; None where none is known."""
+"""Of a file, for each column of one value: the dtype that all files' values have (texts of any width), and
+its own; None where none is known."""
 
 _LACKING = "", "__HIVE_DEFAULT_PARTITION__"
 """Texts that stand for no value."""
@@ -51,9 +51,8 @@ def with_keys(schema: Any, keys: Keys) -> Any:
     """A table's schema with such columns: in the place of those of their names, the others at the end."""
     arrow = needed("pyarrow", "tables")
     for name, (dtype, _) in keys.items():
-        kind = arrow.string() if dtype.hasobject else arrow.from_numpy_dtype(dtype)
         at = schema.get_field_index(name)
-        field = arrow.field(name, kind)
+        field = arrow.field(name, arrow.from_numpy_dtype(dtype))
         schema = schema.append(field) if at < 0 else schema.set(at, field)
     return schema
 
@@ -72,7 +71,7 @@ def _walk(
 
 
 def _typed(texts: list[str | None]) -> tuple[np.dtype[Any], list[Any]]:
-    """What texts say, as elements of one dtype; of objects, where they are neither numbers nor dates."""
+    """What texts say, as elements of one dtype; texts, where they are neither numbers nor dates."""
     known = [t for t in texts if t is not None]
     for dtype, read in _KINDS.items():
         try:
@@ -80,7 +79,7 @@ def _typed(texts: list[str | None]) -> tuple[np.dtype[Any], list[Any]]:
         except ValueError:
             continue
         return np.dtype(dtype), [None if t is None else next(found) for t in texts]
-    return np.dtype(object), list(texts)
+    return np.dtype("U1"), list(texts)
 
 
 def _number(text: str) -> float:

@@ -16,7 +16,8 @@ from spartan_ng.arrays import ArrayRef
 from spartan_ng.errors import ShapeError, SourceError
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction, require_function
-from spartan_ng.sources.columns import ArrowColumns, Columns, CsvColumns, ParquetColumns, together
+from spartan_ng.sources.column_kinds import together
+from spartan_ng.sources.columns import ArrowColumns, Columns, CsvColumns, ParquetColumns
 from spartan_ng.sources.files import absolute, expanded, is_folder, is_url, listed, local
 from spartan_ng.sources.function import BoxFunction
 from spartan_ng.sources.hdf5 import hdf5_dataset
@@ -209,11 +210,12 @@ def from_parquet(
     columns : the name of one column, which gives a 1-d array; several, or None for all: rows by columns, in
         the order of the first file
     dtype : of the elements; None for what all columns of all files fit. What is missing is NaN among floats,
-        NaT among dates
+        NaT among dates. To know how wide texts are, their columns are looked at once: `dtype="U20"` says it
 
     Raises
     ------
-    KeyError : there is no such column; TypeError : a column's elements are no numbers, dates or bools
+    KeyError : there is no such column; TypeError : no dtype fits the elements, as those of lists, or numbers
+    and texts
     SourceError : files have other columns than the first, and `columns` is None; elements are missing that
         the dtype cannot say, when they are read
     """
