@@ -177,7 +177,8 @@ class Blocks:
         """Work here, and on up to `most` more threads."""
         helpers = min(self.threads - 1, most)
         if helpers <= 0:
-            work()
+            with single_blas() if blas and most > 0 else nullcontext():
+                work()
             return
 
         def there() -> None:

@@ -7,7 +7,15 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
+
+import spartan_ng as sp
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.config import config
+from spartan_ng.kernels import contract
+from tests.test_programs import running_on
 
 PROGRAM = """
 import json, sys
@@ -43,6 +51,25 @@ def test_each_of_our_threads_has_one_of_a_library_that_is_loaded_late():
     assert len(before) < len(late)
     assert set(inside) == {1}
     assert after == late
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_blas_has_one_thread_in_passes_however_many_are_ours(threads, monkeypatch):
+    """Those that it starts itself would stand beside others' work, waiting for pieces of a millisecond."""
+    found: list[int] = []
+
+    def noted(*operands):
+        found.extend(i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas")
+        return np.dot(*operands)
+
+    monkeypatch.setattr(contract, "_multiply_in_threads", noted)
+    x = np.random.default_rng(0).random((30_000, 40))
+    with config.override(small_bytes=0), running_on(EmbeddedBackend(threads)):
+        a = sp.asarray(x)
+        _, product = sp.compute(sp.sum(a, axis=0), a.T @ a)
+    np.testing.assert_allclose(product, x.T @ x)
+    assert len(found) > 1
+    assert set(found) == {1}
 
 
 def _run(before: str) -> list[list[int]]:
