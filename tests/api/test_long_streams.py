@@ -103,3 +103,42 @@ def test_a_disk_that_takes_nothing_is_told(tmp_path: Any) -> None:
         folder.rmdir()
         with pytest.raises(OSError, match="bytes of random numbers, which memory has no room for"):
             np.random.default_rng(0).normal(size=SHAPE)
+
+
+ORDERS: dict[str, Any] = {
+    "range": lambda r, x: r.permutation(x.size),
+    "line": lambda r, x: r.permutation(x),
+    "rows": lambda r, x: r.permutation(x.reshape(-1, 3)),
+    "numbers": lambda r, x: r.permutation((x * 1000).astype(numpy.int16)),
+    "shuffled": lambda r, x: _shuffled(r, x * 1),
+    "rows shuffled": lambda r, x: _shuffled(r, x.reshape(-1, 3) * 1),
+    "bytes shuffled": lambda r, x: _shuffled(r, (x * 100).astype(numpy.int8)),
+    "chosen": lambda r, x: r.choice(x, 1000, replace=False),
+    "places chosen": lambda r, x: r.choice(x.size, (7, 11), replace=False),
+    "most chosen": lambda r, x: r.choice(x, x.size - 5, replace=False),
+}
+COLUMNS: dict[str, Any] = {
+    "columns": lambda r, x: r.permutation(x.reshape(3, -1), axis=1),
+    "columns shuffled": lambda r, x: _shuffled(r, x.reshape(3, -1) * 1, axis=1),
+}
+
+
+def _shuffled(r: Any, x: Any, **axis: Any) -> Any:
+    r.shuffle(x, **axis)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*((name, kind) for name in ORDERS for kind in ("default_rng", "RandomState"))]
+    + [(name, "default_rng") for name in COLUMNS],
+)
+def test_long_orders_are_numpys(name: str, kind: str) -> None:
+    """In the order, and in what is drawn after it."""
+    value = numpy.sin(numpy.arange(30_000))
+    call = ORDERS.get(name) or COLUMNS[name]
+    ours, theirs = (getattr(m.random, kind)(5) for m in (np, numpy))
+    found, wanted = call(ours, np.array(value)), call(theirs, value)
+    assert found.dtype == wanted.dtype
+    numpy.testing.assert_array_equal(found, wanted)
+    numpy.testing.assert_array_equal(ours.normal(size=3), theirs.normal(size=3))

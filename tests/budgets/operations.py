@@ -100,6 +100,8 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "histogramdd": lambda m, x, line: m.histogramdd(x[:, :3], bins=4)[0],
     "interp": lambda m, x, line: m.interp(line, _FEW, numpy.sqrt(_FEW)),
     "take": lambda m, x, line: m.take(x, numpy.arange(0, len(x), 7), axis=0),
+    "permutation": lambda m, x, line: m.random.default_rng(0).permutation(line),
+    "permutation of rows": lambda m, x, line: m.random.RandomState(0).permutation(x),
     "rows picked": lambda m, x, line: x[m.asarray(_shuffled(x))],
     "lookup": lambda m, x, line: m.asarray(_FEW)[_int(line) % len(_FEW)],
     "take_along_axis": lambda m, x, line: m.take_along_axis(x, m.argmax(x, axis=1)[:, None], axis=1),

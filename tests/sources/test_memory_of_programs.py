@@ -79,6 +79,8 @@ MAPPED: dict[str, Callable[[Any, Any, Any], Any]] = {
     "argmax of integers": lambda m, i, v: i.reshape(1000, -1).argmax(),
     "seeded numbers": lambda m, i, v: m.random.default_rng(0).normal(size=v.size).mean(),
     "seeded noise": lambda m, i, v: (v + m.random.RandomState(0).exponential(size=v.size)).max(),
+    "another order": lambda m, i, v: m.random.default_rng(0).permutation(v)[::1000].sum(),
+    "a range in another order": lambda m, i, v: v[m.random.RandomState(0).permutation(v.size)][::1000].sum(),
     "a bootstrap": lambda m, i, v: v[m.random.default_rng(0).integers(0, v.size, v.size)].mean(),
 }
 
@@ -91,7 +93,7 @@ def _added(m: Any, i: Any, v: Any) -> Any:
 
 MANY = 4_000_000
 ROOM = MANY * 3
-"""Memory for less than half of such an array; blocks of two threads take up to 16 MB beside it."""
+"""Memory for less than half of such an array; blocks of two threads are part of it."""
 
 
 @pytest.fixture(scope="module")

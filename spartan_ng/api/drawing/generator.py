@@ -21,7 +21,7 @@ from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
-from spartan_ng.api.drawing.streams import long_stream
+from spartan_ng.api.drawing.streams import is_copied, long_order, long_stream
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
 from spartan_ng.config import config
@@ -334,11 +334,12 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if isinstance(n, int | np.integer):
             if self._in_parallel((int(n),)):
                 return sorting.argsort(self.random(int(n)))
-            return wrap(self._numpy.permutation(n))
+            order = long_order(self._numpy.shuffle, int(n))
+            return wrap(self._numpy.permutation(n) if order is None else order)
         a = as_handle(x)
         where = build.axis_index(axis, a.ndim)
         value = a._peek()
-        if value is not None and not self._in_parallel(a.shape):
+        if value is not None and is_copied(value.nbytes) and not self._in_parallel(a.shape):
             return wrap(self._numpy.permutation(value, axis=where))
         return a[(*(slice(None),) * where, self._order(a, where))]  # type: ignore[no-any-return]
 
@@ -374,13 +375,13 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         n = a.shape[axis]
         if self._in_parallel((n,)):
             return sorting.argsort(self.random(n))
-        if a.ndim == 1:
-            order = np.arange(n)
-            self._numpy.shuffle(order)
-            return order
-        rows = np.repeat(np.arange(n)[:, None], 2, axis=1)
-        self._numpy.shuffle(rows)
-        return rows[:, 0]
+        columns = 0 if a.ndim == 1 else 2
+        order: Any = long_order(self._numpy.shuffle, n, columns)
+        if order is not None:
+            return wrap(order[:, 0] if columns else order)
+        order = np.repeat(np.arange(n)[:, None], 2, axis=1) if columns else np.arange(n)
+        self._numpy.shuffle(order)
+        return order[:, 0] if columns else order
 
 
 def shuffle_other(numpys: Any, x: Any, *axis: int) -> None:

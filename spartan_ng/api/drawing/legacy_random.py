@@ -15,7 +15,7 @@ from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing import generator as generators
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
-from spartan_ng.api.drawing.streams import long_stream
+from spartan_ng.api.drawing.streams import is_copied, long_order, long_stream
 from spartan_ng.config import config
 from spartan_ng.ops.random import DISTRIBUTIONS
 
@@ -156,8 +156,17 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return self._parallel.choice(a, shape, replace, p)
         weights = forced(p)
         if n is not None or not isinstance(a, Handle):
-            return wrap(self._numpy.choice(forced(a), shape, replace, weights))
-        return as_handle(a)[self._numpy.choice(a.shape[0], shape, replace, weights)]  # type: ignore[no-any-return]
+            return wrap(self._chosen(forced(a), shape, replace, weights))
+        return as_handle(a)[self._chosen(a.shape[0], shape, replace, weights)]  # type: ignore[no-any-return]
+
+    def _chosen(self, a: Any, shape: tuple[int, ...] | None, replace: bool, weights: Any) -> Any:
+        """NumPy's choice, which puts all of a range in another order where nothing is put back."""
+        counts = isinstance(a, int | np.integer) and weights is None and not replace
+        if counts and shape is not None and 0 < prod(shape) <= a:
+            order = long_order(self._numpy.shuffle, int(a))
+            if order is not None:
+                return np.array(order[: prod(shape)]).reshape(shape)
+        return self._numpy.choice(a, shape, replace, weights)
 
     def permutation(self, x: Any) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
@@ -169,11 +178,12 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if self._parallel is not None and self._parallel._in_parallel((many,)):
             return self._parallel.permutation(x)
         if counts:
-            return wrap(self._numpy.permutation(many))
+            order = self._order(many)
+            return order if isinstance(order, Handle) else wrap(order)  # type: ignore[return-value]
         if n is not None:
             raise IndexError("x must be an integer or at least 1-dimensional")
         a = as_handle(x)
-        return a[self._numpy.permutation(a.shape[0])]  # type: ignore[no-any-return]
+        return a[self._order(a.shape[0])]  # type: ignore[no-any-return]
 
     def shuffle(self, x: Any) -> None:
         """Shuffle in place along the first axis."""
@@ -183,9 +193,17 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if self._parallel is not None and self._parallel._in_parallel(x.shape):
             self._parallel.shuffle(x)
             return
+        if x.ndim and not is_copied(x.nbytes):
+            x[...] = x[self._order(x.shape[0])]  # type: ignore[index]
+            return
         value = np.array(x._force())
         self._numpy.shuffle(value)
         x[...] = value  # type: ignore[index]
+
+    def _order(self, n: int) -> Any:
+        """The numbers up to `n` in the order that NumPy gives them, and everything else of so many lines."""
+        order = long_order(self._numpy.shuffle, n)
+        return self._numpy.permutation(n) if order is None else wrap(order)
 
 
 def _restored(bit_generator: Any, parallel: Any = None) -> RandomState:

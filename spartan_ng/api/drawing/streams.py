@@ -1,5 +1,5 @@
 """Numbers of a stream that memory has no room for: drawn some at a time, one behind the other, into a file
-without a name."""
+without a name, or put in another order there."""
 
 from __future__ import annotations
 
@@ -43,17 +43,43 @@ def long_stream(draw: Callable[[int], Any], size: Any) -> np.ndarray[Any, Any] |
     nbytes = prod(shape) * kind.itemsize
     if nbytes <= copied_bytes() or kind.itemsize < _LEAST_BYTES or kind.hasobject:
         return None
-    try:
-        with tempfile.TemporaryFile(dir=disk_folder()) as file:
-            set_aside(file.fileno(), 0, nbytes)
-            out = np.asarray(np.memmap(file, kind, "r+", shape=(prod(shape),)))
-    except OSError as error:
-        raise OutOfResources(
-            f"{nbytes:,} bytes of random numbers, which memory has no room for, cannot be written to "
-            f"{disk_folder()} (config.disk_folder names another folder): {error.strerror or error}"
-        ) from error
+    out = _on_disk((prod(shape),), kind)
     piece = min(PIECE, copied_bytes() // kind.itemsize + 1)
     for k in range(0, len(out), piece):
         part = out[k : k + piece]
         part[...] = draw(len(part))
     return out.reshape(shape)
+
+
+def long_order(shuffle: Callable[[Any], None], n: int, columns: int = 0) -> np.ndarray[Any, Any] | None:
+    """The numbers up to `n` as `shuffle` orders them in place, as rows of so many columns each if that is
+    not 0; None where memory has room for these."""
+    shape = (n, columns) if columns else (n,)
+    kind = np.dtype(np.intp)
+    if is_copied(prod(shape) * kind.itemsize):
+        return None
+    out = _on_disk(shape, kind)
+    for k in range(0, n, PIECE):
+        part = out[k : k + PIECE]
+        part.T[...] = np.arange(k, k + len(part))
+    shuffle(out)
+    return out
+
+
+def is_copied(nbytes: int) -> bool:
+    """Whether memory has room for a copy of what takes so many bytes."""
+    return nbytes <= _FEW_BYTES or nbytes <= copied_bytes()
+
+
+def _on_disk(shape: tuple[int, ...], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An array in a file without a name."""
+    nbytes = prod(shape) * kind.itemsize
+    try:
+        with tempfile.TemporaryFile(dir=disk_folder()) as file:
+            set_aside(file.fileno(), 0, nbytes)
+            return np.asarray(np.memmap(file, kind, "r+", shape=shape))
+    except OSError as error:
+        raise OutOfResources(
+            f"{nbytes:,} bytes of random numbers, which memory has no room for, cannot be written to "
+            f"{disk_folder()} (config.disk_folder names another folder): {error.strerror or error}"
+        ) from error
