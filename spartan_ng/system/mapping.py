@@ -24,8 +24,16 @@ _madvise = library.function("madvise", [ADDRESS, SIZE, INT])
 _FAILED = ADDRESS(-1).value
 _DESCRIBED = 1 << 24
 """Bytes from which on a file keeps its descriptor: writing by it is faster than through the map."""
-_NORESERVE = 0x4000
-"""mmap: no swap is set aside, so that there may be more addresses than memory."""
+_NO_ACCESS, _FIXED, _NORESERVE = 0, 0x10, 0x4000
+"""mmap: addresses alone; exactly at this address; no swap is set aside, so that there may be more addresses
+than memory."""
+_COLLAPSE = 25
+"""madvise: put this memory into large pages now, also that of files in memory, whatever the system does with
+it by itself; from Linux 6.1 on."""
+LARGE_PAGE = 1 << 21
+"""Bytes of one on most processors."""
+_WORTH_LARGE, _AT_ONCE = 1 << 23, 1 << 28
+"""Bytes from which on it is asked for, as busy processors have it wait for a while, and those of a call."""
 
 
 class Mapping:
@@ -50,7 +58,10 @@ class Mapping:
             self._address = _address(self._map)
             return
         access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
-        address = _mmap(None, size, access, mmap.MAP_SHARED, descriptor, 0)
+        if of_file or size < LARGE_PAGE:
+            address = _mmap(None, size, access, mmap.MAP_SHARED, descriptor, 0)
+        else:
+            address = _aligned(size, access, descriptor)
         if address == _FAILED:
             raise library.last_error(f"{size:,} bytes cannot be mapped: ")
         self._address = address
@@ -59,6 +70,21 @@ class Mapping:
     def array(self, nbytes: int) -> np.ndarray[Any, Any]:
         """The first `nbytes` bytes, as an array whose views all hold on to it."""
         return np.asarray(_Part(self, self._address, nbytes, self._writable, self.of_file))
+
+    def in_large_pages(self, start: int, stop: int) -> None:
+        """Have memory for `[start, stop)` now, which has none yet, in large pages as far as it fills them.
+
+        Page by page, memory that processes share is slower to take by half and to read by two thirds, as the
+        processor looks up five hundred times as many addresses; and most systems take it so. Where this one
+        cannot, or has no such pages left, nothing changes.
+        """
+        lo, hi = -(-start // LARGE_PAGE) * LARGE_PAGE, stop // LARGE_PAGE * LARGE_PAGE
+        if _madvise is None or self._map is not None or hi - lo < _WORTH_LARGE:
+            return
+        self.array(hi)[lo::LARGE_PAGE] = 0  # what is empty altogether is refused
+        for at in range(lo, hi, _AT_ONCE):
+            if _madvise(self._address + at, min(_AT_ONCE, hi - at), _COLLAPSE):
+                return
 
     def place_of(self, address: int) -> int:
         """Where in the file an address of the map is."""
@@ -123,6 +149,25 @@ class Reservation:
             self.array()[lo:hi] = 0
         else:
             _madvise(self._address + lo, hi - lo, mmap.MADV_DONTNEED)
+
+
+def _aligned(size: int, access: int, descriptor: int) -> Any:
+    """`mmap` of a shared file to an address where large pages may begin."""
+    assert _mmap is not None, "asked by who has it"
+    assert _munmap is not None, "asked by who has it"
+    room = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE + LARGE_PAGE
+    held = _mmap(None, room, _NO_ACCESS, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE, -1, 0)
+    if held == _FAILED:
+        return held
+    address = -(-held // LARGE_PAGE) * LARGE_PAGE
+    found = _mmap(address, size, access, mmap.MAP_SHARED | _FIXED, descriptor, 0)
+    if found == _FAILED:
+        _munmap(held, room)
+        return found
+    if address > held:
+        _munmap(held, address - held)
+    _munmap(address + room - LARGE_PAGE, held + LARGE_PAGE - address)
+    return found
 
 
 def _address(held: mmap.mmap) -> int:

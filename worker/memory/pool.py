@@ -119,6 +119,7 @@ class BufferPool:
         self.reserve(nbytes, reclaim)
         try:
             segment = self._take(nbytes)
+            segment.map.in_large_pages(segment.resident, nbytes)
         except BaseException:
             self.unreserve(nbytes)
             raise

@@ -125,6 +125,7 @@ class Handover:
 def copy_out(tile: np.ndarray[Any, Any]) -> tuple[Handover, SharedArray]:
     """A copy of `tile` in a segment of its own, in C order."""
     segment = Segment.create(size_class(tile.nbytes))
+    segment.map.in_large_pages(0, tile.nbytes)
     target = segment.map.array(tile.nbytes).view(tile.dtype).reshape(tile.shape)
     target[...] = tile
     return Handover(segment), describe_shared(segment, 0, target)
