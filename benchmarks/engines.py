@@ -127,6 +127,8 @@ class Side:
     put: Put
     keep: Put
     counts: Callable[[], Counts]
+    end: Put = lambda _: None
+    """Return when a result is there."""
     settle: Callable[[], None] = lambda: None
     """Return when the cluster has let go what the last run has made."""
 
@@ -139,7 +141,7 @@ def running(side: str) -> Iterator[Side]:
 
         with _dask() as client:
             forgotten = partial(_forgotten, client)
-            yield Side(dask.array, _once(_cut), _computed, partial(_of_dask, client), forgotten)
+            yield Side(dask.array, _once(_cut), _begun, partial(_of_dask, client), _computed, forgotten)
         return
     import spartan_ng as np
     from spartan_ng import session
@@ -170,7 +172,7 @@ def running(side: str) -> Iterator[Side]:
             stack.callback(ray.shutdown)
             np.connect("ray")
             counts = _of_submits()
-        yield Side(np, _once(made), persisted, counts)
+        yield Side(np, _once(made), persisted, counts, _there)
         if side != "own":
             session.use(EmbeddedBackend())
 
@@ -209,6 +211,20 @@ def _cut(value: Any) -> Any:
     if isinstance(value, range):
         return _computed(dask.array.arange(float(len(value)), chunks=rows))
     return _computed(dask.array.from_array(value, chunks=(rows, *value.shape[1:])))
+
+
+def _begun(value: Any) -> Any:
+    return value.persist()
+
+
+def _there(value: Any) -> None:
+    """Of an array that an engine may still work on: the last of its elements wherever it lies."""
+    from spartan_ng import session
+
+    backend: Any = session.current().backend
+    if hasattr(backend, "tasks") and not isinstance(value, numpy.ndarray):
+        tiles = backend.tiles(value._cell.node.data)
+        backend.tasks.wait([tile.handle for tile in tiles.values()])
 
 
 def _computed(value: Any) -> Any:
@@ -291,7 +307,7 @@ def timed(side: str, programs: list[Program], tell: bool) -> dict[str, str]:
                     before = on.counts()
                 on.settle()
                 begun = time.perf_counter()
-                program(on.library, on.put, on.keep)
+                on.end(program(on.library, on.put, on.keep))
                 seconds.append(time.perf_counter() - begun)
                 if tell:
                     print(f"{side} {program.__name__} run {run}: {seconds[-1]:.2f} s", file=sys.stderr)

@@ -38,6 +38,7 @@ class InlineEngine:
     """Implements `Engine`."""
 
     name = "inline"
+    ahead = 8
 
     def __init__(self, slots: int, several: bool = False, shared: bool = False) -> None:
         self._slots = slots
@@ -74,6 +75,9 @@ class InlineEngine:
 
     def is_known(self, handle: Object) -> bool:
         return True
+
+    def send(self) -> None:
+        pass
 
     def begin(self) -> None:
         pass

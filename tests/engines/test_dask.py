@@ -36,6 +36,14 @@ def on_dask(client):
 
 
 @pytest.mark.slow
+def made(*arrays):
+    """The futures of arrays' tiles, when dask has made them."""
+    backend: Any = session.current().backend
+    handles = [tile.handle for a in arrays for tile in backend.tiles(a._node().data).values()]
+    backend.tasks.wait(handles)
+    return [handle.future for handle in handles]
+
+
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_gives_numpys_answer(on_dask, name):
@@ -47,6 +55,7 @@ def test_tasks_run_where_their_tiles_lie(on_dask):
     with config.override(tiling="row"):
         x = np.array(numpy.ones((3000, 400))).persist()
         held = [np.sqrt(x).persist() for _ in range(5)]
+    made(*held)
 
     def roots(dask_scheduler):
         tasks = [ts for ts in dask_scheduler.tasks.values() if ts.prefix.name == "sqrt"]
@@ -107,13 +116,10 @@ def _held(gate, value):
 
 def test_what_is_made_of_nothing_is_spread(on_dask):
     """All of it would be made where the plan lies, were that an object that each task reads."""
-    backend = session.current().backend
-    assert isinstance(backend, EngineBackend)
     for n in range(5):
         with config.override(tiling="row"):
             x = (np.arange(3_000_000.0) + n).persist()
-        (tiles,) = backend._arrays.values()
-        held = on_dask.who_has([tile.handle.future for tile in tiles.values()])
+        held = on_dask.who_has(made(x))
         assert len({worker for workers in held.values() for worker in workers}) == 3, held
         del x
 

@@ -135,10 +135,11 @@ def test_what_is_little_takes_few_tasks(several, most):
 class Deferred:
     """Implements `Engine`: a task is only how many others come one after the other before it ends."""
 
-    name, several, shared = "deferred", False, False
+    name, several, shared, ahead = "deferred", False, False, 8
 
     def __init__(self):
         self.depths = []
+        self.waits = 0
 
     def slots(self):
         return 4
@@ -149,6 +150,9 @@ class Deferred:
 
     def is_known(self, handle):
         return True
+
+    def wait(self, handles):
+        self.waits += 1
 
     def __getattr__(self, name):
         return lambda *_: None
@@ -177,6 +181,35 @@ def test_a_step_of_a_factorization_waits_for_others_twice():
 
 
 @pytest.mark.slow
+def waits_of(program, x):
+    """How often a program waits that persists six arrays, each made of the one before."""
+    engine = Deferred()
+    with running_on(EngineBackend(engine)), config.override(small_bytes=0):
+        x = np.array(x).persist()
+        for _ in range(6):
+            x = program(x).persist()
+    return engine.waits
+
+
+def twice(block):
+    return block * 2
+
+
+@pytest.mark.parametrize(
+    ("program", "waits"),
+    [
+        (lambda x: x * 2 + x.mean(axis=0), 0),
+        (lambda x: np.cumsum(x, axis=0) / 2, 0),
+        (lambda x: x @ (x.T @ x), 0),
+        (lambda x: np.map(twice, x, dtype=float), 6),
+        (lambda x: np.sort(x, axis=1) * 2, 6),
+        (lambda x: (x.astype(int) ** (x > 2).astype(int)).astype(float), 6),
+    ],
+)
+def test_a_program_goes_on_while_a_job_runs_that_cannot_raise(program, waits):
+    assert waits_of(program, rng.random((3000, 30))) == waits
+
+
 def test_what_takes_long_is_not_done_by_every_rank():
     engine = InlineEngine(4)
     h = rng.random((300, 300))

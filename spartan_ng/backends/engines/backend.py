@@ -27,7 +27,7 @@ from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_size, box_slice
 from spartan_ng.backends.engines.inlined import Inlined, Value
 from spartan_ng.backends.engines.jobs import Job, Tile, Tiles
 from spartan_ng.backends.engines.protocol import Engine, Forgotten, Handle, TaskKilled
-from spartan_ng.backends.engines.steps import LITTLE_BYTES, Step, steps_of
+from spartan_ng.backends.engines.steps import LITTLE_BYTES, Step, is_sure, steps_of
 from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.costs import Profile
 from spartan_ng.errors import UserFunctionError, WorkerLost
@@ -71,6 +71,8 @@ class EngineBackend:
         """By the array's serial number."""
         self._plans: OrderedDict[str, _Known] = OrderedDict()
         self._retired = False
+        self._ahead = 0
+        """Jobs since one was waited for."""
 
     @property
     def workers(self) -> int:
@@ -164,6 +166,8 @@ class EngineBackend:
         """The elements inside `box` as a NumPy (or CSR) array on the driver."""
         try:
             return self._gathered([(ref, box)])[0]
+        except TaskKilled as error:  # of a job that nobody has waited for
+            raise WorkerLost(str(error)) from error
         except Forgotten as error:
             raise WorkerLost(self._of_forgotten(ref)) from error
 
@@ -244,6 +248,10 @@ class EngineBackend:
         values = self._gathered([(refs[i], box_of(refs[i].shape)) for i in little]) if little else []
         for i, value in zip(little, values, strict=True):
             refs[i].value = value
+        if not little and self._goes_on(plan, job):
+            self.tasks.send()
+            return refs
+        self._ahead = 0
         large = (each for i, each in enumerate(tiles) if i not in little)
         self.tasks.wait(list(dict.fromkeys(t.handle for each in large for t in each.values())))
         job.learn()
@@ -257,6 +265,12 @@ class EngineBackend:
         stages = len(plan.stages)
         handles = dict.fromkeys(tile.handle for tiles in results for tile in tiles.values())
         self.tasks.follow([*handles], lambda done: progress(done * stages, stages))
+
+    def _goes_on(self, plan: Plan, job: Job) -> bool:
+        """Whether the program may go on while a job is under way: nothing of it is to be known here, and
+        nothing that it does raises because of what the program has written."""
+        self._ahead += 1
+        return self._ahead < self.tasks.ahead and not job.teaches and is_sure(plan)
 
     def _nnz(self, slot: Slot, tiles: Tiles) -> int:
         distinct = [tiles[0]] if slot.tiling.duplicate else list(tiles.values())

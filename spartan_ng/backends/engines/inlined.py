@@ -24,7 +24,7 @@ class Inlined:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.name, self.several = engine.name, engine.several
+        self.name, self.several, self.ahead = engine.name, engine.several, engine.ahead
 
     @property
     def shared(self) -> bool:
@@ -44,6 +44,10 @@ class Inlined:
     ) -> Sequence[Handle]:
         """See `Engine`."""
         return self._engine.submit_several(name, count, function, *map(_inside, args))
+
+    def send(self) -> None:
+        """See `Engine`."""
+        self._engine.send()
 
     def begin(self) -> None:
         """See `Engine`."""

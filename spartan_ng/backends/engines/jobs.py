@@ -282,6 +282,11 @@ class Job:
             out[rank] = tile
         return out
 
+    @property
+    def teaches(self) -> bool:
+        """Whether something is known only when it has ended."""
+        return bool(self._made)
+
     def learn(self) -> None:
         """Count what could not be known before."""
         asked_of = [self._engine.submit("count", facts, t.handle, t.number) for _, t in self._made]

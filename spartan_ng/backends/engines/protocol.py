@@ -29,6 +29,8 @@ class Engine(Protocol):
     name: str
     several: bool
     """Whether a task can give several objects."""
+    ahead: int
+    """Jobs that may be under way, before one is waited for; 1 where more gain nothing."""
 
     @property
     def shared(self) -> bool:
@@ -55,6 +57,10 @@ class Engine(Protocol):
 
         Asked only where `several`.
         """
+        ...
+
+    def send(self) -> None:
+        """Have all made that has been submitted, whenever; do not wait for it."""
         ...
 
     def begin(self) -> None:

@@ -11,7 +11,20 @@ from dataclasses import dataclass, field, replace
 
 from spartan_ng.ops.functions import users_of
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.stages import Accumulate, Join, MergeParts, ScanTile, ScanTotals, Stage
+from spartan_ng.plan.rows import Row
+from spartan_ng.plan.stages import (
+    Accumulate,
+    Assemble,
+    Combine,
+    Fused,
+    Join,
+    MergeParts,
+    ScanOffsets,
+    ScanTile,
+    ScanTotals,
+    Stage,
+)
+from spartan_ng.plan.stages.passes import Pass
 from spartan_ng.worker.tasks import Wanted, reads
 
 LITTLE_BYTES = 64 * 1024
@@ -21,6 +34,11 @@ _LITTLE_OPERATIONS = 1 << 20
 """About a millisecond of work, as long as a task's way to its worker."""
 _AGAIN_OPERATIONS = 1 << 22
 """What every task of a step may do by itself, so that none waits for another's."""
+_SURE = frozenset({"map", "fold", "contract", "transpose", "broadcast", "reshape", "iota", "random", "scan"})
+"""Kinds of rows that raise nothing, whatever numbers they are given: others call functions of whole lines, or
+look something up."""
+_UNSURE = frozenset({"power"})
+"""But this, of integers."""
 _FEW_READS = 64
 """So many tasks' objects may be sent to others, so that one task less comes between them."""
 
@@ -180,6 +198,28 @@ def _is_made_by(plan: Plan, step: Step, reader: Step) -> bool:
         and all(slot.format == "dense" for slot in slots.values())
         and sum(slots[s].nbytes for s in more) <= LITTLE_BYTES
     )
+
+
+def is_sure(plan: Plan) -> bool:
+    """Whether all stages are passes and sums of numbers that raise nothing, whatever these are."""
+    return not any(slot.is_outside or slot.dtype.kind not in "biufc" for slot in plan.slots) and all(
+        isinstance(stage, Assemble | Combine | Fused | ScanOffsets | ScanTile | ScanTotals)
+        and not users_of(stage)
+        and all(map(_is_sure, _rows(stage)))
+        for stage in plan.stages
+    )
+
+
+def _rows(stage: Stage) -> Iterator[Row]:
+    """What a stage does with its blocks, and then with what it has made."""
+    for each in (stage, stage.finish):
+        if isinstance(each, Pass):
+            yield from each.every_row
+
+
+def _is_sure(row: Row) -> bool:
+    whole = row.dtype.kind in "biu"
+    return row.kind in _SURE and row.dtype.kind in "biufc" and not (whole and row.fn in _UNSURE)
 
 
 def _end(plan: Plan, steps: list[Step]) -> None:

@@ -116,6 +116,8 @@ class DaskEngine:
 
     name = "dask"
     several = False
+    ahead = 8
+    """From the scheduler's word that a job has ended to the next one's first task some milliseconds go by."""
     shared = False
     """Each worker has a memory of its own."""
 
@@ -190,6 +192,10 @@ class DaskEngine:
     ) -> Sequence[_Handle]:
         """A task of dask's gives one object."""
         raise AssertionError(f"{name}: {count} objects of one task of dask's")
+
+    def send(self) -> None:
+        """Send what waits."""
+        self._flush()
 
     def begin(self) -> None:
         """Send what waits as a graph of its own: dask orders a graph by what reads its tasks.

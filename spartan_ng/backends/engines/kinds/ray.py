@@ -53,6 +53,8 @@ class RayEngine:
 
     name = "ray"
     several = True
+    ahead = 1
+    """Tasks begin as they are submitted: more jobs gained nothing, and filled the store."""
 
     def __init__(self, owned: bool = False) -> None:
         self._owned = owned
@@ -83,6 +85,9 @@ class RayEngine:
         _check()
         refs: list[ray.ObjectRef] = self._call.options(name=name, num_returns=count).remote(function, *args)
         return refs
+
+    def send(self) -> None:
+        """Nothing waits."""
 
     def begin(self) -> None:
         """Nothing waits."""
