@@ -23,6 +23,7 @@ from spartan_ng.errors import JobCancelled, WorkerLost
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import Acting
+from spartan_ng.memory import copied_bytes
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import Stage
@@ -167,7 +168,13 @@ class Executor(Blocks):
         HANDLERS[type(stage)](self, run, stage, task)
 
     def _with_backup(self, run: Run, stage: Stage, task: Task) -> None:
-        """Run a share of a stage that another worker may run, too, where this one is slow."""
+        """Run a share of a stage that another worker may run, too, where this one is slow; but not what the
+        memory of both has no room for on its way."""
+        budget = None if self.store.pool is None else self.store.pool.budget_bytes
+        made = sum(run.plan.slots[s].nbytes for s in stage.written_slots()) // self.world
+        if budget is not None and made > copied_bytes(budget):
+            self.handle(run, stage, task)
+            return
         touched = dict.fromkeys((*stage.read_slots(), *stage.written_slots()))
         nbytes = sum(run.plan.slots[s].nbytes for s in touched) // self.world
         backup = Backup(nbytes, partial(self._put_for, run), task.reads)

@@ -69,6 +69,7 @@ def test_programs_keep_parts(name: str) -> None:
     assert peak <= 2 * LIMIT, f"{peak:,} bytes where arrays may take {LIMIT:,}"
 
 
+_BACK = numpy.arange(40_000)[::-1]
 MAPPED: dict[str, Callable[[Any, Any, Any], Any]] = {
     "lookup": lambda m, i, v: m.asarray(TABLE)[i].sum(),
     "lookup from the end": lambda m, i, v: m.asarray(TABLE)[i - 100].sum(),
@@ -79,6 +80,8 @@ MAPPED: dict[str, Callable[[Any, Any, Any], Any]] = {
     "argmax of integers": lambda m, i, v: i.reshape(1000, -1).argmax(),
     "seeded numbers": lambda m, i, v: m.random.default_rng(0).normal(size=v.size).mean(),
     "seeded noise": lambda m, i, v: (v + m.random.RandomState(0).exponential(size=v.size)).max(),
+    "rows by an array beside a slice": lambda m, i, v: v.reshape(-1, 100)[_BACK, :].sum(axis=0),
+    "columns by an array": lambda m, i, v: v.reshape(-1, 100)[:, numpy.arange(100)[::-1]].sum(axis=1)[::9],
     "another order": lambda m, i, v: m.random.default_rng(0).permutation(v)[::1000].sum(),
     "a range in another order": lambda m, i, v: v[m.random.RandomState(0).permutation(v.size)][::1000].sum(),
     "a bootstrap": lambda m, i, v: v[m.random.default_rng(0).integers(0, v.size, v.size)].mean(),

@@ -15,6 +15,7 @@ import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.stages import (
@@ -253,6 +254,31 @@ def test_what_writes_outside_is_done_by_its_own_worker_alone(monkeypatch: pytest
         made = program.Program(ran[0], 1)
     assert 0 not in made.backed | made.lends
     assert any(made.users)
+
+
+@pytest.mark.parametrize("memory_bytes", [1 << 17, 1 << 30])
+def test_what_workers_have_no_room_for_is_done_by_its_own_worker_alone(
+    memory_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tiles would go through the memory of both; what is folded would not."""
+    monkeypatch.setattr(program, "BACKED_S", 0.0)
+    backed: list[str] = []
+    overtakable = executor.Executor.overtakable
+
+    def noted(self: Any, run: Any, *args: Any) -> None:
+        backed.append(run.plan.stages[run.index].name)
+        overtakable(self, run, *args)
+
+    monkeypatch.setattr(executor.Executor, "overtakable", noted)
+    value = numpy.arange(300_000.0)
+    limited = Profile(memory_bytes=memory_bytes, limited=True)
+    with running_on(SimulatedBackend(3, limited)), config.override(tiling="row", small_bytes=0):
+        x = np.asarray(value)
+        numpy.testing.assert_array_equal(np.sqrt(x), numpy.sqrt(value))
+        assert bool(backed) == (memory_bytes > value.nbytes)
+        backed.clear()
+        numpy.testing.assert_allclose(np.sqrt(x).sum(), numpy.sqrt(value).sum())
+        assert backed
 
 
 def test_who_asks_when_all_is_done_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:

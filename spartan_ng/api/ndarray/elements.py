@@ -156,8 +156,11 @@ class Elements(Copies):
                 plain = type(first) in _SIMPLE and type(last) in _SIMPLE
             else:
                 plain = _SIMPLE.issuperset(map(type, key))
-            if not plain and (type(key[0]) is Late.ndarray or type(key[-1]) is Late.ndarray):
-                return self._by_other_keys(key, kind, shown)
+            if not plain:
+                if type(key[0]) is Late.ndarray or type(key[-1]) is Late.ndarray:
+                    return self._by_other_keys(key, kind, shown)
+                if any(type(k) is _array and k.ndim for k in key):  # what they select may be large
+                    return indexing.getitem(self, key)
         elif kind is not int and kind is not slice:
             if kind in NUMPYS_INTEGERS:
                 key = _integer(key)
