@@ -171,11 +171,11 @@ class Executor(Blocks):
         """Run a share of a stage that another worker may run, too, where this one is slow; but not what the
         memory of both has no room for on its way."""
         budget = None if self.store.pool is None else self.store.pool.budget_bytes
-        made = sum(run.plan.slots[s].nbytes for s in stage.written_slots()) // self.world
-        if budget is not None and made > copied_bytes(budget):
+        touched = dict.fromkeys((*stage.read_slots(), *stage.written_slots()))
+        held = sum(slot.nbytes for s in touched if not (slot := run.plan.slots[s]).is_outside)
+        if budget is not None and held // self.world > copied_bytes(budget):
             self.handle(run, stage, task)
             return
-        touched = dict.fromkeys((*stage.read_slots(), *stage.written_slots()))
         nbytes = sum(run.plan.slots[s].nbytes for s in touched) // self.world
         backup = Backup(nbytes, partial(self._put_for, run), task.reads)
         self.transfer.offers.share(run.job, run.index, backup)

@@ -17,6 +17,7 @@ import spartan_ng as np
 from benchmarks.larger import Watch
 from benchmarks.larger_sides import _embedded, _workers
 from spartan_ng.errors import MemoryBudgetError
+from tests.budgets.chains import chain
 from tests.budgets.operations import BY_PLACES, COLUMNS, OPERATIONS, ROWS, box, places
 
 LIMIT = 40_000_000
@@ -30,6 +31,11 @@ KEPT = 1 << 20
 def places_of(file: str) -> str:
     """Where the places lie that go with a file's line."""
     return file.replace("x.npy", "places.npy")
+
+
+def work_of(name: str) -> Any:
+    """What one of the tables has under a name, or the chain of a number."""
+    return chain(int(name))[1] if name.isdecimal() else OPERATIONS.get(name) or BY_PLACES[name]
 
 
 def _source(kind: str, file: str, rows: int, of: Any = box) -> Any:
@@ -57,7 +63,7 @@ def main(name: str, kind: str, workers: str, file: str, folder: str) -> None:
     np.config.kernels = "interpret"  # a compiler's memory is no array's
     opened = _workers if int(workers) else _embedded
     with opened(LIMIT, folder):
-        work = OPERATIONS.get(name) or BY_PLACES[name]
+        work = work_of(name)
         try:
             for rows in (SMALL, ROWS):
                 gc.collect()
