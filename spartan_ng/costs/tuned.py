@@ -15,6 +15,10 @@ SMALL_BLAS_SPEEDUP = 3.5
 """The same of products of some tens of rows, by which the profile is measured. (`benchmarks predictions`:
 exp and sum, sorts)"""
 
+FEW_LINES = 8
+"""Lines with which a product of matrices takes about as long as reading the larger one.
+(`benchmarks.npbench`: mlp)"""
+
 RESULT_FLOPS = 8
 """Operations that an element of a product's result takes the time of at least: BLAS writes it, the
 next step reads it. (`benchmarks`: products of thin matrices)"""

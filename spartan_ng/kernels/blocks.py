@@ -13,6 +13,7 @@ from itertools import groupby, product
 from math import prod
 
 from spartan_ng.arrays import Box, box_size
+from spartan_ng.costs.tuned import FEW_LINES
 from spartan_ng.kernels.sequences import Run, blocks, steps
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.random import logical_block
@@ -39,6 +40,9 @@ _PIECES = 8
 _PRODUCT_SIDE = 64
 """Such a body's blocks get no narrower while they can get shorter: one row times a matrix costs BLAS as much
 as reading the matrix."""
+_NUMBER_BYTES = 8
+_LINE = 256
+"""Elements of a matrix's row that a block of such a product has at least."""
 _SPARSE_WIDTH = 0.03
 """Bytes that a CSR operand, and what is computed at its non-zeros, is charged for an element of its shape:
 twelve for one in 400. Cutting a block out of it costs more than working on a small one."""
@@ -132,6 +136,12 @@ def _cached_sizes(
     widths = [(width, dims) for width, dims in _widths(stage, held, sparse) if dims]
     product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.every_row)
     most = float(CACHE_BYTES)
+    if product and _reads_past(stage, sizes, last) and _footprint(widths, sizes) > most:
+        assert last is not None, "its lines lie along one"
+        longest = CACHE_BYTES // (_NUMBER_BYTES * FEW_LINES * len(stage.every_row))
+        piece = -(-sizes[last] // min(_PIECES, sizes[last] // _LINE))
+        sizes[last] = max(min(piece, longest), _LINE)
+        return tuple(sizes)
     if product or calls or held is None:
         pieces = TASKS if stage.calls_users else _PIECES  # so that others can help with them
         share = _MATRICES_SHARE if any(row.kind == "matrices" for row in stage.rows) else _CALLS_SHARE
@@ -150,6 +160,17 @@ def _cached_sizes(
     if held is not None and not product:
         _shorten_chains(stage, sizes, int(most) // 2, free)
     return tuple(sizes)
+
+
+def _reads_past(stage: Fused, sizes: Sequence[int], last: int | None) -> bool:
+    """Whether a product has so few lines that its matrix, whose own lines lie along `last`, goes past but
+    once: no cut keeps it in the cache, and one across its lines makes them short. A matrix that the stage
+    makes itself is another matter."""
+    if last is None or last in stage.whole or sizes[last] < _LINE:
+        return False
+    if any(last in row.labels and WHOLE in row.labels for row in stage.rows):
+        return False
+    return prod(n for d, n in enumerate(sizes) if d != last) <= FEW_LINES
 
 
 def _shorten_chains(stage: Fused, sizes: list[int], longest: int, free: list[int]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import error_state
-from spartan_ng.kernels.compiled import dictionaries
+from spartan_ng.kernels.compiled import dictionaries, few_lines
 from spartan_ng.kernels.compiled.sparse_product import multiply
 from spartan_ng.kernels.formats import dense, is_sparse
 
@@ -30,10 +30,19 @@ def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: boo
     shape = _arrange(la, lb, lo)
     if shape.plain:
         a, b = a.T if shape.turn_a else a, b.T if shape.turn_b else b
+        found = few_lines.product(a, b)
+        if found is not None:
+            return found
         return _multiply_in_threads(a, b) if in_threads else np.matmul(a, b)
     if not shape.inner:
         return _outer(a, b, shape, lo)
     return _batched(a, b, shape)
+
+
+def dense_product(a: Any, b: Any, out: Any = None) -> Any:
+    """The product of two dense matrices, in `out` if that is given."""
+    found = few_lines.product(a, b, out)
+    return np.matmul(a, b, out=out) if found is None else found
 
 
 def _multiply_in_threads(a: Any, b: Any) -> Any:

@@ -201,6 +201,39 @@ def test_a_table_of_rows_to_look_up_cuts_no_blocks() -> None:
     assert block_sizes(stage, ((0, 512), (0, 5))) == (512, 5)
 
 
+@pytest.mark.parametrize(
+    ("lines", "columns", "whole", "sizes"),
+    [
+        (8, 10_000, (), (8, 1250)),
+        (1, 3000, (), (1, 375)),
+        (8, 10_000_000, (), (8, 8192)),
+        (5, 10_000, (1,), (1, 10_000)),
+        (2, 900, (), (2, 300)),
+        (40, 10_000, (), (40, 79)),
+    ],
+)
+def test_a_matrix_that_few_lines_are_multiplied_with_is_read_in_long_lines(
+    lines: int, columns: int, whole: tuple[int, ...], sizes: tuple[int, int]
+) -> None:
+    shape, inner = (lines, columns), 30_000
+    left = Read(0, (Axis(0, 0, 1, lines), Axis(WHOLE, 0, 1, inner)), (0, 1), (lines, inner), (0, WHOLE))
+    right = Read(1, (Axis(WHOLE, 0, 1, inner), Axis(1, 0, 1, columns)), (0, 1), (inner, columns), (WHOLE, 1))
+    product = Row("contract", "contract", (0, 1), ((0, 2), (2, 1), (0, 1)), np.dtype(float), shape, (0, 1))
+    stage = replace(_stage(shape, whole), reads=(left, right), rows=(product,))
+    assert block_sizes(stage, tuple((0, n) for n in shape)) == sizes
+
+
+def test_a_matrix_that_is_made_on_the_way_fits_the_cache() -> None:
+    lines, columns, inner = 8, 10_000, 30_000
+    shape, whole = (lines, columns), (inner, columns)
+    left = Read(0, (Axis(0, 0, 1, lines), Axis(WHOLE, 0, 1, inner)), (0, 1), (lines, inner), (0, WHOLE))
+    right = Read(1, (Axis(WHOLE, 0, 1, inner), Axis(1, 0, 1, columns)), (0, 1), whole, (WHOLE, 1))
+    twice = Row("map", "negative", (1,), (), np.dtype(float), whole, (WHOLE, 1))
+    product = Row("contract", "contract", (0, 2), ((0, 2), (2, 1), (0, 1)), np.dtype(float), shape, (0, 1))
+    stage = replace(_stage(shape), reads=(left, right), rows=(twice, product))
+    assert block_sizes(stage, tuple((0, n) for n in shape))[1] * inner * 8 <= 16 * CACHE_BYTES
+
+
 def test_blocks_for_users_functions_are_shared_finely() -> None:
     shape = (100_000, 50)
     stage = _stage(shape)

@@ -371,6 +371,8 @@ SOURCES = {
     "deviations f8": source_of("deviations", NUMBER="np.float64", NBYTES="8", LIMIT="1e300"),
     "least prefix": source_of("prefixes", NUMBER="np.float64", IS_LEAST="True"),
     "greatest prefix": source_of("prefixes", NUMBER="np.float32", IS_LEAST="False"),
+    "few lines f4": source_of("few_lines", NUMBER="np.float32", WIDTH="4", COLUMNS="512"),
+    "few lines f8": source_of("few_lines"),
     "sums by labels": source_of("group_sums", NUMBER="np.float32"),
     "sparse product": source_of("sparse_product", NUMBER="np.float64"),
     "from the right": dictionaries.from_right("float64"),

@@ -20,6 +20,7 @@ from spartan_ng.kernels.compiled import (
     deviations,
     dictionaries,
     dictionary_loops,
+    few_lines,
     group_sums,
     prefixes,
     sampled,
@@ -53,6 +54,8 @@ READY = {
     "sums by labels": lambda np, x: (
         (np.rint(x[:, 0] * 9).astype(int)[:, None] == np.arange(9)).T.astype(float) @ x
     ),
+    "few lines": lambda np, x: x[:, :3].T @ x,
+    "few lines turned": lambda np, x: x.T @ x[:, :5],
     "look-ups": lambda np, c: c @ np.asarray([1.5, 2.0, 0.25]),
     "look-ups from the left": lambda np, c: np.ones(3000) @ c,
     "elements": lambda np, c: c * np.arange(3000.0)[:, None],
@@ -65,6 +68,8 @@ READY = {
 def everything_is_compiled(monkeypatch):
     monkeypatch.setattr(trust, "_ready_made", trust.Trust())
     monkeypatch.setattr(sparse_product, "WORTH", 1)
+    monkeypatch.setattr(few_lines, "WORTH", 1)
+    monkeypatch.setattr(few_lines, "_WIDE", 1)
     monkeypatch.setattr(group_sums, "LEAST", 1)
     monkeypatch.setattr(lines, "_LARGE", 1 << 12)
     with config.override(small_bytes=0, kernels="compile"), running_on(EmbeddedBackend(2)):
@@ -109,7 +114,7 @@ def arguments(name):
     if name.startswith("sparse"):
         other = U if name.endswith("left") else V
         return [sp.asarray(S), sp.asarray(other)], [S.toarray(), other]
-    if name in ("deviations", "prefixes", "sums by labels"):
+    if name in ("deviations", "prefixes", "sums by labels") or name.startswith("few"):
         return [sp.asarray(X)], [X]
     return [sp.compress_columns(sp.asarray(FEW), always=True)], [FEW]
 
@@ -132,7 +137,7 @@ def test_right_ready_made_kernels(monkeypatch, name):
         used.append(trust.at_hand(*args))
         return used[-1]
 
-    for place in (deviations, dictionaries, group_sums, prefixes, sparse_product):
+    for place in (deviations, dictionaries, few_lines, group_sums, prefixes, sparse_product):
         monkeypatch.setattr(place, "at_hand", noted)
     assert not check(READY[name], *arguments(name))
     assert used
@@ -181,6 +186,10 @@ def test_wrong_scans(monkeypatch, name, pattern, text):
         ("deviations", deviations, "source_of", r"(mean = array_at\(t\[0, 5\] \+ at)", r"\1 + 8"),
         ("prefixes", prefixes, "source_of", r"m = c$", "m = c + 100"),
         ("sums by labels", group_sums, "source_of", r"o\[c\] \+= r\[c\]", "o[c] += r[0]"),
+        ("few lines", few_lines, "source_of", r"k0, b0\[c\]\), k1,", "k1, b0[c]), k1,"),
+        ("few lines", few_lines, "source_of", r"o\[c\] = s0\[c\]", "o[c] = s0[0]"),
+        ("few lines turned", few_lines, "source_of", r"m2, y2\)", "m2, y1)"),
+        ("few lines turned", few_lines, "source_of", r"(o, s0 = array_at\(out) \+", r"\1 + WIDTH +"),
         ("look-ups", dictionary_loops, "from_right", r"p0\[c0\[i\]\] \+ p1", "p1[c0[i]] + p1"),
         ("look-ups from the left", dictionary_loops, "from_left", r"(out\[columns\[c\], .\] \+?= )", r"\1-"),
         ("elements", dictionary_loops, "elements", r"(out\[i, column\] = known\[codes\[)i", r"\g<1>0"),

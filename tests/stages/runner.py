@@ -24,6 +24,7 @@ from spartan_ng.kernels.compiled import (
     bound,
     deviations,
     dictionaries,
+    few_lines,
     group_sums,
     prefixes,
     select,
@@ -47,6 +48,8 @@ LIMITS: dict[str, tuple[Any, str, tuple[int, ...]]] = {
     "prefixes": (prefixes, "LEAST", (1,)),
     "deviations": (deviations, "LEAST", (1,)),
     "sums by labels": (group_sums, "LEAST", (1,)),
+    "few lines": (few_lines, "WORTH", (1,)),
+    "rows of few lines": (few_lines, "_WIDE", (1,)),
     "look-ups": (dictionaries, "WORTH", (0,)),
     "sparse products": (sparse_product, "WORTH", (1,)),
     "pieces of scans": (scans, "_LARGE", (1, 16, 300)),
@@ -67,6 +70,7 @@ _COMPILED: dict[str, tuple[Any, str]] = {
     "prefixes": (prefixes, "at_hand"),
     "deviations": (deviations, "at_hand"),
     "sums by labels": (group_sums, "at_hand"),
+    "few lines": (few_lines, "at_hand"),
     "look-ups": (dictionaries, "at_hand"),
 }
 """Functions that give a kernel, or None where NumPy is to do it."""

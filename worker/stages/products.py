@@ -17,7 +17,7 @@ import numpy as np
 
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.kernels.compiled.sparse_product import prepare
-from spartan_ng.kernels.contract import matrices, sparse_first
+from spartan_ng.kernels.contract import dense_product, matrices, sparse_first
 from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
 
@@ -74,14 +74,14 @@ def _dense(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
 
         def fill(piece: tuple[Span, Span]) -> None:
             (i0, i1), (j0, j1) = piece
-            np.matmul(left[i0:i1], right[:, j0:j1], out=out[i0:i1, j0:j1])
+            dense_product(left[i0:i1], right[:, j0:j1], out[i0:i1, j0:j1])
 
         _each(ex, run, pieces, fill)
         return out
     summed = _spans(k, min(most, _FEW_PIECES, k // _PIECE_SIDE))
 
     def add(span: Span) -> Any:
-        return np.matmul(left[:, span[0] : span[1]], right[span[0] : span[1]])
+        return dense_product(left[:, span[0] : span[1]], right[span[0] : span[1]])
 
     sums = _each(ex, run, summed, add)
     np.copyto(out, sums[0])

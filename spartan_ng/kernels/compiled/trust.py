@@ -6,6 +6,7 @@ source is ready-made, the kinds of operand that its table knows.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 
@@ -51,6 +52,8 @@ class Trust:
 
 
 _ready_made = Trust()
+_PROVING = threading.RLock()
+"""Who proves a ready-made kernel does so alone: threads come to the first product of a pass together."""
 
 
 def at_hand(
@@ -80,5 +83,6 @@ def at_hand(
     function = kernel.function
     if function is None:
         return None
-    trusted = _ready_made.of((source, kind), lambda: flaw(function), what, [kernel])
+    with _PROVING:
+        trusted = _ready_made.of((source, kind), lambda: flaw(function), what, [kernel])
     return function if trusted else None

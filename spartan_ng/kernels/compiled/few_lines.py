@@ -1,0 +1,98 @@
+"""Products of a few lines with a large matrix, compiled: the matrix is read once, as it lies.
+
+BLAS copies a matrix into panels for its caches, which pays where each element is used many times. With two
+to eight lines that takes longer than the arithmetic, and twice as long as reading the matrix. Here strips of
+rows go straight into sums that stay in the first-level cache, and the next rows are asked for meanwhile.
+
+The kernel, `loops/few_lines.py`, is compiled in the background once such products have read `HOT_BYTES`;
+until it is there, BLAS multiplies, and always where a matrix's lines lie along the summed axis.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays.copying import address
+from spartan_ng.config import config
+from spartan_ng.costs.tuned import FEW_LINES
+from spartan_ng.kernels.compiled.native import Function
+from spartan_ng.kernels.compiled.ready_made import constant_of, source_of
+from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements, unequal
+from spartan_ng.kernels.compiled.trust import at_hand
+
+WORTH = 1 << 20
+"""Elements of a matrix from which it is worth a kernel: no core's caches hold them."""
+_WIDE = 256
+"""Elements that a row of the matrix has at least."""
+HOT_BYTES = 1 << 31
+"""Bytes of matrices that such products have read before their kernel is asked for: a fifth of a second."""
+_STRIP_BYTES = 2048
+_TYPES = {"f4": "np.float32", "f8": "np.float64"}
+
+_read_bytes = 0
+
+
+def product(a: Any, b: Any, out: Any = None) -> Any:
+    """`a @ b` of two matrices, in `out` if that is given; None where BLAS is to do it (for now)."""
+    if a.ndim != 2 or b.ndim != 2 or a.dtype != b.dtype:
+        return None
+    if 1 < len(a) <= FEW_LINES and _is_large(b):
+        kernel = _kernel(a, b)
+        if kernel is None:
+            return None
+        out = np.empty((len(a), b.shape[1]), a.dtype) if out is None else out
+        return out if _multiply(kernel, a, b, out) else None
+    if 1 < b.shape[1] <= FEW_LINES and _is_large(a.T):
+        turned = product(b.T, a.T)
+        if turned is None or out is None:
+            return None if turned is None else np.ascontiguousarray(turned.T)
+        np.copyto(out, turned.T)
+        return out
+    return None
+
+
+def _is_large(matrix: Any) -> bool:
+    """Whether a matrix takes longer to read than a few lines with it to compute, and has rows that lie in one
+    piece."""
+    in_one_piece: bool = matrix.strides[1] == matrix.itemsize
+    return (
+        in_one_piece and matrix.size >= WORTH and matrix.shape[1] >= _WIDE and matrix.dtype.str[1:] in _TYPES
+    )
+
+
+def _kernel(a: Any, b: Any) -> Function | None:
+    global _read_bytes
+    if not b.dtype.isnative:
+        return None
+    _read_bytes += b.nbytes
+    if _read_bytes < HOT_BYTES and config.kernels != "compile":
+        return None
+    columns = _STRIP_BYTES // b.itemsize
+    constants = {"NUMBER": _TYPES[b.dtype.str[1:]], "WIDTH": str(b.itemsize), "COLUMNS": str(columns)}
+    source = source_of("few_lines", **constants)
+    return at_hand(source, len(a), lambda f: _flaw(f, a, b), "products of a few lines")
+
+
+def _flaw(kernel: Function, a: Any, b: Any) -> str:
+    """What the kernel makes otherwise than NumPy of the last rows and columns."""
+    rows = min(len(b), constant_of("few_lines", "STEPS") + 5)
+    columns = min(b.shape[1], max(most_elements(b.size) // rows, 1))
+    x, y, guards = a[:, -rows:], b[-rows:, -columns:], Guards()
+    found = guards.empty((len(a), columns), a.dtype)
+    _multiply(kernel, x, y, found)
+    wanted = np.matmul(x, y)
+    if not guards.intact:
+        return "elements beside the result's are written to"
+    return unequal(found, wanted, largest([x, y, wanted]))
+
+
+def _multiply(kernel: Function, a: Any, b: Any, out: Any) -> bool:
+    """Fill `out`; whether its rows lie as the kernel writes them."""
+    if out.strides[1] != out.itemsize:
+        return False
+    sums = np.empty(len(a) * _STRIP_BYTES, np.uint8)
+    places = [address(a), *a.strides, address(b), b.strides[0], address(out), out.strides[0], address(sums)]
+    kernel(np.array([[*places, len(a), *b.shape]], np.int64))
+    return True
