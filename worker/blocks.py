@@ -177,7 +177,10 @@ class Blocks:
         """Work here, and on up to `most` more threads."""
         helpers = min(self.threads - 1, most)
         if helpers <= 0:
-            with single_blas() if blas and most > 0 else nullcontext():
+            if blas and most > 0:
+                with single_blas():
+                    work()
+            else:
                 work()
             return
 
