@@ -19,8 +19,9 @@ import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.backends.engines.backend import EngineBackend
+from spartan_ng.backends.engines.protocol import Forgotten
 from spartan_ng.config import config
-from spartan_ng.errors import UserFunctionError
+from spartan_ng.errors import UserFunctionError, WorkerLost
 from spartan_ng.worker import tasks
 from tests.engines.inline import InlineEngine
 from tests.programs import programs
@@ -180,7 +181,6 @@ def test_a_step_of_a_factorization_waits_for_others_twice():
     assert len(engine.depths) == 4 + 1 + 4
 
 
-@pytest.mark.slow
 def waits_of(program, x):
     """How often a program waits that persists six arrays, each made of the one before."""
     engine = Deferred()
@@ -210,6 +210,37 @@ def test_a_program_goes_on_while_a_job_runs_that_cannot_raise(program, waits):
     assert waits_of(program, rng.random((3000, 30))) == waits
 
 
+class Losing(InlineEngine):
+    """Can lose all that it has, as dask does where a client had to connect anew, and not know it."""
+
+    def __init__(self, slots):
+        super().__init__(slots)
+        self.made = []
+
+    def submit(self, *args, **options):
+        self.made.append(super().submit(*args, **options))
+        return self.made[-1]
+
+    def lose(self):
+        for one in self.made:
+            one.error = Forgotten("lost dependencies")
+
+
+def test_what_is_lost_without_a_word_is_brought_again():
+    """The program's own arrays, and plans; what only the engine had is a worker's that was lost."""
+    engine, a = Losing(3), rng.random(30_000)
+    with running_on(EngineBackend(engine)), config.override(small_bytes=0):
+        x = np.array(a)
+        for _ in range(3):
+            numpy.testing.assert_allclose((x * 2).sum(), (a * 2).sum())
+            y = (x * 3).persist()
+            numpy.testing.assert_array_equal(y, a * 3)
+            engine.lose()
+            with pytest.raises(WorkerLost, match="inline was restarted, or has cancelled futures"):
+                (y + 1).compute()
+
+
+@pytest.mark.slow
 def test_what_takes_long_is_not_done_by_every_rank():
     engine = InlineEngine(4)
     h = rng.random((300, 300))

@@ -206,6 +206,21 @@ class EngineBackend:
         self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None
     ) -> tuple[list[ArrayRef], RunStats]:
         """Run `plan` as tasks; see `Backend.run`."""
+        try:
+            return self._run(plan, inputs, progress)
+        except Forgotten:  # more than is known here: so it is where a client had to connect anew
+            self._plans.clear()
+            for n, ref in zip(plan.inputs, inputs, strict=True):
+                if ref.value is not None or ref.source is not None:
+                    self.upload(ref, plan.slots[n].tiling)
+        try:
+            return self._run(plan, inputs, progress)
+        except Forgotten as error:
+            raise WorkerLost(f"{self._has_forgotten()} what a job was making: {error}") from error
+
+    def _run(
+        self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None
+    ) -> tuple[list[ArrayRef], RunStats]:
         start = time.perf_counter()
         known = self._known(plan)
         for n, ref in zip(plan.inputs, inputs, strict=True):
@@ -227,9 +242,9 @@ class EngineBackend:
                     f"{named(users)}: the processes that ran this ended\n{error}"
                 ) from error
             raise WorkerLost(str(error)) from error
-        except Forgotten as error:
+        except Forgotten:
             self.tasks.cancel(job.handles())
-            raise WorkerLost(f"{self._has_forgotten()} what a job was making: {error}") from error
+            raise
         if progress is not None:
             progress(len(plan.stages), len(plan.stages))
         job.stats[-1:] = [replace(s, seconds=time.perf_counter() - start) for s in job.stats[-1:]]
