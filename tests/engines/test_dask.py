@@ -78,7 +78,8 @@ def test_what_dask_was_told_to_forget_is_said_and_all_else_goes_on(on_dask):
     numpy.testing.assert_allclose(program(), wanted)
     y = (x * 3).persist()
     futures = [distributed.Future(key, on_dask) for key in list(on_dask.futures)]
-    distributed.wait(futures)  # dask's scheduler trips over what is under way to what is cancelled
+    with on_dask.as_current():  # dask's scheduler trips over what is under way to what is cancelled
+        distributed.wait(futures)
     on_dask.cancel(futures, force=True)
     for asks in (y.compute, (y + 1).compute, y.to_dask):  # type: ignore[attr-defined]
         with pytest.raises(WorkerLost, match=r"dask was restarted, or .* an array of shape \(6000, 10\)"):
