@@ -1,13 +1,15 @@
 """How long HTTP servers of files are waited for, and what is said of those that do not answer.
 
-fsspec waits for minutes, asks twice, and calls a file missing whose server is. So a server is asked once by
-each process, before it is asked for files. It has `config.timeout_s` to answer, and between any two pieces of
-what it sends; sources keep that of the program, also on workers, as an option of the file system.
+fsspec waits for minutes, asks twice, and calls a file missing whose server is. So a server is asked by each
+process before it is asked for files, but if it has answered lately. It has `config.timeout_s` to answer, and
+between any two pieces of what it sends; sources keep that of the program, also on workers, as an option of
+the file system.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,8 +19,8 @@ from spartan_ng.extras import needed
 
 _HTTP = "http://", "https://"
 
-_answered: set[tuple[int, str]] = set()
-"""By process, those that have."""
+_answered: dict[tuple[int, str], float] = {}
+"""By process and server, when it has last: within the time that one waits for it, it is not asked again."""
 
 
 def patient(url: str, options: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -34,7 +36,10 @@ def patient(url: str, options: dict[str, Any] | None) -> dict[str, Any] | None:
 def check_answers(files: Any, url: str) -> None:
     """SourceError where the server of a URL cannot be reached, or says nothing."""
     where = urlsplit(url).netloc
-    if not url.startswith(_HTTP) or (os.getpid(), where) in _answered or not hasattr(files, "set_session"):
+    key, now_s = (os.getpid(), where), time.monotonic()
+    if not url.startswith(_HTTP) or not hasattr(files, "set_session"):
+        return
+    if key in _answered and now_s - _answered[key] < config.timeout_s:
         return
     aiohttp = needed("aiohttp", "remote")
 
@@ -53,7 +58,7 @@ def check_answers(files: Any, url: str) -> None:
         raise SourceError(f"{url}: the server at {where} cannot be reached: {error}") from error
     except aiohttp.ClientError:
         pass  # it is there: what it says of the file, others find
-    _answered.add((os.getpid(), where))
+    _answered[key] = now_s
 
 
 def _waited(files: Any) -> float:

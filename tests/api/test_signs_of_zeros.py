@@ -50,6 +50,9 @@ PRODUCTS = {
     "multi_dot": lambda np, a, b: np.linalg.multi_dot([a, b, a]),
     "sum of products": lambda np, a, b: (a * b.T).sum(1),
     "einsum": lambda np, a, b: np.einsum("ij,jk->ik", a, b),
+    "einsum turned": lambda np, a, b: np.einsum("ij,jk->ki", a, b),
+    "einsum of stacks": lambda np, a, b: np.einsum("nij,njk->nik", a[None], b[None]),
+    "einsum of three": lambda np, a, b: np.einsum("ij,jk,kl->il", a, b, a),
 }
 BY_BLAS = {"dot", "inner", "tensordot over one"}
 """Which leave the signs of complex zeros to BLAS, and give others than `@` for the same operands."""

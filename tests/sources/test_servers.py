@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import http.server
+import math
+import os
 import pickle
 import socket
 import threading
@@ -18,7 +20,7 @@ import pytest
 import spartan_ng as np
 from spartan_ng.config import config
 from spartan_ng.errors import SourceError
-from spartan_ng.sources import read_box
+from spartan_ng.sources import read_box, servers
 from spartan_ng.sources.remote import RemoteFile
 
 LOADS: dict[str, Callable[[str], Any]] = {
@@ -36,11 +38,16 @@ LOADS: dict[str, Callable[[str], Any]] = {
 }
 
 
+@pytest.mark.parametrize("once", [False, True])
 @pytest.mark.parametrize("call", LOADS)
-def test_servers_that_do_not_answer_are_named(call: str) -> None:
-    """One that listens, and says nothing; one that is not there."""
+def test_servers_that_do_not_answer_are_named(call: str, once: bool) -> None:
+    """One that listens, and says nothing, though it may have long ago; one that is not there."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
+        key = (os.getpid(), f"127.0.0.1:{port}")
+        servers._answered.pop(key, None)  # ports come again
+        if once:
+            servers._answered[key] = -math.inf
         with config.override(timeout_s=0.2), pytest.raises(SourceError) as told:
             LOADS[call](f"http://127.0.0.1:{port}")
         assert f"the server at 127.0.0.1:{port} has not answered within 0.2 s (np.config.timeout_s)" in str(

@@ -115,7 +115,8 @@ def einsum(
         nodes.append(node)
         terms.append(term)
     node, term = _alone(nodes[0], terms[0], result)
-    if node.op in (Op.MAP, Op.FOLD) and kind.kind in "fc":  # NumPy adds to zeros: -0.0 becomes 0.0
+    negative = node.op in (Op.MAP, Op.FOLD) or (node.fn == "contract" and kind.kind == "c")
+    if negative and kind.kind in "fc":  # NumPy adds to zeros: -0.0 becomes 0.0, also of BLAS's complex sums
         node = as_handle(ufuncs.add(wrap_node(node), 0.0))._node()
     node = build.transpose(node, [term.index(c) for c in result])
     laid = in_order(lie(wrap_node(node), lies), order.upper() if order else order)
