@@ -17,6 +17,7 @@ from spartan_ng.arrays import Box
 from spartan_ng.arrays.sparse import csr_array, is_imported
 from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.compiled import dictionaries
+from spartan_ng.kernels.compiled.between import state_between
 from spartan_ng.kernels.compiled.deviations import sum_and_deviations
 from spartan_ng.kernels.compiled.group_sums import LEAST, group_sums
 from spartan_ng.kernels.compiled.prefixes import prefix_state
@@ -26,7 +27,7 @@ from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops import order
 from spartan_ng.ops.folds import FOLDS, ArgFold, DeviationFold, PrefixFold, State
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.line_states import LINE_STATES
+from spartan_ng.ops.line_states import LINE_STATES, Between
 from spartan_ng.plan.rows import WHOLE, Folded, Row, Write
 from spartan_ng.plan.stages import Fused, ScanTile
 
@@ -236,6 +237,9 @@ class Reducer:
     def _line_state(self, args: list[Any], box: Box) -> State:
         label = self.labels[0]
         line = LINE_STATES[self.row.kind](*self.row.params)
+        found = state_between(line, dense(args[0])) if isinstance(line, Between) else None
+        if found is not None:
+            return found
         return line.state(dense(args[0]), box[label][0] if label != WHOLE else 0)
 
     def _bincount(self, args: list[Any], box: Box) -> State:

@@ -189,12 +189,12 @@ class Between:
         x = x.ravel("K")
         counts = np.zeros(len(self.bounds) + 1, _COUNT)
         found = [self._of_strip(x[i : i + _STRIP], counts) for i in range(0, len(x), _STRIP)]
-        return self._bounded(counts, found or [x[:0]])
+        return self.bounded(counts, found or [x[:0]])
 
     def combine(self, a: State, b: State) -> State:
         """The state of two parts together."""
         a, b = self._unpacked(a), self._unpacked(b)
-        return self._bounded(a[0] + b[0], [*a[1:], *b[1:]])
+        return self.bounded(a[0] + b[0], [*a[1:], *b[1:]])
 
     def stored(self, state: State) -> State:
         """The state as the bytes of the result."""
@@ -229,6 +229,14 @@ class Between:
         mask = self._counted(x, np.zeros(len(self.bounds) + 1, _COUNT))
         return np.zeros(x.shape, bool) if mask is None else mask
 
+    def bounded(self, counts: Any, found: list[Any]) -> State:
+        """A state of counts and elements, with no more of these than one too many, which tells."""
+        if sum(map(len, found)) > self.most:
+            return counts, np.zeros(self.most + 1, self.dtype)
+        if len(found) > _FEW:
+            found = [np.concatenate(found)]
+        return counts, *found
+
     def _of_strip(self, x: Any, counts: Any) -> Any:
         """Add to the counts those of some elements; gives the wanted ones."""
         mask = self._counted(x, counts)
@@ -250,14 +258,6 @@ class Between:
     def _above(self, x: Any, k: int) -> Any:
         value, is_below = self.bounds[k]
         return (np.greater if is_below else np.greater_equal)(x, x.dtype.type(value))
-
-    def _bounded(self, counts: Any, found: list[Any]) -> State:
-        """A state with no more elements than one too many, which tells."""
-        if sum(map(len, found)) > self.most:
-            return counts, np.zeros(self.most + 1, self.dtype)
-        if len(found) > _FEW:
-            found = [np.concatenate(found)]
-        return counts, *found
 
     def _unpacked(self, state: State) -> State:
         if len(state) > 1:

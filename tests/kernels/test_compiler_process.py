@@ -373,6 +373,8 @@ SOURCES = {
     "greatest prefix": source_of("prefixes", NUMBER="np.float32", IS_LEAST="False"),
     "few lines f4": source_of("few_lines", NUMBER="np.float32", WIDTH="4", COLUMNS="512"),
     "few lines f8": source_of("few_lines"),
+    "between bounds f8": source_of("between"),
+    "between bounds u1": source_of("between", NUMBER="np.uint8", MARK="np.int8"),
     "sums by labels": source_of("group_sums", NUMBER="np.float32"),
     "sparse product": source_of("sparse_product", NUMBER="np.float64"),
     "from the right": dictionaries.from_right("float64"),

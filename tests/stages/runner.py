@@ -21,6 +21,7 @@ from spartan_ng.errors import KernelWarning
 from spartan_ng.graph.node import topological
 from spartan_ng.kernels import blocks, ordered, packed, scans
 from spartan_ng.kernels.compiled import (
+    between,
     bound,
     deviations,
     dictionaries,
@@ -48,6 +49,7 @@ LIMITS: dict[str, tuple[Any, str, tuple[int, ...]]] = {
     "prefixes": (prefixes, "LEAST", (1,)),
     "deviations": (deviations, "LEAST", (1,)),
     "sums by labels": (group_sums, "LEAST", (1,)),
+    "between bounds": (between, "LEAST", (1,)),
     "few lines": (few_lines, "WORTH", (1,)),
     "rows of few lines": (few_lines, "_WIDE", (1,)),
     "look-ups": (dictionaries, "WORTH", (0,)),
@@ -70,6 +72,7 @@ _COMPILED: dict[str, tuple[Any, str]] = {
     "prefixes": (prefixes, "at_hand"),
     "deviations": (deviations, "at_hand"),
     "sums by labels": (group_sums, "at_hand"),
+    "between bounds": (between, "at_hand"),
     "few lines": (few_lines, "at_hand"),
     "look-ups": (dictionaries, "at_hand"),
 }

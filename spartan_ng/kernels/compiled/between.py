@@ -1,0 +1,82 @@
+"""Compiled counts of elements above bounds, and the elements between some of them: a look for quantiles.
+
+NumPy goes over the elements some four times for each bound. Here a strip that is in the first-level cache is
+compared with all of them, and what is wanted is picked by marks. The answer is that of
+`ops.line_states.Between`, in the same order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays.copying import address
+from spartan_ng.kernels.compiled.native import Function
+from spartan_ng.kernels.compiled.ready_made import constant_of, source_of
+from spartan_ng.kernels.compiled.trial import end_of, first_flaw
+from spartan_ng.kernels.compiled.trust import at_hand
+from spartan_ng.ops.line_states import Between, State
+
+LEAST = 1 << 14
+"""Elements from which a compiled look is worth having."""
+_STRIP: int = constant_of("between", "STRIP")
+_AT_ONCE = 4
+"""Bounds that an element is compared with at a time."""
+_WIDTHS = {"f": (4, 8), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8)}
+
+
+def state_between(line: Between, x: Any) -> State | None:
+    """The state of a part, as from `Between.state`, or None: NumPy has to make it (for now)."""
+    dtype = x.dtype
+    if x.size < LEAST or dtype.itemsize not in _WIDTHS.get(dtype.kind, ()) or not dtype.isnative:
+        return None
+    source = source_of("between", NUMBER=f"np.{dtype.name}", MARK=f"np.int{8 * dtype.itemsize}")
+    bounds = _strict(line, dtype)
+    if bounds is None:
+        return None
+    x = x.ravel("K")
+    kernel = at_hand(source, None, lambda f: _flaw(f, line, bounds, x), "elements between bounds")
+    return None if kernel is None else _state(kernel, line, bounds, x)
+
+
+def _flaw(kernel: Function, line: Between, bounds: Any, x: Any) -> str:
+    """What the kernel makes otherwise than NumPy of the last elements."""
+    part = end_of(x)
+    (counts, *found), (numbers, *wanted) = _state(kernel, line, bounds, part), line.state(part, 0)
+    return first_flaw([(counts, numbers), (np.concatenate(found), np.concatenate(wanted))], None)
+
+
+def _strict(line: Between, dtype: np.dtype[Any]) -> Any:
+    """Bounds that elements of a dtype lie strictly above, and nothing lies above what is added to make them
+    whole fours; None where there are no such."""
+    found = []
+    for value, is_below in line.bounds:
+        bound = dtype.type(value)
+        if not is_below and bound == (-np.inf if dtype.kind == "f" else np.iinfo(dtype).min):
+            return None
+        found.append(bound if is_below else _before(bound))
+    above = dtype.type(np.nan) if dtype.kind == "f" else np.iinfo(dtype).max
+    return np.array(found + [above] * (-len(found) % _AT_ONCE), dtype)
+
+
+def _before(bound: Any) -> Any:
+    """The next smaller number of a dtype; of the least one there is nothing to tell."""
+    if bound.dtype.kind != "f":
+        return bound - bound.dtype.type(1)
+    with np.errstate(all="ignore"):
+        return np.nextafter(bound, bound.dtype.type(-np.inf))
+
+
+def _state(kernel: Function, line: Between, bounds: Any, x: Any) -> State:
+    size = len(line.bounds)
+    turns = np.zeros(len(bounds), np.int64)
+    turns[:size] = np.not_equal(line.wanted[1:], line.wanted[:-1])
+    counts, marks = np.zeros(len(bounds) + 2, np.int64), np.empty(_STRIP, f"i{x.itemsize}")
+    most = min(x.size, line.most + 1)
+    out = np.empty(most + _STRIP, x.dtype)
+    at, of_bounds, of_turns, of_counts, into, strip = map(address, (x, bounds, turns, counts, out, marks))
+    row = [at, x.size, of_bounds, len(bounds), of_turns, of_counts, into, len(out), strip]
+    kernel(np.array([[*row, line.wanted[0], any(line.wanted)]], np.int64))
+    *above, numbers, found = counts.tolist()
+    return line.bounded(np.array([*above[:size], numbers], np.int64), [out[: min(found, most)].copy()])
