@@ -197,13 +197,13 @@ class Executor(Blocks):
     def help(self, job: str, plan: Plan, stopped: threading.Event) -> None:
         """After the own part of a job: do tasks of those next to us who have not finished theirs.
 
-        While there are none it asks less and less often. Whole shares of theirs it runs only until a job
-        begins here.
+        It asks nobody at first, as most end at about the same time, and less and less often while there are
+        none. Whole shares of theirs it runs only until a job begins here.
         """
         done, begun = self._done.pop(job, None), self._begun
-        if done is None:
+        if done is None or stopped.wait(_IDLE_S if done.program.lends else LEAST_S):
             return
-        if not done.program.lends and (stopped.wait(LEAST_S) or self._begun != begun):
+        if not done.program.lends and self._begun != begun:
             return
         run = replace(done, cancelled=stopped)
         near = range(1, min(self.world, 1 + _ASKED))

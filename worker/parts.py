@@ -131,8 +131,9 @@ class Parts:
         """By client and key."""
         self._running: dict[str, _Part] = {}
         """By job."""
+        self._helping: dict[str, threading.Event] = {}
+        """By job whose part here has ended: set when nobody needs help with it any more."""
         self._pool = ThreadPoolExecutor(4096, "job")
-        self._stopping = threading.Event()
 
     @property
     def any_runs(self) -> bool:
@@ -202,9 +203,16 @@ class Parts:
         for at in [at for at in self._plans if at[0] == client and plan_key in (None, at[1])]:
             del self._plans[at]
 
+    def over(self, jobs: Sequence[str]) -> None:
+        """Help nobody any more with jobs that have ended everywhere."""
+        for job in jobs:
+            helping = self._helping.get(job)
+            if helping is not None:
+                helping.set()
+
     def stopping(self) -> None:
         """Help no other worker any more."""
-        self._stopping.set()
+        self.over(tuple(self._helping))
 
     def close(self) -> None:
         """Begin nothing more, and let the threads go."""
@@ -241,8 +249,12 @@ class Parts:
             _note_part(run.job, begun_ns, error)
             self._loop.call(lambda: self._ended(run.job, self._state.failed(run.job, kind, text)))
         else:
+            over = self._helping[run.job] = threading.Event()
             self._loop.call(lambda: self._ended(run.job, self._state.finished(run.job, costs, nnz, values)))
-            executor.help(run.job, program, self._stopping)
+            try:
+                executor.help(run.job, program, over)
+            finally:
+                del self._helping[run.job]
             self._finish_prints(run.job)
 
     def _put_values(self, part: StartPart, plan: Plan) -> None:

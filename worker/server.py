@@ -327,6 +327,7 @@ class WorkerServer:
                         self.store.drop(key)
                     for owner in instruction.owners:
                         self.store.drop_owner(owner)
+                    self._parts.over(instruction.owners)
                 case TellLeft(job, results, kind, text):
                     left = (*self.store.pin(job), *(key for key in results if self.store.holds(key)))
                     self._tell(JobError(job, kind, text, left))

@@ -1,7 +1,8 @@
-"""Parts of jobs: whose plans are forgotten."""
+"""Parts of jobs: whose plans are forgotten, and who is helped for how long."""
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future
 from itertools import product
 from typing import Any
@@ -30,3 +31,35 @@ def test_a_clients_plan_is_forgotten_or_all_of_them(client: str, key: str | None
     assert set(parts._plans) == {*every} - gone
     (is_over,) = runner.forget.call_args.args
     assert {at for at in every if is_over(_own_key(*at))} == gone
+
+
+@pytest.mark.parametrize("ends", ["this job", "another job", "the worker"])
+def test_others_are_helped_until_nobody_works_on_the_job(ends: str) -> None:
+    """Who asked them for work after that would take their time from the next one."""
+    nothing: Any = Mock()
+    parts = Parts(*[nothing] * 9)
+    helping, seen = threading.Event(), []
+
+    def help_others(job: str, plan: Plan, stopped: threading.Event) -> None:
+        seen.append(stopped)
+        helping.set()
+        stopped.wait()
+
+    runner = Mock(help=help_others)
+    runner.run.return_value = []
+    part = Mock(rank=0, run=Mock(job="client/1", values=b"", outputs=(), inline=False, progress=False))
+    plan = Future[Any]()
+    plan.set_result(None)
+    working = threading.Thread(target=parts._run, args=(part, plan, runner, threading.Event()), daemon=True)
+    working.start()
+    helping.wait()
+    if ends == "another job":
+        parts.over(("client/2", "client"))
+        assert not seen[0].is_set()
+    if ends == "the worker":
+        parts.stopping()
+    else:
+        parts.over(("client/1",))
+    working.join()
+    assert seen[0].is_set()
+    assert not parts._helping
