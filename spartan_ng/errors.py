@@ -12,6 +12,7 @@
     │   ├── WorkerLost                 a worker died while it held tiles that are needed
     │   │   ├── WorkerDied             a worker died while it ran its part of a job
     │   │   ├── WorkersChanged         a plan was for other workers than there are; nothing has run
+    │   │   ├── GivenUp                an engine has tried as often as it may, and nothing else was lost
     │   │   └── WorkerUnreachable      a worker lives, but another process cannot reach it
     │   ├── SourceError                a source cannot be read, or is not what it says
     │   ├── JobTimeout                 the job ran for longer than it may
@@ -73,6 +74,11 @@ class SourceError(EvaluationError, OSError):
 
 class WorkerLost(EvaluationError):
     """A worker died while it held tiles that the program still needs."""
+
+
+class GivenUp(WorkerLost):
+    """An engine has tried a job as often as its settings say, and each time the processes that ran it ended;
+    nothing that the program has was lost."""
 
 
 class Unfinished(EvaluationError):

@@ -26,6 +26,7 @@ from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.costs.measured import measure_later
 from spartan_ng.debugging import tell_direct, tell_run, tell_stay
 from spartan_ng.errors import (
+    GivenUp,
     JobSetAside,
     OptionError,
     SourceError,
@@ -209,7 +210,7 @@ class Session:
                 lost += 1
                 if planned is None:  # there are no workers
                     raise (died[-1] if died else error) from error
-                if isinstance(error, WorkerUnreachable):  # it lives, and nobody else has its tiles
+                if isinstance(error, WorkerUnreachable | GivenUp):  # it lives with its tiles, or none is lost
                     raise
                 if isinstance(error, WorkerDied):
                     ran_s = time.perf_counter() - begin
@@ -312,9 +313,7 @@ class Session:
         if not isinstance(self.backend, EmbeddedBackend) or config.kernels != "auto":
             return None
         found = run_direct(roots, config.small_bytes, self.backend.threads, order)
-        if found is None:
-            return None
-        return [ArrayRef(v.shape, v.dtype, value=v) for v in found]
+        return None if found is None else [ArrayRef(v.shape, v.dtype, value=v) for v in found]
 
     def plan(
         self, roots: Sequence[Node], order: Sequence[Node] | None = None

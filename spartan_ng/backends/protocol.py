@@ -118,7 +118,7 @@ class Losses(Protocol):
 
 @runtime_checkable
 class Losing(Losses, Protocol):
-    """A backend whose workers may take tiles with them; an engine makes what it loses again by itself."""
+    """A backend that may lose tiles: with its workers, or as engines give them up, or forget them."""
 
     recover: Callable[[Sequence[ArrayRef]], bool] | None
     """Has lost arrays computed again; whether it could."""

@@ -10,7 +10,7 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from spartan_ng.backends.engines.protocol import Report
+from spartan_ng.backends.engines.protocol import Forgotten, Report, TaskKilled
 
 
 @dataclass(eq=False)
@@ -84,6 +84,9 @@ class InlineEngine:
 
     def get(self, handles: Sequence[Object]) -> list[Any]:
         return [handle.value() for handle in handles]
+
+    def lost(self, handles: Sequence[Object]) -> set[Object]:
+        return {handle for handle in handles if isinstance(handle.error, Forgotten | TaskKilled)}
 
     def wait(self, handles: Sequence[Object]) -> None:
         self.get(handles)

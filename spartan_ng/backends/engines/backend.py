@@ -14,36 +14,38 @@ An engine is a file with an `Engine`; see `dask` and `ray` beside this one.
 from __future__ import annotations
 
 import copyreg
+import logging
 import time
-import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_size, box_slices
-from spartan_ng.backends.engines.inlined import Inlined, Value
+from spartan_ng.backends.engines.holdings import Holdings
+from spartan_ng.backends.engines.inlined import Inlined
 from spartan_ng.backends.engines.jobs import Job, Tile, Tiles
 from spartan_ng.backends.engines.protocol import Engine, Forgotten, Handle, TaskKilled
 from spartan_ng.backends.engines.steps import LITTLE_BYTES, Step, is_sure, steps_of
-from spartan_ng.backends.protocol import Progress, RunStats
+from spartan_ng.backends.protocol import Progress, RunStats, Way
+from spartan_ng.config import config
 from spartan_ng.costs import Profile
-from spartan_ng.errors import UserFunctionError, WorkerLost
+from spartan_ng.errors import GivenUp, UserFunctionError, WorkerLost
 from spartan_ng.ops.functions import UserFunction, named, users_of
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Slot
-from spartan_ng.sources import SourceTile
 from spartan_ng.wire.functions import Pickled, dump_function, load_function
 from spartan_ng.worker.memory.regions import Piece, gathered, identity
 from spartan_ng.worker.memory.store import read_region
 from spartan_ng.worker.tasks import Made, Wanted, elements, facts, read
 
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
 INLINE_BYTES = 64 * 1024
 """Results of up to this size each come to the driver with the end of the job."""
-_TRAVELS_BYTES = 16 * 1024
-"""Tiles of the program's arrays up to this size go inside the tasks that read them."""
 _PLANS = 256
 """Plans that are kept on the engine for programs that come again."""
 _TASK_NS, _MESSAGE_NS = 2_000_000, 1_000_000
@@ -59,6 +61,10 @@ class _Known:
     steps: list[Step]
 
 
+class _ReadKilled(Exception):
+    """What a job reads was given up before: it is no fault of the job's."""
+
+
 class EngineBackend:
     """Runs plans as tasks of `engine`, in so many parts as it can run tasks at a time."""
 
@@ -67,8 +73,11 @@ class EngineBackend:
         self.tasks = Inlined(engine)
         """Where tasks go whose operands are those of arrays here."""
         self._workers = max(1, engine.slots())
-        self._arrays: dict[int, Tiles] = {}
-        """By the array's serial number."""
+        self._held = Holdings(self.tasks, self, self._close_if_retired)
+        self.recover: Callable[[Sequence[ArrayRef]], bool] | None = None
+        """See `Losing`."""
+        self.is_better_anew: Callable[[Plan, Way, int], bool] | None = None
+        """See `Losing`; no job is set aside here."""
         self._plans: OrderedDict[str, _Known] = OrderedDict()
         self._retired = False
         self._ahead = 0
@@ -77,7 +86,7 @@ class EngineBackend:
     @property
     def workers(self) -> int:
         """Into how many parts plans cut: as many as the engine could run tasks when it had no arrays."""
-        if not self._arrays:
+        if not self._held:
             self._workers = max(1, self.engine.slots())
         return self._workers
 
@@ -93,62 +102,21 @@ class EngineBackend:
         return ref.value is None
 
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
-        """Give the engine a driver array's tiles as tasks that hold them, so that it can make them again."""
-        tiles: Tiles = {}
-        for rank in range(1 if tiling.duplicate else self._workers):
-            box = tiling.box_on(ref.shape, rank)
-            if ref.value is None:
-                tile = SourceTile(ref.source)
-                tiles[rank] = Tile(self.tasks.submit("upload", Made, {0: tile}, rank=rank), 0, alone=True)
-            elif box is not None:
-                value = ref.value[box_slices(box)]
-                part = np.ascontiguousarray(value).reshape(value.shape) if ref.format == "dense" else value
-                little = ref.format == "dense" and part.nbytes <= _TRAVELS_BYTES
-                made = (
-                    Value(Made({0: part}))
-                    if little
-                    else self.tasks.submit("upload", Made, {0: part}, rank=rank)
-                )
-                tiles[rank] = Tile(made, 0, alone=True)
-        if any(not isinstance(tile.handle, Value) for tile in tiles.values()):
-            self.tasks.begin()  # else two tiles may come to one worker, and none to another
-        self._keep(ref, tiling, tiles)
+        """See `Backend`."""
+        self._held.upload(ref, tiling, self._workers)
 
     def adopt(self, ref: ArrayRef, tiling: Tiling, handles: Sequence[Handle]) -> None:
         """Keep an array that the engine has made: for each tile of the grid what gives a `Made` of it."""
-        self._keep(ref, tiling, {rank: Tile(handle, 0, alone=True) for rank, handle in enumerate(handles)})
+        tiles = {rank: Tile(handle, 0, alone=True) for rank, handle in enumerate(handles)}
+        self._held.keep(ref, tiling, tiles, self._workers)
 
     def tiles(self, ref: ArrayRef) -> Tiles:
         """Where the tiles of an array are; one that only the program has goes to the engine first."""
-        if ref.serial not in self._arrays:
-            self.upload(ref, Tiling.single(len(ref.shape)))
-        elif self._is_forgotten(ref):
-            self._bring_again(ref, ref.tiling or Tiling.single(len(ref.shape)))
-        return self._arrays[ref.serial]
-
-    def _keep(self, ref: ArrayRef, tiling: Tiling, tiles: Tiles) -> None:
-        ref.tiling = tiling
-        if tiling.duplicate:
-            tiles = dict.fromkeys(range(self._workers), tiles[0])
-        self._arrays[ref.serial] = tiles
         if ref.backend is not self:
-            this = weakref.ref(self)
-
-            def release(serial: int) -> None:
-                backend = this()
-                if backend is not None:
-                    backend._release(serial)
-
-            ref.on_release(self, release)
-
-    def _release(self, serial: int) -> None:
-        self._arrays.pop(serial, None)
-        if self._retired and not self._arrays:
-            self.close()
-
-    def _is_forgotten(self, ref: ArrayRef) -> bool:
-        """Whether somebody has had the engine forget a tile of an array."""
-        return not all(self.tasks.is_known(tile.handle) for tile in self._arrays[ref.serial].values())
+            self.upload(ref, Tiling.single(len(ref.shape)))
+        elif self._held.is_forgotten(ref):
+            self._again([ref], lambda: self._bring_again(ref, ref.tiling or Tiling.single(len(ref.shape))))
+        return self._held[ref]
 
     def _bring_again(self, ref: ArrayRef, tiling: Tiling) -> None:
         """Give the engine an array again that it has forgotten, if the program has it, or knows its file."""
@@ -164,6 +132,23 @@ class EngineBackend:
 
     def gather(self, ref: ArrayRef, box: Box) -> Any:
         """The elements inside `box` as a NumPy (or CSR) array on the driver."""
+        return self._again([ref], lambda: self._gather(ref, box))
+
+    def _again(self, refs: Sequence[ArrayRef], act: Callable[[], T]) -> T:
+        """Act on arrays, which are computed again where they turn out to be lost."""
+        for left in reversed(range(config.retries + 1)):
+            try:
+                return act()
+            except WorkerLost:
+                if not left or self.recover is None or not any(map(self.is_lost, refs)):
+                    raise
+                if not self.recover(refs):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _gather(self, ref: ArrayRef, box: Box) -> Any:
+        if ref.value is not None and ref.backend is not self:  # computed again, it has come here
+            return ref.value[box_slices(box)]
         try:
             return self._gathered([(ref, box)])[0]
         except TaskKilled as error:  # of a job that nobody has waited for
@@ -175,10 +160,10 @@ class EngineBackend:
         """Boxes of several arrays; all are under way at once."""
         operands, handles = [], []
         for ref, box in wanted:
-            if ref.serial not in self._arrays or ref.tiling is None:
-                raise WorkerLost(f"an array of shape {ref.shape} has no tiles on this engine")
+            tiles = self._held[ref]
+            assert ref.tiling is not None, "an array on an engine has a tiling"
             operand = identity(0, box, Slot(ref.shape, ref.dtype, ref.tiling, ref.format), 0)
-            pieces = [(p, self._arrays[ref.serial][p.rank]) for p in operand.pieces]
+            pieces = [(p, tiles[p.rank]) for p in operand.pieces]
             operands.append((ref, operand, pieces))
             handles += [
                 tile.handle
@@ -208,7 +193,10 @@ class EngineBackend:
         """Run `plan` as tasks; see `Backend.run`."""
         try:
             return self._run(plan, inputs, progress)
-        except Forgotten:  # more than is known here: so it is where a client had to connect anew
+        except (
+            Forgotten,
+            _ReadKilled,
+        ):  # more than is known here: so it is where a client had to connect anew
             self._plans.clear()
             for n, ref in zip(plan.inputs, inputs, strict=True):
                 if ref.value is not None or ref.source is not None:
@@ -217,6 +205,8 @@ class EngineBackend:
             return self._run(plan, inputs, progress)
         except Forgotten as error:
             raise WorkerLost(f"{self._has_forgotten()} what a job was making: {error}") from error
+        except _ReadKilled as error:
+            raise WorkerLost(str(error)) from error
 
     def _run(
         self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None
@@ -224,9 +214,10 @@ class EngineBackend:
         start = time.perf_counter()
         known = self._known(plan)
         for n, ref in zip(plan.inputs, inputs, strict=True):
-            if self._is_forgotten(ref):
+            if self._held.is_forgotten(ref):
                 self._bring_again(ref, plan.slots[n].tiling)
-        where = {n: self._arrays[ref.serial] for n, ref in zip(plan.inputs, inputs, strict=True)}
+        where = {n: self._held[ref] for n, ref in zip(plan.inputs, inputs, strict=True)}
+        read = [known.handle, *(tile.handle for tiles in where.values() for tile in tiles.values())]
         job = Job(self.tasks, plan, known.handle, known.steps, where)
         try:
             job.submit(progress)
@@ -236,12 +227,14 @@ class EngineBackend:
             raise
         except TaskKilled as error:
             self.tasks.cancel(job.handles())
+            if self.tasks.lost(read):
+                raise _ReadKilled(str(error)) from error
             users = users_of(plan.stages)
             if users:
                 raise UserFunctionError(
                     f"{named(users)}: the processes that ran this ended\n{error}"
                 ) from error
-            raise WorkerLost(str(error)) from error
+            raise GivenUp(str(error)) from error
         except Forgotten:
             self.tasks.cancel(job.handles())
             raise
@@ -256,7 +249,7 @@ class EngineBackend:
         refs = [ArrayRef(s.shape, s.dtype, format=s.format, tiling=s.tiling) for s in slots]
         tiles = [job.output(n) for n in plan.outputs]
         for ref, slot, each in zip(refs, slots, tiles, strict=True):
-            self._keep(ref, slot.tiling, each)
+            self._held.keep(ref, slot.tiling, each, self._workers)
         if progress is not None:
             self._follow(plan, tiles, progress)
         little = [i for i, s in enumerate(slots) if s.nbytes <= INLINE_BYTES and s.format == "dense"]
@@ -306,16 +299,60 @@ class EngineBackend:
         self._plans.move_to_end(plan.key)
         return found
 
+    # --- what is lost (see `Losing`): the session computes it again
+
+    def is_lost(self, ref: ArrayRef) -> bool:
+        """Whether only the engine had a tile of an array, and has it no more, nor makes it again."""
+        return ref.value is None and ref.source is None and self._held.is_lost(ref)
+
+    def is_moved(self, ref: ArrayRef) -> bool:
+        """Ranks are no workers here."""
+        return False
+
+    def tiles_of(self, ref: ArrayRef) -> dict[Box, ArrayRef | None]:
+        """See `Losses`."""
+        return self._held.tiles_of(ref)
+
+    def sparse_left(self, refs: Sequence[ArrayRef]) -> ArrayRef | None:
+        """Sparse arrays are computed again as a whole."""
+        return None
+
+    def take_notice(self) -> None:
+        """The engine is asked each time."""
+
+    def spare(self, ref: ArrayRef) -> None:
+        """An engine keeps its own second copies, if any."""
+
+    def living(self) -> list[ArrayRef]:
+        """None that should have a second copy."""
+        return []
+
+    def partner(self) -> tuple[int, int]:
+        """None."""
+        return 0, self._workers
+
+    def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
+        """See `Losing`."""
+        self._held.restore(ref, by)
+
+    def tell_recovered(self, text: str) -> None:
+        """To the program's log: the engine's page is its own."""
+        _log.info("%s", text)
+
     def close(self) -> None:
         """Let go of all arrays, and leave the engine."""
-        self._arrays.clear()
+        self._held.clear()
         self._plans.clear()
+        self.recover = self.is_better_anew = None
         self.engine.close()
 
     def retire(self) -> None:
         """Close when the last array is gone that only the engine has."""
         self._retired = True
-        if not self._arrays:
+        self._close_if_retired()
+
+    def _close_if_retired(self) -> None:
+        if self._retired and not self._held:
             self.close()
 
 

@@ -63,6 +63,11 @@ class Inlined:
         """See `Engine`."""
         return isinstance(handle, Value) or self._engine.is_known(handle)
 
+    def lost(self, handles: Sequence[Handle]) -> set[Handle]:
+        """See `Engine`."""
+        away = self._away(handles)
+        return self._engine.lost(away) if away else set()
+
     def wait(self, handles: Sequence[Handle]) -> None:
         """See `Engine`."""
         self._engine.wait(self._away(handles))

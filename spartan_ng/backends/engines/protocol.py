@@ -77,6 +77,11 @@ class Engine(Protocol):
         """Whether an object is there or will be, as far as is known here: nobody has had it forgotten."""
         ...
 
+    def lost(self, handles: Sequence[Handle]) -> set[Handle]:
+        """Those whose objects nobody makes any more, as the engine itself knows: it was had forget them, or
+        has given up the tasks. Waits for what is under way only where it cannot be told else."""
+        ...
+
     def wait(self, handles: Sequence[Handle]) -> None:
         """Return when the objects are there, wherever; raises as `get` does."""
         ...

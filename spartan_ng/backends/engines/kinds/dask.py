@@ -28,6 +28,11 @@ SCHEME = "dask://"
 _TO_DO = frozenset({"waiting", "no-worker", "queued", "processing"})
 """What dask calls tasks that have not been done; it forgets those of which nobody wants anything more."""
 
+_NEVER = ("cancelled", "error")
+"""What dask calls futures whose tasks it does not do any more."""
+_GONE = (None, "erred", "forgotten")
+"""What its scheduler calls them."""
+
 
 def connect(address: str, workers: int) -> DaskEngine:
     """The scheduler at `dask://host:port`, once so many workers have joined; for `dask` a new one here.
@@ -249,6 +254,19 @@ class DaskEngine:
     def is_known(self, handle: _Handle) -> bool:
         """Whether it was not cancelled, as all are when the client, or another, has restarted the cluster."""
         return handle.future is None or handle.future.status != "cancelled"
+
+    def lost(self, handles: Sequence[_Handle]) -> set[_Handle]:
+        """Those that were cancelled or have failed, and those that the scheduler does not know any more: what
+        its workers have lost, it has made again."""
+        self._check()
+        sent = {h: h.future.status for h in handles if h.future is not None}
+        lost = {h for h, status in sent.items() if status in _NEVER}
+        done = [h for h, status in sent.items() if status not in (*_NEVER, "pending")]
+        if done:
+            keys = [h.future.key for h in done]
+            states = self._client.sync(self._client.scheduler.get_task_status, keys=keys)
+            lost |= {h for h in done if states.get(h.future.key) in _GONE}
+        return lost
 
     def wait(self, handles: Sequence[_Handle]) -> None:
         """Until all are there, or one has failed."""

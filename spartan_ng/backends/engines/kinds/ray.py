@@ -109,6 +109,12 @@ class RayEngine:
         """Nobody has Ray forget what somebody holds."""
         return True
 
+    def lost(self, handles: Sequence[ray.ObjectRef]) -> set[ray.ObjectRef]:
+        """Those that Ray cannot make again, as it says when somebody asks for them."""
+        _check()
+        asked = {handle: self.submit("done", _is_there, handle) for handle in handles}
+        return {handle for handle, there in asked.items() if not _comes(there)}
+
     def wait(self, handles: Sequence[ray.ObjectRef]) -> None:
         """Until all are there: asked where they lie, so that they stay there."""
         self.get([self.submit("done", _is_there, handle) for handle in handles])
@@ -142,6 +148,14 @@ def _check() -> None:
 
 def _call(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
+
+
+def _comes(handle: ray.ObjectRef) -> bool:
+    try:
+        ray.get(handle)
+    except RayError:
+        return False
+    return True
 
 
 def _is_there(_: Any) -> bool:
