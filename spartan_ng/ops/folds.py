@@ -205,7 +205,8 @@ class DeviationFold:
 
     The state is (count, mean, what its rounding left out, sum of squares). A piece of a block takes two
     passes, while it lies in the cache; the second one finds how far the first one's mean was off. States are
-    combined by the pairwise update of Chan, Golub and LeVeque (1979), which cancels nothing.
+    combined by the pairwise update of Chan, Golub and LeVeque (1979), which cancels nothing. Squares that
+    overflow are infinite, as NumPy's: corrections are infinite then, too, and nothing may be taken away.
     """
 
     name: str
@@ -253,7 +254,7 @@ class DeviationFold:
         distance = x - mean
         off = distance.sum(axis=axes, dtype=out)
         rest = off / out.type(max(rows, 1))
-        squares = np.square(distance, out=distance).sum(axis=axes, dtype=out) - off * rest
+        squares = _corrected(np.square(distance, out=distance).sum(axis=axes, dtype=out), off * rest)
         total, mean = total.reshape(rest.shape), mean.reshape(rest.shape)
         return total, (np.full(rest.shape, rows, np.float64), mean, rest, squares)
 
@@ -291,7 +292,7 @@ class DeviationFold:
         distance = np.subtract(x, np.expand_dims(mean, axes), order="C")
         off = order.unit(np.add, distance, axes, shape)
         rest = off / rows
-        squares = order.unit(np.add, np.square(distance, out=distance), axes, shape) - off * rest
+        squares = _corrected(order.unit(np.add, np.square(distance, out=distance), axes, shape), off * rest)
         return total, np.full(np.shape(rest), rows, np.float64), mean, rest, squares
 
     def combine(self, a: State, b: State) -> State:
@@ -301,12 +302,14 @@ class DeviationFold:
         distance = (b[1] - a[1]) + (b[2] - a[2])
         step = distance * share
         mean = a[1] + step
-        return (
-            count,
-            mean,
-            ((a[1] - mean) + step) + a[2],
-            a[3] + b[3] + distance * step * a[0].astype(a[1].dtype),
-        )
+        rest = ((a[1] - mean) + step) + a[2]
+        known = a[3] + b[3]
+        squares = known + distance * step * a[0].astype(a[1].dtype)
+        if not np.isfinite(squares).all():  # what overflowed has no distance from what did, too
+            mean = np.where(np.isfinite(mean), mean, a[1] * (1 - share) + b[1] * share)
+            rest = np.where(np.isfinite(rest), rest, 0)
+            squares = np.where(np.isinf(known) & ~np.isnan(mean), known, squares)
+        return count, mean, rest, squares
 
     def combine_all(self, states: Sequence[State]) -> State:
         """The state of all blocks: neighbours pairwise, in order, short states all pairs at a time."""
@@ -324,6 +327,11 @@ class DeviationFold:
     def finalize(self, state: State) -> Any:
         """The sum of squares."""
         return state[3]
+
+
+def _corrected(squares: Any, correction: Any) -> Any:
+    """Squares without what the mean's rounding added to them."""
+    return np.where(np.isinf(squares), squares, squares - correction)
 
 
 def _each_unit(

@@ -133,3 +133,61 @@ def test_resize_asks_who_else_looks(other):
             shapes.append(a.shape)
         del b
     assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("set_before", ["shape", "dtype", "nothing"])
+def test_what_owns_its_memory_owns_it_under_another_shape(set_before):
+    said = []
+    for space in (np, numpy):
+        a = space.arange(12.0)
+        view = a[2:]
+        if set_before == "shape":
+            a.shape = (2, 6)
+            a.shape = (3, 4)
+        elif set_before == "dtype":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                a.dtype = "i8"
+        seen = [a.flags.owndata, view.flags.owndata, a.base is None, view.base is a]
+        a.resize((2, 2), refcheck=False)
+        said.append([*seen, a.shape, a.tolist()])
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("into", ["?", "i1", "i8", "f4", "f8", "c16", "O"])
+@pytest.mark.parametrize("call", ["take", "compress"])
+def test_elements_are_collected_in_a_copy_of_the_output(call, into):
+    for dtype in ("?", "i8", "f8", "c16"):
+        said = []
+        for space in (np, numpy):
+            a, out = space.arange(6).astype(dtype), space.zeros(3, into)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    if call == "take":
+                        space.take(a, [0, 3, 1], out=out)
+                    else:
+                        space.compress([True, False, True, True], a, out=out)
+                said.append(out.tolist())
+            except TypeError:
+                said.append(TypeError)
+        assert said[0] == said[1], dtype
+
+
+@pytest.mark.parametrize("dtype", [object, "O", [("a", "O"), ("b", "f8")], "O,O", "f8", "T"])
+def test_what_new_memory_holds(dtype):
+    assert np.empty(2, dtype).tolist() == (numpy.zeros if dtype == "f8" else numpy.empty)(2, dtype).tolist()
+    assert np.zeros(2, dtype).tolist() == numpy.zeros(2, dtype).tolist()
+
+
+@pytest.mark.parametrize("small", [0, 1 << 20])
+def test_axes_of_accumulate(small):
+    for axis in ((), (0,), (1,), (0, 1), [0], (5,), 0.0, None, -1):
+        said = []
+        for space in (np, numpy):
+            with np.config.override(small_bytes=small):
+                try:
+                    said.append(space.add.accumulate(space.ones((2, 3)), axis=axis).tolist())
+                except (TypeError, ValueError, IndexError) as error:
+                    said.append(next(c for c in (TypeError, IndexError, ValueError) if isinstance(error, c)))
+        assert said[0] == said[1], axis

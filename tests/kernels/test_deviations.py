@@ -54,6 +54,24 @@ def test_special_values():
 
 @pytest.mark.parametrize("kernels", ["interpret", "compile"])
 @pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_what_overflows_is_infinite_where_numpys_is(kernels, workers, dtype):
+    """Columns whose squares, sums or distances overflow, with and without infinities and NaNs."""
+    rng = np.random.default_rng(5)
+    large = float(np.finfo(dtype).max)
+    values = [0.0, 1.0, -3.0, large**0.6, -3 * large**0.6, 0.9 * large, np.inf, -np.inf, np.nan]
+    chances = np.exp(rng.normal(0, 3, (len(values), 40)))
+    chances[6:] *= rng.random(40) < 0.3
+    x = np.stack([rng.choice(values, 3000, p=c / c.sum()) for c in chances.T], 1).astype(dtype)
+    backend = EmbeddedBackend(2) if workers == 1 else SimulatedBackend(workers)
+    with running_on(backend), config.override(small_bytes=0, kernels=kernels), np.errstate(all="ignore"):
+        for axis, array in ((0, x), (1, np.ascontiguousarray(x.T))):
+            found, expected = sp.asarray(array).var(axis).compute(), array.var(axis)
+            np.testing.assert_allclose(found, expected, rtol=1e-3 if dtype == "f4" else 1e-9)
+
+
+@pytest.mark.parametrize("kernels", ["interpret", "compile"])
+@pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_a_sum_beside_deviations_is_made_on_the_way(kernels, workers, axis):
     x = np.random.default_rng(1).integers(-1000, 1000, (3000, 40)).astype(float)

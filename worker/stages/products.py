@@ -29,10 +29,11 @@ _RANGES = 16
 """Ranges of kept rows of a sparse operand for each thread: they differ in how far apart their columns are."""
 _PIECE_FLOPS = 1 << 25
 """A dense product is cut into pieces of at least this many operations, about a millisecond's work."""
-_PIECE_SIDE = 256
+_LEAST_ROWS, _LEAST_COLUMNS, _LEAST_SUMMED = 240, 480, 256
 """Rows, columns and summed elements of a piece that is cut along them, at least."""
-_MOST_PIECES, _FEW_PIECES = 16, 4
-"""Pieces of rows, which cost BLAS the least, at most; and those that columns or sums are cut for."""
+_MOST_PIECES, _MOST_OF_ROWS, _MOST_SUMS = 16, 8, 4
+"""Pieces at most: of the result, along its rows (for each, BLAS packs all of the other operand), and along
+what is summed. They are a power of two, so that few threads have the same number of them."""
 
 Span = tuple[int, int]
 
@@ -66,8 +67,8 @@ def _dense(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
     left, right = matrices(a, b, *row.params)
     (m, k), n = left.shape, right.shape[1]
     most = max(1, 2 * m * n * k // _PIECE_FLOPS)
-    rows = _spans(m, min(most, _MOST_PIECES, m // _PIECE_SIDE))
-    columns = _spans(n, min(most, _FEW_PIECES, n // _PIECE_SIDE) // len(rows))
+    rows = _spans(m, _power_of_two(min(most, _MOST_OF_ROWS, m // _LEAST_ROWS)))
+    columns = _spans(n, _power_of_two(min(min(most, _MOST_PIECES) // len(rows), n // _LEAST_COLUMNS)))
     out = ex.store.allocate((m, n), row.dtype)
     if len(rows) * len(columns) > 1:
         pieces = list(product(rows, columns))
@@ -78,7 +79,7 @@ def _dense(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
 
         _each(ex, run, pieces, fill)
         return out
-    summed = _spans(k, min(most, _FEW_PIECES, k // _PIECE_SIDE))
+    summed = _spans(k, min(most, _MOST_SUMS, k // _LEAST_SUMMED))
 
     def add(span: Span) -> Any:
         return dense_product(left[:, span[0] : span[1]], right[span[0] : span[1]])
@@ -91,6 +92,11 @@ def _dense(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
 def _each(ex: Executor, run: Run, items: list[Any], one: Callable[[Any], Any]) -> list[Any]:
     with ex.single_blas():
         return ex.parallel(run, items, lambda: one, small=False)
+
+
+def _power_of_two(n: int) -> int:
+    """The largest that is no more than `n`, one at least."""
+    return 1 << (max(n, 1).bit_length() - 1)
 
 
 def _spans(n: int, count: int) -> list[Span]:

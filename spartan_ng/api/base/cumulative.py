@@ -39,7 +39,9 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
 
 def _scanned(name: str, a: ndarray, axis: Any, dtype: Any) -> Node:
     """A scan by the table's row, or whole lines by NumPy where the table has none."""
-    if axis is None and a.ndim > 1:
+    if isinstance(axis, tuple) and len(axis) == 1:
+        (axis,) = axis
+    if (axis is None and a.ndim > 1) or isinstance(axis, tuple):
         raise ValueError("accumulate does not allow multiple axes")
     axis = 0 if axis is None else axis
     if a.ndim == 0 and axis in (0, -1):

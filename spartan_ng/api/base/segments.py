@@ -10,6 +10,7 @@ import numpy as np
 
 from spartan_ng.api.base import indexing, reductions
 from spartan_ng.api.core import keys
+from spartan_ng.api.core.chains import is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, gathered
 from spartan_ng.api.core.handle import Handle, wrap_node
@@ -30,6 +31,9 @@ _GROUPED = 1 << 12
 def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
     """`ufunc.at`: an update for every index, repeated ones one after the other."""
     updates = as_handle(b)
+    if is_stretched(a._views):  # an index names several elements of the array
+        getattr(np, name).at(a._in_place(), forced(indices), forced(b))
+        return
     fits = _fits(name, a, updates)
     if fits and _is_grouped_sum(name, a, indices):
         a._write_node((a + _grouped_sum(a, indices, updates))._node())
@@ -53,7 +57,7 @@ def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
 
 def repeat_at(function: ufunc, a: ndarray, indices: Any) -> None:
     """`ufunc.at` of a function of one operand: as often for an element as its index occurs."""
-    plain_indices = _plain_key(indices)
+    plain_indices = forced(indices) if is_stretched(a._views) else _plain_key(indices)
     here = a._in_place() if a._peek() is not None and plain_indices is not None else None
     if here is not None:
         function.np.at(here, plain_indices)

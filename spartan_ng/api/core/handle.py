@@ -223,11 +223,16 @@ class Handle(HandleFields):
         if not self._views and self._cell.owner is None:
             self._cell.owner = weakref.ref(self)
 
+    def _is_view(self) -> bool:
+        """Whether another array owns the memory; one whose shape or dtype was set owns it still."""
+        owner = self._cell.owner
+        return bool(self._views) and (owner is None or owner() is not self)
+
     def _write_node(self, node: Node) -> None:
         """Replace all elements by a node's (of the same shape), cast to the dtype."""
         self._check_writable()
         cell = self._cell
-        if cell.shared or (self._views and writes_in_place()):
+        if cell.shared or (self._views and writes_in_place()) or is_stretched(self._views):
             self._write(wrap_node(node))
         else:
             self._replace(node)
@@ -277,6 +282,8 @@ class Handle(HandleFields):
     def _in_place(self) -> Any:
         """The NumPy array to write into, or None where a functional update is better."""
         self._check_writable()
+        if is_stretched(self._views):  # no update is functional; who waits keeps the elements as they are
+            return self._memory()
         base = self._cell.writable()
         if base is None or not self._views:
             return base

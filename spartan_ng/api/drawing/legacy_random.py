@@ -143,7 +143,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         """Integers in [low, high], or in [1, low]."""
         warn_user("random_integers is deprecated: call randint(low, high + 1) instead", DeprecationWarning)
         low, high = (1, low) if high is None else (low, high)
-        return self.randint(low, int(high) + 1 if np.ndim(high) == 0 else high + 1, size)
+        return self.randint(low, int(high) + 1 if np.ndim(high) == 0 else high + 1, size, "l")
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
         """Elements of a 1-d array (or of `range(a)`)."""

@@ -154,11 +154,11 @@ class Attributes(Protocols):
     @property
     def base(self) -> ndarray | None:
         """The array this is a view of, or another's object whose memory it shows, or None."""
-        if not self._views:
+        if not self._is_view():
             return self._cell.lender  # type: ignore[no-any-return]
         owner = self._cell.owner
         found = owner() if owner is not None else None
-        if found is None or found._views:
+        if found is None:
             found = make(self._cell)
             self._cell.owner = weakref.ref(found)  # the same one for as long as somebody looks at it
         return found

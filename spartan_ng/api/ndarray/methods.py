@@ -81,7 +81,7 @@ class Methods(Arithmetic):
         if self._cell.frozen:
             return
         if resized.size != self.size and self.itemsize:
-            if self._views:
+            if self._is_view():
                 raise ValueError("cannot resize this array: it does not own its data")
             if refcheck and (sys.getrefcount(self) > _ONE_NAME or sys.getrefcount(self._cell) > _ONE_CELL):
                 raise ValueError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import indexing, manipulation
-from spartan_ng.api.core.chains import bounded
+from spartan_ng.api.core.chains import bounded, is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
 from spartan_ng.api.core.handle import Handle, copied, wrap
 from spartan_ng.api.elementwise import ufuncs
@@ -30,6 +30,13 @@ def elements_of(value: Any, dtype: np.dtype[Any]) -> ndarray:
     elif isinstance(value, np.ndarray) or is_array_like(value):
         return as_handle(value)
     return wrap(np.asarray(value, dtype))
+
+
+def set_in_copy(a: Handle, key: Any, value: Any) -> None:
+    """Set elements of a flat copy, and write all of it back."""
+    flat = copied(a).reshape(-1)
+    flat[key] = value
+    a._write(flat.reshape(a.shape))
 
 
 class Flat:
@@ -93,7 +100,7 @@ class Flat:
         self._index = 0
         if key.__class__ is tuple and not key:
             raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
-        if self.base.dtype.hasobject:  # a sequence may be one element
+        if self.base.dtype.hasobject or is_stretched(self.base._views):  # a sequence may be one element
             self.base._force()
             target = self.base._in_place()
             if target is not None:
@@ -119,9 +126,7 @@ class Flat:
         if manipulation.reshapes_without_copy(self.base, (self.base.size,)):
             indexing.reshaped(self.base, (self.base.size,))[key] = value
         else:
-            flat = copied(self.base).reshape(-1)
-            flat[key] = value
-            self.base._write(flat.reshape(self.base.shape))
+            set_in_copy(self.base, key, value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """The elements in a line; read-only where NumPy has to copy them, or may not write to them."""

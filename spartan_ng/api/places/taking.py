@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import constants, creation, indexing, manipulation
+from spartan_ng.api.core.chains import is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.few import few_values
@@ -20,7 +21,7 @@ from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import WEAK, check_output, converted, mask_of, small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
-from spartan_ng.api.places.flat import MOST_AXES_OF_FLAT, Flat, elements_of
+from spartan_ng.api.places.flat import MOST_AXES_OF_FLAT, Flat, elements_of, set_in_copy
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -59,7 +60,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if not result.ndim == a.ndim - 1 + index.ndim:
         raise ShapeError(f"take: indices of shape {index.shape} from shape {a.shape}")
     result = result.copy() if result._views else result
-    return stored("take", lie(result, None) if result.ndim > 1 else result, out)
+    return _collected("take", lie(result, None) if result.ndim > 1 else result, out, a.dtype)
 
 
 def _nothing(a: ndarray, axis: int, shape: tuple[int, ...]) -> ndarray:
@@ -115,10 +116,12 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if values.size == 0:
         return
     index = _moved(index, a.size, mode)
+    new = values[:1].reshape(()) if values.size == 1 else rearranging.resize(values, (index.size,))
+    if is_stretched(a._views):  # NumPy does so wherever the elements are no line of memory
+        set_in_copy(a, index, new)
+        return
     try:
-        Flat(a)[index] = (
-            values[:1].reshape(()) if values.size == 1 else rearranging.resize(values, (index.size,))
-        )
+        Flat(a)[index] = new
     except IndexError:  # NumPy has written what comes before, but where it writes to a copy first
         inside = forced((index >= -a.size) & (index < a.size))
         if a.flags.c_contiguous:
@@ -146,11 +149,17 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> ndarr
         result = _nothing(a, where, (int(mask.sum()),))
     if result.ndim > 1:
         lie(result, None)
+    return _collected("compress", result, out, a.dtype)
+
+
+def _collected(name: str, result: ndarray, out: Any, dtype: np.dtype[Any]) -> ndarray:
+    """As `stored`, by NumPy's rule for elements (of `dtype`) that are collected in a copy of `out` first."""
     if out is None:
-        return result  # type: ignore[no-any-return]
-    if not np.can_cast(out.dtype, result.dtype, "safe"):  # the elements are collected in a copy of `out`
-        raise TypeError(f"compress: cannot cast {out.dtype!r} to {result.dtype!r} by the rule 'safe'")
-    return stored("compress", result, out, casting="unsafe")
+        return result
+    check_output(out)
+    if not np.can_cast(out.dtype, dtype, "safe"):
+        raise TypeError(f"{name}: cannot cast {out.dtype!r} to {dtype!r} by the rule 'safe'")
+    return stored(name, result, out, casting="unsafe")
 
 
 @numpy_function(np.extract, few=2)

@@ -54,6 +54,8 @@ def sum_and_deviations(x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tup
     if kernel is None:
         return None
     found = [_folded(kernel, np.ascontiguousarray(piece), axes, out) for piece in pieces]
+    if any(np.any(~np.isfinite(state[3]) & ~np.isnan(total)) for (total,), state in found):
+        return None  # it overflows
     if len(found) == 1:
         return found[0]
     fold = FOLDS["squared deviations"]

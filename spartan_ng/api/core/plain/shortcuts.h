@@ -187,6 +187,13 @@ is_view_of(PyObject *found, PyObject **values, Py_ssize_t n)
     return 0;
 }
 
+/* Whether what was made holds objects, whose first values are not numbers' zeros. */
+static int
+holds_objects(PyObject *found)
+{
+    return PyArray_CheckExact(found) && PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)found));
+}
+
 /* What NumPy's function gives for all arguments, those of keywords last; NULL, also without an error, where Python is
  * to see to it. */
 static PyObject *
@@ -212,7 +219,7 @@ at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
             PyErr_Clear();
         goto done;
     }
-    if (is_view_of(found, values + 1, total)) {
+    if (is_view_of(found, values + 1, total) || (f->size == AS_SHAPE && holds_objects(found))) {
         Py_CLEAR(found);
         goto done;
     }
