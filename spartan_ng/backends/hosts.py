@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spartan_ng.costs import Profile
+from spartan_ng.costs.tuned import PART_NS
 from spartan_ng.wire.messages import Member
 
 
@@ -52,7 +53,12 @@ def _with_rates(found: Profile, members: Sequence[Member]) -> Profile:
         [max(1, round(rate)) for rate in rates] for rates in (alone, together)
     )
     return replace(
-        found, memory_bytes_s=bytes_s, flops_s=flops_s, all_bytes_s=all_bytes_s, all_flops_s=all_flops_s
+        found,
+        memory_bytes_s=bytes_s,
+        flops_s=flops_s,
+        all_bytes_s=all_bytes_s,
+        all_flops_s=all_flops_s,
+        part_ns=PART_NS,
     )
 
 

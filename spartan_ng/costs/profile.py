@@ -38,6 +38,8 @@ class Profile:
     message_ns : nanoseconds until the first byte of a remote read arrives
     all_bytes_s, all_flops_s : what all workers do together at most, where they share the memory and the
         processors of their hosts; 0 where each has its own
+    part_ns : nanoseconds of a processor that a worker's part of a job takes besides its work; 0 where no
+        worker is apart from the program, or nothing is known of them
     """
 
     memory_bytes_s: int = 8_000_000_000
@@ -51,6 +53,7 @@ class Profile:
     weights: tuple[int, ...] = ()
     all_bytes_s: int = 0
     all_flops_s: int = 0
+    part_ns: int = 0
 
     def together(self, ranks: int) -> tuple[int, int]:
         """Bytes that so many workers stream in a second, and operations that they do, at one time."""
@@ -94,6 +97,11 @@ class Profile:
         bytes_s, flops_s = self.together(ranks)
         arithmetic, streaming = flops * _PS // flops_s, touched_bytes * _PS // bytes_s
         return max(arithmetic, streaming) // 1000 + ranks * self.task_ns
+
+    def part_s(self) -> float:
+        """Seconds that a job takes besides the work of its stages: the parts of workers that share a
+        processor take it one after the other."""
+        return self.part_ns / 1e9 * self.workers * self.flops_s / self.together(self.workers)[1]
 
     def worth(self, flops: int, touched_bytes: int) -> int:
         """How many workers a stage is worth: with more, tasks cost more than they save."""

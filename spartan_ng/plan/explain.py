@@ -118,7 +118,7 @@ def explain(
 def _stages(
     plan: Plan, stats: Measured | None, profile: Profile, alternatives: Mapping[int, Sequence[Alternative]]
 ) -> Iterator[ExplainedStage]:
-    """What a plan, its costs and its run say of each stage."""
+    """What a plan, its costs and its run say of each stage; the first one is where the job begins."""
     weighed = {stages[0]: grids for stages, grids in _by_stages(plan, alternatives)}
     measured = list(stats.stages) if stats is not None else []
     predicted = plan.predicted_bytes or (0,) * len(plan.stages)
@@ -134,7 +134,7 @@ def _stages(
             reads=stage.read_slots(),
             writes=stage.written_slots(),
             predicted_bytes=moved,
-            predicted_seconds=stage.seconds(plan.slots, moved, profile),
+            predicted_seconds=stage.seconds(plan.slots, moved, profile) + (0.0 if i else profile.part_s()),
             measured_bytes=None if found is None else found.bytes_moved,
             measured_seconds=None if found is None else found.seconds,
             alternatives=tuple((str(a.grid), a.moved_bytes, a.cost_ns / 1e9) for a in grids),

@@ -12,6 +12,7 @@ from spartan_ng import session
 from spartan_ng.backends.hosts import profile
 from spartan_ng.costs import Profile
 from spartan_ng.costs.measured import PROFILE_VARIABLE, assumed
+from spartan_ng.costs.tuned import PART_NS
 from spartan_ng.system import machine
 from spartan_ng.wire.messages import Member
 
@@ -43,6 +44,16 @@ def test_hosts_add_up() -> None:
     assert found.together(1) == (10_000, 2_000)
     apart = profile([member(i, host="") for i in range(3)])
     assert apart.together(3) == (30_000, 6_000), "who does not say its host shares none"
+
+
+@pytest.mark.parametrize(
+    ("workers", "threads", "times"), [(1, 1, 1), (2, 1, 1), (4, 1, 2), (6, 1, 3), (4, 8, 4)]
+)
+def test_parts_of_a_job_share_the_processors(workers: int, threads: int, times: int) -> None:
+    """Each takes the same of a processor: those of workers beyond the processors come one after the other."""
+    found = profile([member(i, threads=threads) for i in range(workers)])
+    assert found.part_s() * 1e9 == pytest.approx(times * PART_NS)
+    assert Profile(workers=workers).part_s() == 0, "of workers that say nothing, nothing is known"
 
 
 def test_workers_of_a_crowded_host_take_less() -> None:
