@@ -102,12 +102,15 @@ class Session:
         """See `evaluate`; with `died` (see `_plan_and_run`) on workers, whoever has the arrays."""
         roots: Sequence[Node] = nodes
         order = topological(nodes) if order is None else order
-        has_lines = False
+        has_lines = has_objects = False
         for node in order:
             has_lines = has_lines or node.fn == "along_axis"
+            has_objects = has_objects or node.dtype.hasobject
             source = None if node.data is None else node.data.source
             if source is not None and source.is_written_to():
                 raise SourceError(f"{source} has changed since it was opened")
+        if has_objects and self._home is not None:
+            return self._with_objects(nodes)
         if has_constants(order):
             roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
         if has_lines:
@@ -134,6 +137,15 @@ class Session:
                 refs = self._plan_and_run(wanted, known, [] if died is None else died)
             values.update(zip(wanted, refs, strict=True))
         return [values[r] for r in roots]
+
+    def _with_objects(self, nodes: Sequence[Node]) -> list[ArrayRef]:
+        """As `_evaluate`; what has Python objects on its way stays on the driver, with all of its inputs."""
+        stay = {root for root in nodes if any(n.dtype.hasobject for n in topological([root]))}
+        rest = [root for root in nodes if root not in stay]
+        values = dict(zip(rest, self._evaluate(rest, None) if rest else (), strict=True))
+        held = list(stay)
+        values.update(zip(held, self._on_driver()._evaluate(held, None), strict=True))
+        return [values[root] for root in nodes]
 
     def place(self, nodes: Sequence[Node]) -> Session:
         """Where `nodes` would be computed now: by this session, or by its one on the driver."""

@@ -3,10 +3,12 @@ pandas, matplotlib."""
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy
@@ -14,6 +16,7 @@ import pytest
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 import spartan_ng as np
+from spartan_ng.api.core.dispatch import FUNCTIONS
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.numbers import OURS
 
@@ -314,3 +317,38 @@ def test_dlpack_with_numpy(mode):
     same(np.from_dlpack(X), X)
     with pytest.raises((BufferError, TypeError)):
         numpy.from_dlpack(np.array(["a"]))
+
+
+class Container:
+    """NumPy's user guide, "Writing custom array containers": its functions are what it asks arrays of."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __array__(self, dtype=None, copy=None):
+        return numpy.eye(3, dtype=dtype)
+
+    def __array_function__(self, function, types, args, keywords):
+        self.asked.append(function)
+        return NotImplemented
+
+
+@pytest.mark.parametrize("name", ["array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray"])
+def test_what_makes_an_array_of_a_container_does_not_ask_it(name):
+    found = getattr(np, name)(Container())
+    assert type(found) is np.ndarray
+    assert found.tolist() == numpy.eye(3).tolist()
+
+
+def test_functions_ask_others_where_numpys_do():
+    def asked(function):
+        other = Container()
+        with warnings.catch_warnings(), contextlib.suppress(Exception):
+            warnings.simplefilter("ignore")
+            function(other)
+        return bool(other.asked)
+
+    dispatched = type(numpy.sum)
+    wrong = [f.__name__ for f in FUNCTIONS if not isinstance(f, dispatched) and asked(FUNCTIONS[f])]
+    assert not wrong
+    assert all(map(asked, (np.sum, np.concatenate, np.linalg.norm)))

@@ -42,6 +42,12 @@ READS = {
 }
 
 
+def steps_of(seed):
+    """A random program."""
+    draw = random.Random(seed)
+    return [(draw.choice(list(READS)), draw.choice(list(WRITES)), draw.randint(1, 5)) for _ in range(3)]
+
+
 def run(np, seed, steps):
     """What a program's arrays are at its end."""
     a = np.arange(3).reshape(1, -1) * 1
@@ -58,8 +64,7 @@ def run(np, seed, steps):
 @pytest.mark.parametrize("small", [0, 1 << 20])
 def test_writes(small):
     for seed in range(120):
-        draw = random.Random(seed)
-        steps = [(draw.choice(list(READS)), draw.choice(list(WRITES)), draw.randint(1, 5)) for _ in range(3)]
+        steps = steps_of(seed)
         with warnings.catch_warnings(), config.override(small_bytes=small):
             warnings.simplefilter("ignore")  # NumPy's, of such writes
             found, expected = run(spartan_ng, seed, steps), run(numpy, seed, steps)

@@ -93,6 +93,7 @@ class _Builtin(staticmethod):  # type: ignore[type-arg]
 def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
     """`ours`, but NumPy's function where an operand's class has rules of its own."""
     has_device = "device" in inspect.signature(ours).parameters
+    is_dispatched = isinstance(numpys, _DISPATCHED)
 
     method = numpys.__name__
 
@@ -106,12 +107,14 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
                 continue
             if a is args[0] and _has_its_own(a, method):
                 return by_numpy(numpys, *args, **keywords)
-            if not ((kind is list or kind is tuple) and (not a or type(a[0]) in _PLAIN)) and _is_foreign(a):
+            if not is_dispatched or ((kind is list or kind is tuple) and (not a or type(a[0]) in _PLAIN)):
+                continue
+            if _is_foreign(a):
                 return _by_others(numpys, FUNCTIONS[numpys], args, keywords)
         if keywords:
             if keywords.get("like") is not None and not isinstance(keywords["like"], Handle):
                 return by_numpy(numpys, *args, **keywords)
-            if any(map(_is_foreign, keywords.values())):
+            if is_dispatched and any(map(_is_foreign, keywords.values())):
                 return _by_others(numpys, FUNCTIONS[numpys], args, keywords)
         try:
             found = ours(*args, **keywords)
@@ -122,6 +125,10 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
         return OURS[type(found)](found) if type(found) in OURS else found  # an element of an array, say
 
     return call  # type: ignore[return-value]
+
+
+_DISPATCHED: type = type(np.sum)
+"""NumPy's functions that ask `__array_function__`; others call `asarray` and the like from there."""
 
 
 def _has_its_own(a: Any, method: str) -> bool:

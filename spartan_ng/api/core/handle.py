@@ -270,6 +270,8 @@ class Handle(HandleFields):
         base = make(cell)
         settle(base, *others)
         base._force()
+        if is_stretched(self._views):
+            self._memory()  # from workers, too
         return cell.value is not None
 
     def _settle(self, ref: ArrayRef, node: Node) -> None:
