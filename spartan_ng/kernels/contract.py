@@ -10,7 +10,7 @@ import numpy as np
 
 from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import error_state
-from spartan_ng.kernels.compiled import dictionaries, few_lines
+from spartan_ng.kernels.compiled import dictionaries, few_lines, tall
 from spartan_ng.kernels.compiled.sparse_product import multiply
 from spartan_ng.kernels.formats import dense, is_sparse
 
@@ -30,7 +30,7 @@ def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: boo
     shape = _arrange(la, lb, lo)
     if shape.plain:
         a, b = a.T if shape.turn_a else a, b.T if shape.turn_b else b
-        found = few_lines.product(a, b)
+        found = _compiled_product(a, b)
         if found is not None:
             return found
         return _multiply_in_threads(a, b) if in_threads else np.matmul(a, b)
@@ -41,8 +41,14 @@ def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: boo
 
 def dense_product(a: Any, b: Any, out: Any = None) -> Any:
     """The product of two dense matrices, in `out` if that is given."""
-    found = few_lines.product(a, b, out)
+    found = _compiled_product(a, b, out)
     return np.matmul(a, b, out=out) if found is None else found
+
+
+def _compiled_product(a: Any, b: Any, out: Any = None) -> Any:
+    """The product of matrices that BLAS is slow with; None where it is not, or has to do it (for now)."""
+    found = few_lines.product(a, b, out)
+    return tall.product(a, b, out) if found is None else found
 
 
 def _multiply_in_threads(a: Any, b: Any) -> Any:

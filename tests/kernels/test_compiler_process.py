@@ -375,6 +375,8 @@ SOURCES = {
     "few lines f8": source_of("few_lines"),
     "between bounds f8": source_of("between"),
     "between bounds u1": source_of("between", NUMBER="np.uint8", MARK="np.int8"),
+    "many short rows f4": source_of("tall", NUMBER="np.float32", WIDTH="4"),
+    "many short rows f8": source_of("tall"),
     "sums by labels": source_of("group_sums", NUMBER="np.float32"),
     "sparse product": source_of("sparse_product", NUMBER="np.float64"),
     "from the right": dictionaries.from_right("float64"),

@@ -26,6 +26,7 @@ from spartan_ng.kernels.compiled import (
     sampled,
     scans,
     sparse_product,
+    tall,
     trust,
 )
 from tests.test_programs import running_on
@@ -56,6 +57,8 @@ READY = {
     ),
     "few lines": lambda np, x: x[:, :3].T @ x,
     "few lines turned": lambda np, x: x.T @ x[:, :5],
+    "tall by itself": lambda np, x: x[:, :40].T @ x[:, :40],
+    "tall by another": lambda np, x: x[:, :20].T @ x[:, 20:60],
     "look-ups": lambda np, c: c @ np.asarray([1.5, 2.0, 0.25]),
     "look-ups from the left": lambda np, c: np.ones(3000) @ c,
     "elements": lambda np, c: c * np.arange(3000.0)[:, None],
@@ -114,7 +117,7 @@ def arguments(name):
     if name.startswith("sparse"):
         other = U if name.endswith("left") else V
         return [sp.asarray(S), sp.asarray(other)], [S.toarray(), other]
-    if name in ("deviations", "prefixes", "sums by labels") or name.startswith("few"):
+    if name in ("deviations", "prefixes", "sums by labels") or name.startswith(("few", "tall")):
         return [sp.asarray(X)], [X]
     return [sp.compress_columns(sp.asarray(FEW), always=True)], [FEW]
 
@@ -137,7 +140,7 @@ def test_right_ready_made_kernels(monkeypatch, name):
         used.append(trust.at_hand(*args))
         return used[-1]
 
-    for place in (deviations, dictionaries, few_lines, group_sums, prefixes, sparse_product):
+    for place in (deviations, dictionaries, few_lines, group_sums, prefixes, sparse_product, tall):
         monkeypatch.setattr(place, "at_hand", noted)
     assert not check(READY[name], *arguments(name))
     assert used
@@ -190,6 +193,16 @@ def test_wrong_scans(monkeypatch, name, pattern, text):
         ("few lines", few_lines, "source_of", r"o\[c\] = s0\[c\]", "o[c] = s0[0]"),
         ("few lines turned", few_lines, "source_of", r"m2, y2\)", "m2, y1)"),
         ("few lines turned", few_lines, "source_of", r"(o, s0 = array_at\(out) \+", r"\1 + WIDTH +"),
+        ("tall by itself", tall, "source_of", r"target\[i\] = source\[i\]", "target[i] = source[0]"),
+        (
+            "tall by itself",
+            tall,
+            "source_of",
+            r"(here, line = .*) \+ i \* b_line",
+            r"\1 + i * b_line + WIDTH",
+        ),
+        ("tall by another", tall, "source_of", r"near_b, wide_n \* WIDTH", "near_b, wide_m * WIDTH"),
+        ("tall by another", tall, "source_of", r"b \+ at, b_line", "b, b_line"),
         ("look-ups", dictionary_loops, "from_right", r"p0\[c0\[i\]\] \+ p1", "p1[c0[i]] + p1"),
         ("look-ups from the left", dictionary_loops, "from_left", r"(out\[columns\[c\], .\] \+?= )", r"\1-"),
         ("elements", dictionary_loops, "elements", r"(out\[i, column\] = known\[codes\[)i", r"\g<1>0"),

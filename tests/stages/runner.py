@@ -30,6 +30,7 @@ from spartan_ng.kernels.compiled import (
     prefixes,
     select,
     sparse_product,
+    tall,
 )
 from spartan_ng.kernels.compiled import scans as compiled_scans
 from spartan_ng.kernels.compiled.compile import compiler
@@ -52,6 +53,8 @@ LIMITS: dict[str, tuple[Any, str, tuple[int, ...]]] = {
     "between bounds": (between, "LEAST", (1,)),
     "few lines": (few_lines, "WORTH", (1,)),
     "rows of few lines": (few_lines, "_WIDE", (1,)),
+    "short rows": (tall, "NARROWEST_BYTES", (1,)),
+    "rows of short rows": (tall, "_TALL", (0,)),
     "look-ups": (dictionaries, "WORTH", (0,)),
     "sparse products": (sparse_product, "WORTH", (1,)),
     "pieces of scans": (scans, "_LARGE", (1, 16, 300)),
@@ -74,6 +77,7 @@ _COMPILED: dict[str, tuple[Any, str]] = {
     "sums by labels": (group_sums, "at_hand"),
     "between bounds": (between, "at_hand"),
     "few lines": (few_lines, "at_hand"),
+    "many short rows": (tall, "at_hand"),
     "look-ups": (dictionaries, "at_hand"),
 }
 """Functions that give a kernel, or None where NumPy is to do it."""

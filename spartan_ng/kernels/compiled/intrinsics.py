@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
@@ -171,13 +172,125 @@ def prefetch(typing_context: Any, address: Any) -> Any:
     """Ask for the cache line at an address, which may be any number: nothing is read, and nothing waits."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place, number = builder.inttoptr(args[0], ir.IntType(8).as_pointer()), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        builder.call(function, [place, number(0), number(3), number(1)])  # data, to read, for all caches
+        _prefetched(builder, args[0])
         return context.get_dummy_value()
 
     return types.void(types.int64), generate
+
+
+def _prefetched(builder: Any, address: Any) -> None:
+    place, number = builder.inttoptr(address, ir.IntType(8).as_pointer()), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+    builder.call(function, [place, number(0), number(3), number(1)])  # data, to read, for all caches
+
+
+def vector_bytes() -> int:
+    """Bytes of this processor's widest vectors; LookupError where it has none worth spelling out."""
+    features = llvm.get_host_cpu_features()
+    found = next((n for name, n in (("avx512f", 64), ("avx2", 32)) if features.get(name)), 0)
+    if not found:
+        raise LookupError("the processor has no wide vectors")
+    return found
+
+
+def tile_adder(lines: int, vectors: int, lanes: int) -> Any:
+    """The function that adds to a tile, `lines` by so many vectors of `lanes` numbers, the product of columns
+    of two matrices: the tile stays in registers while all rows go by.
+
+    It is called with the addresses of first elements, `a`, `b` and `out`, each with the bytes from line to
+    line, with the rows, and with the first of as many cache lines that are asked for meanwhile. LLVM's
+    vectorizer finds no such tiles by itself.
+    """
+
+    @intrinsic
+    def add(
+        typing_context: Any,
+        dtype: Any,
+        a: Any,
+        a_line: Any,
+        b: Any,
+        b_line: Any,
+        out: Any,
+        out_line: Any,
+        rows: Any,
+        ahead: Any,
+    ) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            element = context.get_data_type(dtype.dtype)
+            _Tile(builder, element, context.get_abi_sizeof(element), lanes).add(lines, vectors, *args[1:])
+            return context.get_dummy_value()
+
+        return types.void(dtype, *(types.int64,) * 8), generate
+
+    return add
+
+
+class _Tile:
+    """Instructions for sums of products in registers."""
+
+    def __init__(self, builder: Any, element: Any, nbytes: int, lanes: int) -> None:
+        self._builder, self._element, self._nbytes, self._lanes = builder, element, nbytes, lanes
+        self._vector = ir.VectorType(element, lanes)
+        self._undefined = ir.Constant(self._vector, ir.Undefined)
+
+    def add(
+        self,
+        lines: int,
+        vectors: int,
+        a: Any,
+        a_line: Any,
+        b: Any,
+        b_line: Any,
+        out: Any,
+        out_line: Any,
+        rows: Any,
+        ahead: Any,
+    ) -> None:
+        """A loop over rows, one at least, and the sums behind it."""
+        builder, before, number = self._builder, self._builder.block, ir.IntType(64)
+        loop, end = builder.append_basic_block("rows"), builder.append_basic_block("sums")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        steps = ((number(0), number(1)), (a, a_line), (b, b_line), (ahead, number(64)))
+        places = [builder.phi(number) for _ in steps]
+        sums = [builder.phi(self._vector) for _ in range(lines * vectors)]
+        zero = ir.Constant(self._vector, [0.0] * self._lanes)
+        row = [self._loaded(self._at(places[2], v * self._lanes), self._vector) for v in range(vectors)]
+        added = []
+        for i in range(lines):
+            x = self._spread(self._loaded(self._at(places[1], i), self._element))
+            for v in range(vectors):
+                product = builder.fmul(x, row[v], flags=_SUM)
+                added.append(builder.fadd(sums[i * vectors + v], product, flags=_SUM))
+        _prefetched(builder, places[3])
+        for place, (first, step) in zip(places, steps, strict=True):
+            place.add_incoming(first, before)
+            place.add_incoming(builder.add(place, step), loop)
+        for total, made in zip(sums, added, strict=True):
+            total.add_incoming(zero, before)
+            total.add_incoming(made, loop)
+        following = builder.add(places[0], number(1))
+        builder.cbranch(builder.icmp_signed("<", following, rows), loop, end)
+        builder.position_at_end(end)
+        for n, made in enumerate(added):
+            line, v = divmod(n, vectors)
+            at = self._at(builder.add(out, builder.mul(out_line, number(line))), v * self._lanes)
+            total = builder.fadd(self._loaded(at, self._vector), made)
+            builder.store(total, builder.inttoptr(at, self._vector.as_pointer())).align = self._nbytes
+
+    def _at(self, address: Any, elements: int) -> Any:
+        return self._builder.add(address, ir.IntType(64)(elements * self._nbytes))
+
+    def _loaded(self, address: Any, kind: Any) -> Any:
+        found = self._builder.load(self._builder.inttoptr(address, kind.as_pointer()))
+        found.align = self._nbytes
+        return found
+
+    def _spread(self, value: Any) -> Any:
+        one = self._builder.insert_element(self._undefined, value, ir.IntType(32)(0))
+        nowhere = ir.Constant(ir.VectorType(ir.IntType(32), self._lanes), [0] * self._lanes)
+        return self._builder.shuffle_vector(one, self._undefined, nowhere)
 
 
 @intrinsic

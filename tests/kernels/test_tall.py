@@ -1,0 +1,122 @@
+"""Products over many short rows, against NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spartan_ng as sp
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.config import config
+from spartan_ng.kernels.compiled import ready_made, tall
+from spartan_ng.kernels.contract import dense_product
+from tests.sampling import examples
+from tests.test_programs import running_on
+
+RTOL = {"f4": 1e-4, "f8": 1e-11}
+
+
+@pytest.fixture(autouse=True, scope="module", params=["the processor's", "of 32 bytes"])
+def vectors(request: pytest.FixtureRequest):
+    """Everything is compiled, also for processors whose vectors are shorter."""
+    real = ready_made.source_of
+    with pytest.MonkeyPatch.context() as patch, config.override(kernels="compile"):
+        patch.setattr(tall, "NARROWEST_BYTES", 1)
+        patch.setattr(tall, "_TALL", 0)
+        if request.param == "of 32 bytes":
+            patch.setattr(tall, "source_of", lambda name, **given: real(name, BYTES="32", **given))
+        yield
+
+
+@st.composite
+def operands(draw: st.DrawFn) -> tuple[Any, Any]:
+    """Two matrices, or one twice, that are parts of others, or lie backwards."""
+    dtype = draw(st.sampled_from(sorted(RTOL)))
+    widths = st.sampled_from([1, 2, 7, 8, 9, 16, 23, 24, 25, 33, 64, 100, 159, 160])
+    m, n = draw(widths), draw(widths)
+    rows = draw(st.sampled_from([1, 2, 63, 64, 65, 128, 200]))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    x = rng.standard_normal((2 * rows, m + n + 3)).astype(dtype)
+    a, b = x[::2, 1 : 1 + m], x[1::2, 2 + m : 2 + m + n]
+    if draw(st.booleans()):
+        a, b = a.copy(), b[::-1]
+    return (a.T, a) if draw(st.booleans()) else (a.T, b)
+
+
+@examples(80)
+@given(operands(), st.sampled_from("CF"))
+def test_products_are_numpys(case: tuple[Any, Any], order: Any) -> None:
+    a, b = case
+    wanted = a @ b
+    scale = RTOL[a.dtype.str[1:]] * max(float(abs(a).max() * abs(b).max()) * np.sqrt(len(b)), 1.0)
+    found = tall.product(a, b)
+    assert found is not None
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=scale)
+    if a.base is b or np.shares_memory(a, b):
+        np.testing.assert_array_equal(found, found.T)
+    around = np.full((wanted.shape[0] + 2, wanted.shape[1] + 2), 7, wanted.dtype, order)
+    out = around[1:-1, 1:-1]
+    assert dense_product(a, b, out) is out
+    np.testing.assert_allclose(out, wanted, rtol=0, atol=scale)
+    around[1:-1, 1:-1] = 7
+    assert (around == 7).all()
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_so(number: float) -> None:
+    """Zero times infinity, too; and nothing comes from where lines are longer."""
+    x, y = np.zeros((70, 19)), np.ones((70, 21))
+    x[:, 1], x[4, 7], y[69, 2], y[3, 20] = 1.0, number, number, number
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(tall.product(x.T, y), np.matmul(x.T, y))
+        np.testing.assert_array_equal(tall.product(x.T, x), np.matmul(x.T, x))
+
+
+def test_what_blas_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wide rows, rows along the sum, other numbers, few rows, and where errors are asked for."""
+    x = np.ones((300, 20))
+    for left, right in (
+        (np.ones((300, tall.WIDEST + 1)).T, x),
+        (x.T, np.asfortranarray(x)),
+        (np.asfortranarray(x).T, x),
+        (x.astype(complex).T, x.astype(complex)),
+        (x.astype(">f8").T, x.astype(">f8")),
+        (x.T.astype(np.float32), x),
+        (x[:, 0], x),
+    ):
+        assert tall.product(left, right) is None
+    with np.errstate(over="raise"):
+        assert tall.product(x.T, x) is None
+    monkeypatch.setattr(tall, "_TALL", 16)
+    assert tall.product(x.T, x) is None
+    monkeypatch.setattr(tall, "_TALL", 8)
+    monkeypatch.setattr(tall, "NARROWEST_BYTES", 161)
+    assert tall.product(x.T, x) is None
+
+
+def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.ones((300, 20))
+    monkeypatch.setattr(tall, "_flops", 0)
+    monkeypatch.setattr(tall, "HOT_FLOPS", 3 * 2 * 300 * 20 * 20)
+    asked: list[str] = []
+    monkeypatch.setattr(tall, "at_hand", lambda source, *rest: asked.append(source))
+    with config.override(kernels="auto"):
+        assert [tall.product(x.T, x) is None and len(asked) for _ in range(4)] == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", sorted(RTOL))
+def test_moments_of_a_file(dtype: str, tmp_path: Any) -> None:
+    """In blocks, with other folds of the same pass."""
+    x = np.random.default_rng(1).random((9000, 40)).astype(dtype)
+    np.save(tmp_path / "x.npy", x)
+    with config.override(small_bytes=0), running_on(EmbeddedBackend(2)):
+        y = sp.load(tmp_path / "x.npy")
+        found = sp.compute(sp.mean(y, axis=0), y.T @ y, (y + 1).T @ y, y.T @ (y[:, :20] * 2))
+    wanted = np.mean(x, axis=0), x.T @ x, (x + 1).T @ x, x.T @ (x[:, :20] * 2)
+    for f, e in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(f, e, rtol=10 * RTOL[dtype])
