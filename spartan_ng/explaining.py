@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.backends.protocol import Backend
+from spartan_ng.backends.protocol import Backend, measured
 from spartan_ng.callers import Place, place_of
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError
@@ -74,7 +74,11 @@ def explain(
     )
     stats = None
     if run:
-        session.run(planned, inputs)
+        token = measured.set(True)
+        try:
+            session.run(planned, inputs)
+        finally:
+            measured.reset(token)
         assert session.last_run is not None, "it has just run"
         stats = session.last_run[1]
     read = [_earlier(called.get(slot, f"%{slot}"), ref) for slot, ref in bound if ref.computed]

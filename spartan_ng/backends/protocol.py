@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +27,9 @@ class RunStats:
         """Bytes that workers received from other workers."""
         return sum([s.bytes_moved for s in self.stages])
 
+
+measured = ContextVar("measured", default=False)
+"""Whether somebody is to be told what a run takes: it is not left to end by itself then."""
 
 Progress = Callable[[float, int], None]
 """Called with (stages done, stages in all) while a plan runs; what is done may be part of a stage."""

@@ -22,6 +22,7 @@ from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.backends.engines.protocol import Forgotten
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError
+from spartan_ng.events import record as happened
 from spartan_ng.worker import tasks
 from tests.engines.inline import InlineEngine
 from tests.programs import programs
@@ -208,6 +209,28 @@ def twice(block):
 )
 def test_a_program_goes_on_while_a_job_runs_that_cannot_raise(program, waits):
     assert waits_of(program, rng.random((3000, 30))) == waits
+
+
+@pytest.mark.parametrize("looks", ["explains", "debugs", "traces"])
+def test_who_is_told_what_a_run_takes_waits_for_its_end(looks):
+    engine = Deferred()
+    look: Any = lambda *_: None  # noqa: E731
+    with running_on(EngineBackend(engine)), config.override(small_bytes=0, debug=int(looks == "debugs")):
+        x = np.array(rng.random((3000, 30))).persist()
+        assert engine.waits == 0
+        if looks == "explains":
+            np.explain(x * 2, run=True)
+        elif looks == "debugs":
+            (x * 2).persist()
+        else:
+            happened.begin(look)
+            try:
+                (x * 2).persist()
+            finally:
+                happened.end(look)
+        assert engine.waits == 1
+        (x * 3).persist()
+        assert engine.waits == (2 if looks == "debugs" else 1)
 
 
 class Losing(InlineEngine):

@@ -29,10 +29,11 @@ from spartan_ng.backends.engines.inlined import Inlined
 from spartan_ng.backends.engines.jobs import Job, Tile, Tiles
 from spartan_ng.backends.engines.protocol import Engine, Forgotten, Handle, TaskKilled
 from spartan_ng.backends.engines.steps import LITTLE_BYTES, Step, is_sure, steps_of
-from spartan_ng.backends.protocol import Progress, RunStats, Way
+from spartan_ng.backends.protocol import Progress, RunStats, Way, measured
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import GivenUp, UserFunctionError, WorkerLost
+from spartan_ng.events import record as happened
 from spartan_ng.ops.functions import UserFunction, named, users_of
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Slot
@@ -275,9 +276,11 @@ class EngineBackend:
         self.tasks.follow([*handles], lambda done: progress(done * stages, stages))
 
     def _goes_on(self, plan: Plan, job: Job) -> bool:
-        """Whether the program may go on while a job is under way: nothing of it is to be known here, and
-        nothing that it does raises because of what the program has written."""
+        """Whether the program may go on while a job is under way: nothing of it is to be known here, not even
+        what it takes, and nothing that it does raises because of what the program has written."""
         self._ahead += 1
+        if measured.get() or config.debug or happened.is_full:
+            return False
         return self._ahead < self.tasks.ahead and not job.teaches and is_sure(plan)
 
     def _nnz(self, slot: Slot, tiles: Tiles) -> int:
