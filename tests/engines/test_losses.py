@@ -20,6 +20,8 @@ from tests.engines.inline import InlineEngine, Object
 from tests.engines.test_plans import PROGRAMS, I, S, X
 from tests.test_programs import running_on
 
+LARGE = numpy.random.default_rng(1).random((3000, 30))
+"""More than comes to the program with the end of a job, also where a third of it is chosen."""
 LOST = {"forgotten": Forgotten, "given up": TaskKilled}
 
 
@@ -53,7 +55,7 @@ class SayingEngine(LosingEngine):
         return not isinstance(handle.error, Forgotten)
 
 
-def steps(xp, x, i, s):
+def steps(xp, x, s):
     """Arrays of which each is made of those before, by every kind of stage."""
     y = (x * 2 + 1).persist() if xp is np else x * 2 + 1
     keep = (lambda a: a.persist()) if xp is np else (lambda a: a)
@@ -63,7 +65,7 @@ def steps(xp, x, i, s):
     chosen = keep(ordered[ordered[:, 1] > 100])
     sparse = keep(s * 2.0)
     product = keep(sparse @ y[:70])
-    drawn = keep(xp.sort(product.reshape(-1)))
+    drawn = keep(xp.sort(ordered.reshape(-1)))
     return [y, sums, order, ordered, chosen, product, drawn, keep(y.T @ y)], sparse
 
 
@@ -77,8 +79,8 @@ def test_arrays_that_are_lost_are_computed_again(kind, how, share, seed):
     engine = kind(int(random.integers(1, 5)), bool(seed & 1), bool(seed & 2))
     tiling = [None, "row", "column", "duplicate"][random.integers(4)]
     with running_on(EngineBackend(engine)), config.override(small_bytes=0, tiling=tiling):
-        ours, sparse = steps(np, np.array(X), np.array(I), np.asarray(S))
-        theirs, _ = steps(numpy, X, I, S)
+        ours, sparse = steps(np, np.array(LARGE), np.asarray(S))
+        theirs, _ = steps(numpy, LARGE, S)
         for _ in range(2):
             engine.lose(random, share, how)
             for at in random.permutation(len(ours)):
@@ -93,16 +95,17 @@ def test_arrays_that_are_lost_are_computed_again(kind, how, share, seed):
 def test_a_program_over_a_lost_array_gives_numpys_answer(name, how):
     engine = LosingEngine(3)
     with running_on(EngineBackend(engine)), config.override(small_bytes=0):
-        x = (np.array(X) * 2).persist()
+        every = (np.array(LARGE) * 2).persist()
+        x = every[: len(X)]
         engine.lose(numpy.random.default_rng(0), 1.0, how)
         found = numpy.asarray(PROGRAMS[name](np, x, np.array(I), np.asarray(S)))
-    numpy.testing.assert_allclose(found, PROGRAMS[name](numpy, X * 2, I, S), rtol=1e-12)
+    numpy.testing.assert_allclose(found, PROGRAMS[name](numpy, LARGE[: len(X)] * 2, I, S), rtol=1e-12)
 
 
 def test_no_more_than_what_is_lost_is_computed_again():
     engine = LosingEngine(4)
     with running_on(EngineBackend(engine)), config.override(small_bytes=0, tiling="row"):
-        x = np.array(numpy.tile(X, (200, 1)))
+        x = np.array(LARGE)
         y = (x * 2).persist()
         ref = y._leaf()
         backend = session.current().backend
@@ -110,7 +113,7 @@ def test_no_more_than_what_is_lost_is_computed_again():
         assert isinstance(backend, EngineBackend)
         tiles = backend.tiles(ref)
         tiles[1].handle.error = TaskKilled("gone")
-        numpy.testing.assert_array_equal(y, numpy.tile(X, (200, 1)) * 2)
+        numpy.testing.assert_array_equal(y, LARGE * 2)
         amount = session.current().recovered
     assert len(tiles) > 1
     assert amount.lost == amount.computed == x.size // len(tiles)
@@ -128,7 +131,7 @@ def test_what_kills_each_process_is_given_up_as_its_engine_gives_it_up():
 
     engine = Killing(3)
     with running_on(EngineBackend(engine)), config.override(small_bytes=0):
-        x = np.array(numpy.tile(X, (200, 1)))
+        x = np.array(LARGE)
         with pytest.raises(GivenUp, match="the last one"):
             np.sort(x * 2, axis=1).persist()
         with pytest.raises(UserFunctionError, match="copies"):

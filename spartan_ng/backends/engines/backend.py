@@ -49,6 +49,8 @@ INLINE_BYTES = 64 * 1024
 """Results of up to this size each come to the driver with the end of the job."""
 _PLANS = 256
 """Plans that are kept on the engine for programs that come again."""
+_DOUBTS = 256
+"""Jobs that are waited for once something was lost."""
 _TASK_NS, _MESSAGE_NS = 2_000_000, 1_000_000
 """What a rank more in a stage costs (its task and those that cut out what it reads), and a remote read, where
 the scheduler is a Python process."""
@@ -83,6 +85,8 @@ class EngineBackend:
         self._retired = False
         self._ahead = 0
         """Jobs since one was waited for."""
+        self._doubts = 0
+        """Jobs that are still to be waited for since something was lost."""
 
     @property
     def workers(self) -> int:
@@ -279,7 +283,8 @@ class EngineBackend:
         """Whether the program may go on while a job is under way: nothing of it is to be known here, not even
         what it takes, and nothing that it does raises because of what the program has written."""
         self._ahead += 1
-        if measured.get() or config.debug or happened.is_full:
+        self._doubts = max(self._doubts - 1, 0)
+        if self._doubts or measured.get() or config.debug or happened.is_full:
             return False
         return self._ahead < self.tasks.ahead and not job.teaches and is_sure(plan)
 
@@ -321,7 +326,9 @@ class EngineBackend:
         return None
 
     def take_notice(self) -> None:
-        """The engine is asked each time."""
+        """Something was lost, and more may be than is known: no job is left to end by itself for a while, as
+        what it makes of what was lost would be lost, too."""
+        self._doubts = _DOUBTS
 
     def spare(self, ref: ArrayRef) -> None:
         """An engine keeps its own second copies, if any."""
