@@ -19,7 +19,7 @@ from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError, WorkerLost, WorkersChanged
-from spartan_ng.graph.node import Node, Op
+from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.planner import Planner
 
@@ -96,3 +96,17 @@ class Home:
         largest = max((n.nbytes for n in order if n.op is not Op.BROADCAST), default=0)
         fits = nbytes > config.small_bytes and made <= nbytes and largest <= _GROWTH * nbytes
         return list(leaves) if fits else []
+
+
+def objects_apart(
+    nodes: Sequence[Node],
+    there: Callable[[list[Node]], list[ArrayRef]],
+    here: Callable[[list[Node]], list[ArrayRef]],
+) -> list[ArrayRef]:
+    """The values of `nodes`: those with Python objects on their way, which cannot leave the process, by
+    `here` with all of their inputs, the others by `there`."""
+    held = [root for root in dict.fromkeys(nodes) if any(n.dtype.hasobject for n in topological([root]))]
+    rest = [root for root in dict.fromkeys(nodes) if root not in held]
+    values = dict(zip(rest, there(rest) if rest else (), strict=True))
+    values.update(zip(held, here(held), strict=True))
+    return [values[root] for root in nodes]

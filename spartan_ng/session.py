@@ -29,16 +29,15 @@ from spartan_ng.errors import (
     GivenUp,
     JobSetAside,
     OptionError,
-    SourceError,
     WorkerDied,
     WorkerLost,
     WorkersChanged,
     WorkerUnreachable,
 )
 from spartan_ng.events import record as happened
-from spartan_ng.graph.evaluation import Door, open_door
+from spartan_ng.graph.evaluation import Door, looked_over, open_door
 from spartan_ng.graph.node import Node, topological
-from spartan_ng.home import Home
+from spartan_ng.home import Home, objects_apart
 from spartan_ng.joining import pays
 from spartan_ng.kernels.direct import run_direct
 from spartan_ng.lineage import record
@@ -52,6 +51,7 @@ from spartan_ng.progress import progress
 from spartan_ng.recovery import Amount, blamed, computed_again
 from spartan_ng.replicas import Replicas
 from spartan_ng.selecting import selected
+from spartan_ng.turning import turned
 
 _log = logging.getLogger(__name__)
 _PLANNED = 8
@@ -102,15 +102,9 @@ class Session:
         """See `evaluate`; with `died` (see `_plan_and_run`) on workers, whoever has the arrays."""
         roots: Sequence[Node] = nodes
         order = topological(nodes) if order is None else order
-        has_lines = has_objects = False
-        for node in order:
-            has_lines = has_lines or node.fn == "along_axis"
-            has_objects = has_objects or node.dtype.hasobject
-            source = None if node.data is None else node.data.source
-            if source is not None and source.is_written_to():
-                raise SourceError(f"{source} has changed since it was opened")
+        has_lines, has_objects = looked_over(order)
         if has_objects and self._home is not None:
-            return self._with_objects(nodes)
+            return objects_apart(nodes, self._evaluate_plain, self._on_driver()._evaluate_plain)
         if has_constants(order):
             roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
         if has_lines:
@@ -132,20 +126,14 @@ class Session:
                 tell_direct(wanted, time.perf_counter() - begun)
         elif wanted:
             known = order if same else topological(wanted)
-            refs = None if died is not None or self._home is None else self._stay(wanted, known, self._home)
+            if self._home is None:
+                refs = turned(wanted, known, lambda nodes: self._plan_and_run(nodes, None, []))
+            else:
+                refs = None if died is not None else self._stay(wanted, known, self._home)
             if refs is None:
                 refs = self._plan_and_run(wanted, known, [] if died is None else died)
             values.update(zip(wanted, refs, strict=True))
         return [values[r] for r in roots]
-
-    def _with_objects(self, nodes: Sequence[Node]) -> list[ArrayRef]:
-        """As `_evaluate`; what has Python objects on its way stays on the driver, with all of its inputs."""
-        stay = {root for root in nodes if any(n.dtype.hasobject for n in topological([root]))}
-        rest = [root for root in nodes if root not in stay]
-        values = dict(zip(rest, self._evaluate(rest, None) if rest else (), strict=True))
-        held = list(stay)
-        values.update(zip(held, self._on_driver()._evaluate(held, None), strict=True))
-        return [values[root] for root in nodes]
 
     def place(self, nodes: Sequence[Node]) -> Session:
         """Where `nodes` would be computed now: by this session, or by its one on the driver."""
