@@ -214,3 +214,35 @@ def test_ecdf(mode):
     values, fractions = np.ecdf(np.array(x))
     assert values.tolist() == sorted(set(x.tolist()))
     equal(fractions, [numpy.mean(x <= v) for v in values.tolist()])
+
+
+@pytest.mark.parametrize("small", [0, 1 << 20])
+@pytest.mark.parametrize("name", ["add", "maximum", "multiply", "logical_or", "subtract"])
+@pytest.mark.filterwarnings("ignore::spartan_ng.FallbackWarning")
+def test_segments_of_any_indices(small, name):
+    rng = numpy.random.default_rng(0)
+    several: list[object] = [
+        [0, 3, 1, 5],
+        [0],
+        [],
+        [5, 4, 3, 2, 1, 0],
+        range(20),
+        [1, 1, 1],
+        [1.5],
+        [-1],
+        [40],
+        "a",
+        [[0]],
+    ]
+    several += [numpy.array([2], "u8"), numpy.array([1.5]), numpy.arange(0, 40, 2), rng.integers(0, 40, 1500)]
+    for dtype in ("f8", "i4", "?", "c16"):
+        for indices in several:
+            said = []
+            for xp in (np, numpy):
+                try:
+                    with config.override(small_bytes=small):
+                        x = (xp.arange(40) % 7).astype(dtype)
+                        said.append(numpy.asarray(getattr(xp, name).reduceat(x, indices)).tolist())
+                except (TypeError, ValueError, IndexError) as error:
+                    said.append(next(c for c in (TypeError, IndexError, ValueError) if isinstance(error, c)))
+            assert said[0] == said[1], (dtype, indices)

@@ -16,7 +16,9 @@ from spartan_ng.api.core.dispatch import by_numpy, gathered
 from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored
+from spartan_ng.config import config
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.scans import SCANS, SEGMENTED
 
@@ -122,32 +124,48 @@ def _plain_key(key: Any) -> Any:
     return plain if isinstance(key, tuple) else plain[0]
 
 
-_FEW_SEGMENTS = 16
+_FEW_SEGMENTS, _MOST_SEGMENTS = 16, 1 << 10
 """Segments up to so many are folded one by one; more of them are one scan."""
 
 
 def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
     """`ufunc.reduceat`: one scan that starts anew with every segment, or few segments one by one."""
     a = as_handle(array)
-    at = [int(i) for i in np.asarray(indices)]
+    given = forced(indices)
+    is_array = isinstance(given, np.ndarray)  # numbers in lists may be cut off
+    at = given.astype(np.intp, casting="safe") if is_array else np.asarray(given, np.intp)
     if not a.ndim and axis in (0, -1):
         raise TypeError("cannot reduceat on a scalar")
     if axis is None and a.ndim > 1:
         raise ValueError("reduceat does not allow multiple axes")
     where = build.axis_index(0 if axis is None else axis, a.ndim)
     n = a.shape[where]
-    if any(not 0 <= i < n for i in at):
-        raise IndexError(f"{name}.reduceat: an index of {at} is out of bounds for axis {where} with size {n}")
-    if not at or a.dtype.hasobject or small_values((a,)) is not None:
-        return by_numpy(getattr(np, name).reduceat, a, at or np.zeros(0, np.intp), axis, dtype, out)  # type: ignore[no-any-return]
-    ascending = all(i < j for i, j in pairwise(at))
-    if ascending and len(at) > _FEW_SEGMENTS and name in SCANS and a.dtype.kind in "biufc":
+    if at.ndim != 1:
+        raise ValueError(f"{name}.reduceat: indices have one axis, not {at.ndim}")
+    outside = at[(at < 0) | (at >= n)]
+    if outside.size:
+        raise IndexError(
+            f"{name}.reduceat: index {outside[0]} is out of bounds for axis {where} with size {n}"
+        )
+    is_scanned = len(at) > _FEW_SEGMENTS and bool(np.all(at[:-1] < at[1:])) and name in SCANS
+    is_scanned = is_scanned and a.dtype.kind in "biufc"
+    # NumPy goes over the elements once, at the memory's speed.
+    here = config.small_bytes > 0 and in_process() and a._peek() is not None
+    if (
+        here
+        or small_values((a,)) is not None
+        or not at.size
+        or a.dtype.hasobject
+        or (len(at) > _MOST_SEGMENTS and not is_scanned)
+    ):
+        return by_numpy(getattr(np, name).reduceat, a, at, axis, dtype, out)  # type: ignore[no-any-return]
+    if is_scanned:
         kind = getattr(np, name).reduceat(np.ones(1, a.dtype), [0], dtype=dtype).dtype
-        result = segments(name, build.cast(a._node(), kind), at, where)
+        result = segments(name, build.cast(a._node(), kind), at.tolist(), where)
         return stored(name, _lying(result, a, where), out, casting="unsafe")
     before = (slice(None),) * where
     parts = []
-    for lo, hi in zip(at, [*at[1:], n], strict=True):
+    for lo, hi in pairwise([*at.tolist(), n]):
         part = a[(*before, slice(lo, max(hi, lo + 1)))]
         parts.append(reductions.reduce(name, part, where, dtype, None, True)._node())
     result = wrap_node(build.concatenate(parts, where))
