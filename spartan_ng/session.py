@@ -102,7 +102,7 @@ class Session:
         """See `evaluate`; with `died` (see `_plan_and_run`) on workers, whoever has the arrays."""
         roots: Sequence[Node] = nodes
         order = topological(nodes) if order is None else order
-        has_lines, has_objects = looked_over(order)
+        has_lines, has_objects, has_turned = looked_over(order)
         if has_objects and self._home is not None:
             return objects_apart(nodes, self._evaluate_plain, self._on_driver()._evaluate_plain)
         if has_constants(order):
@@ -126,10 +126,11 @@ class Session:
                 tell_direct(wanted, time.perf_counter() - begun)
         elif wanted:
             known = order if same else topological(wanted)
-            if self._home is None:
-                refs = turned(wanted, known, lambda nodes: self._plan_and_run(nodes, None, []))
-            else:
+            refs = None
+            if self._home is not None:
                 refs = None if died is not None else self._stay(wanted, known, self._home)
+            elif has_turned:
+                refs = turned(wanted, known, lambda nodes: self._plan_and_run(nodes, None, []))
             if refs is None:
                 refs = self._plan_and_run(wanted, known, [] if died is None else died)
             values.update(zip(wanted, refs, strict=True))

@@ -22,9 +22,7 @@ def turned(
     roots: Sequence[Node], order: Sequence[Node], evaluate: Callable[[list[Node]], list[ArrayRef]]
 ) -> list[ArrayRef] | None:
     """The values of `roots`, whose graph is `order`, by way of nodes that lie as their operands do; None
-    where one of them has none, or all lie straight."""
-    if not any(node.op is Op.TRANSPOSE for node in order):
-        return None
+    where one of them has none."""
     found = [_as_it_lies(root, order) for root in roots]
     plain = [f for f in found if f is not None]
     if len(plain) < len(roots):

@@ -34,7 +34,10 @@ def slices_within(box: Box, outer: Box) -> tuple[slice, ...]:
 
 def box_size(box: Sequence[tuple[int, int]]) -> int:
     """The number of elements inside `box`."""
-    return prod(hi - lo for lo, hi in box)
+    size = 1
+    for lo, hi in box:
+        size *= hi - lo
+    return size
 
 
 def is_empty(box: Box) -> bool:
