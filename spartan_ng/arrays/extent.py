@@ -6,7 +6,6 @@ Spartan (ATC '15), section 4: tiles are addressed by where they lie in the globa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 Box = tuple[tuple[int, int], ...]
 """One `(lo, hi)` for each axis, `lo <= hi`, in global indices."""
