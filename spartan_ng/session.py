@@ -130,7 +130,7 @@ class Session:
             if self._home is not None:
                 refs = None if died is not None else self._stay(wanted, known, self._home)
             elif has_turned:
-                refs = turned(wanted, known, lambda nodes: self._plan_and_run(nodes, None, []))
+                refs = turned(wanted, known, self.backend.profile.memory_bytes, self._evaluate_plain)
             if refs is None:
                 refs = self._plan_and_run(wanted, known, [] if died is None else died)
             values.update(zip(wanted, refs, strict=True))

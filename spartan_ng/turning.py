@@ -1,7 +1,8 @@
 """Elementwise work on turned arrays is done as they lie, and turned afterwards: `x.T + 1 = (x + 1).T`.
 
-In this process, that is. Else a turned array is read along its columns, a line of the cache for each element,
-and the result, which is to lie as its operands do, is copied once more.
+In this process, that is; a plan that is explained is that of the program as written. Else a turned array is
+read along its columns, a line of the cache for each element, and the result, which is to lie as its operands
+do, is copied once more.
 """
 
 from __future__ import annotations
@@ -16,13 +17,20 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
 
 Axes = tuple[int, ...]
+_HELD = 4
+"""Results that take less than this share of the memory stay in it."""
 
 
 def turned(
-    roots: Sequence[Node], order: Sequence[Node], evaluate: Callable[[list[Node]], list[ArrayRef]]
+    roots: Sequence[Node],
+    order: Sequence[Node],
+    memory_bytes: int,
+    evaluate: Callable[[list[Node]], list[ArrayRef]],
 ) -> list[ArrayRef] | None:
     """The values of `roots`, whose graph is `order`, by way of nodes that lie as their operands do; None
-    where one of them has none."""
+    where one of them has none, or they take much of the memory: what goes to disk is turned on its way."""
+    if sum(root.nbytes for root in roots) > memory_bytes // _HELD:
+        return None
     found = [_as_it_lies(root, order) for root in roots]
     plain = [f for f in found if f is not None]
     if len(plain) < len(roots):

@@ -78,6 +78,32 @@ def test_results_are_their_own():
     assert b[0].tolist() == (x.T[0] + 11).tolist()
 
 
+@pytest.mark.parametrize("memory_bytes", [1 << 20, 3 << 20, 1 << 30])
+def test_results_that_memory_may_not_hold(memory_bytes):
+    x = numpy.arange(160_000.0).reshape(400, 400)
+    with running_on(EmbeddedBackend(2, memory_bytes)), config.override(small_bytes=0):
+        found = spartan_ng.asarray(x).T * 2 + 1
+        numpy.testing.assert_array_equal(found.persist().compute(), x.T * 2 + 1)
+
+
+def test_what_lies_in_a_file_is_turned_by_a_plan():
+    from spartan_ng.arrays import ArrayRef
+    from spartan_ng.graph.node import Op, topological
+
+    with config.override(small_bytes=0):
+        root = (spartan_ng.asarray(numpy.ones((30, 20))).T + 1)._node()
+    asked = []
+
+    def evaluate(nodes):
+        asked.extend(nodes)
+        return [ArrayRef(n.shape, n.dtype) for n in nodes]
+
+    found = turned([root], topological([root]), 1 << 30, evaluate)
+    assert found is not None
+    assert [r.shape for r in found] == [(20, 30)]
+    assert [n.op for n in asked] == [Op.MAP, Op.TRANSPOSE]
+
+
 def test_what_is_not_all_turned_stays_as_it_is():
     from spartan_ng.graph.node import topological
 
@@ -85,4 +111,7 @@ def test_what_is_not_all_turned_stays_as_it_is():
     with config.override(small_bytes=0):
         for y in (x + x.T, x + 1, x.T + numpy.arange(30.0), (x.T + 1).sum(0)):
             roots = [y._node()]
-            assert turned(roots, topological(roots), lambda nodes: pytest.fail("it is evaluated")) is None
+            assert (
+                turned(roots, topological(roots), 1 << 30, lambda nodes: pytest.fail("it is evaluated"))
+                is None
+            )

@@ -20,7 +20,8 @@ Labels = tuple[int, ...]
 def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: bool = False) -> Any:
     """Sum over the labels that `lo` lacks of a[la] * b[lb], with axes in the order `lo`.
 
-    `in_threads` says that other threads have Python to run meanwhile.
+    `in_threads` says that the program's threads each have products of their own: there is other Python to run
+    meanwhile, and BLAS has no threads beside them.
     """
     if not type(a) is type(b) is np.ndarray:
         if is_compressed(a) or is_compressed(b):
@@ -30,7 +31,8 @@ def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: boo
     shape = _arrange(la, lb, lo)
     if shape.plain:
         a, b = a.T if shape.turn_a else a, b.T if shape.turn_b else b
-        found = _compiled_product(a, b)
+        # On its own, a product that keeps arithmetic busy has all of BLAS's threads.
+        found = _compiled_product(a, b) if in_threads else few_lines.product(a, b)
         if found is not None:
             return found
         return _multiply_in_threads(a, b) if in_threads else np.matmul(a, b)
@@ -46,7 +48,8 @@ def dense_product(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _compiled_product(a: Any, b: Any, out: Any = None) -> Any:
-    """The product of matrices that BLAS is slow with; None where it is not, or has to do it (for now)."""
+    """The product of matrices that BLAS is slow with on one thread; None where it is not, or has to do it
+    (for now)."""
     found = few_lines.product(a, b, out)
     return tall.product(a, b, out) if found is None else found
 

@@ -125,7 +125,8 @@ def _plain_key(key: Any) -> Any:
 
 
 _FEW_SEGMENTS, _MOST_SEGMENTS = 16, 1 << 10
-"""Segments up to so many are folded one by one; more of them are one scan."""
+"""Segments up to so few are folded one by one, more of them in one scan where they ascend; else up to so many
+are folded one by one, and NumPy folds more of them on the driver."""
 
 
 def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
@@ -147,19 +148,14 @@ def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: An
         raise IndexError(
             f"{name}.reduceat: index {outside[0]} is out of bounds for axis {where} with size {n}"
         )
-    is_scanned = len(at) > _FEW_SEGMENTS and bool(np.all(at[:-1] < at[1:])) and name in SCANS
-    is_scanned = is_scanned and a.dtype.kind in "biufc"
-    # NumPy goes over the elements once, at the memory's speed.
+    # Of what is here NumPy goes over the elements once, at the memory's speed.
     here = config.small_bytes > 0 and in_process() and a._peek() is not None
-    if (
-        here
-        or small_values((a,)) is not None
-        or not at.size
-        or a.dtype.hasobject
-        or (len(at) > _MOST_SEGMENTS and not is_scanned)
-    ):
+    if here or small_values((a,)) is not None or not at.size or a.dtype.hasobject:
         return by_numpy(getattr(np, name).reduceat, a, at, axis, dtype, out)  # type: ignore[no-any-return]
-    if is_scanned:
+    ascends = bool(np.all(at[:-1] < at[1:])) and name in SCANS and a.dtype.kind in "biufc"
+    if len(at) > _MOST_SEGMENTS and not ascends:
+        return gathered(getattr(np, name).reduceat, a, at, axis, dtype, out)  # type: ignore[no-any-return]
+    if ascends and len(at) > _FEW_SEGMENTS:
         kind = getattr(np, name).reduceat(np.ones(1, a.dtype), [0], dtype=dtype).dtype
         result = segments(name, build.cast(a._node(), kind), at.tolist(), where)
         return stored(name, _lying(result, a, where), out, casting="unsafe")

@@ -100,7 +100,8 @@ class Flat:
         self._index = 0
         if key.__class__ is tuple and not key:
             raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
-        if self.base.dtype.hasobject or is_stretched(self.base._views):  # a sequence may be one element
+        # Of objects, a sequence may be one element; what is stretched is written element after element.
+        if self.base.dtype.hasobject or is_stretched(self.base._views):
             self.base._force()
             target = self.base._in_place()
             if target is not None:

@@ -6,7 +6,7 @@ other arithmetic stays exactly as written. NaN, infinities and signed zeros keep
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -218,7 +218,7 @@ def tile_adder(lines: int, vectors: int, lanes: int) -> Any:
     ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             element = context.get_data_type(dtype.dtype)
-            _Tile(builder, element, context.get_abi_sizeof(element), lanes).add(lines, vectors, *args[1:])
+            _Tile(builder, element, context.get_abi_sizeof(element), lanes).add(lines, vectors, args[1:])
             return context.get_dummy_value()
 
         return types.void(dtype, *(types.int64,) * 8), generate
@@ -234,20 +234,9 @@ class _Tile:
         self._vector = ir.VectorType(element, lanes)
         self._undefined = ir.Constant(self._vector, ir.Undefined)
 
-    def add(
-        self,
-        lines: int,
-        vectors: int,
-        a: Any,
-        a_line: Any,
-        b: Any,
-        b_line: Any,
-        out: Any,
-        out_line: Any,
-        rows: Any,
-        ahead: Any,
-    ) -> None:
-        """A loop over rows, one at least, and the sums behind it."""
+    def add(self, lines: int, vectors: int, given: Sequence[Any]) -> None:
+        """A loop over rows, one at least, and the sums behind it; `given` is as in `tile_adder`."""
+        a, a_line, b, b_line, out, out_line, rows, ahead = given
         builder, before, number = self._builder, self._builder.block, ir.IntType(64)
         loop, end = builder.append_basic_block("rows"), builder.append_basic_block("sums")
         builder.branch(loop)
