@@ -25,7 +25,8 @@ from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops import order
-from spartan_ng.ops.folds import FOLDS, ArgFold, DeviationFold, PrefixFold, State
+from spartan_ng.ops.by_ufunc import State
+from spartan_ng.ops.folds import FOLDS, ArgFold, DeviationFold, PrefixFold
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_states import LINE_STATES, Between
 from spartan_ng.plan.rows import WHOLE, Folded, Row, Write

@@ -9,83 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from spartan_ng.ops import order
+from spartan_ng.ops.by_ufunc import Fold, State, each_unit
+from spartan_ng.ops.products import ProductFold
 
-State = order.State
 _SHORT = 1 << 12
 """Elements of states for which NumPy's calls take longer than what they do."""
 _PIECE = 1 << 16
 """Elements whose squared deviations are made in one go: they and their distances stay in the cache."""
-
-
-@lru_cache(maxsize=1024)
-def _reduced_dtype(ufunc: np.ufunc, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """NumPy's answer, asked for once."""
-    return ufunc.reduce(np.ones(1, dtype)).dtype  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """A fold by an associative ufunc: `add` makes sums, `maximum` makes maxima, and so on.
-
-    Parameters
-    ----------
-    name : the ufunc's name
-    ufunc : combines two values
-    identity : what an empty fold gives, or None where NumPy raises
-    flops : cost of one element, in floating-point operations
-    """
-
-    name: str
-    ufunc: np.ufunc
-    identity: Any = None
-    flops: int = 1
-
-    def dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """The result's dtype for elements of `dtype`, as `ufunc.reduce` has it."""
-        return _reduced_dtype(self.ufunc, dtype)
-
-    def state_dtypes(self, dtype: np.dtype[Any], out: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
-        """The dtypes of the state's arrays."""
-        return (out,)
-
-    def block(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, offset: int) -> State:
-        """The state of one block; `offset` is the block's first global index along `axes[0]`."""
-        kind = None if out.kind in "mM" else out  # NumPy takes no unit of time there
-        if where is None:
-            if self.ufunc is np.add and x.dtype == bool and out.kind == "i" and len(axes) == x.ndim:
-                return (out.type(np.count_nonzero(x)),)  # a tenth of the time of a sum that casts
-            return (self.ufunc.reduce(x, axis=axes, dtype=kind),)
-        given = self.identity if self.identity is not None else _initial(self.ufunc, out)
-        initial = np.asarray(given).astype(out)[()]  # of unsigned integers, -1 is what has all bits set
-        return (self.ufunc.reduce(x, axis=axes, dtype=kind, where=where, initial=initial),)
-
-    def units(
-        self,
-        x: Any,
-        axes: tuple[int, ...],
-        out: np.dtype[Any],
-        where: Any,
-        shape: tuple[int, ...],
-        lengths: tuple[int, ...],
-    ) -> State:
-        """The states of the units, of `lengths` along `axes`, in a box of an array of `shape`."""
-        kept = x if where is None else np.where(where, x, out.type(self.identity))
-        return (order.unit_states(self.ufunc, kept, axes, out, shape, lengths),)
-
-    def combine(self, a: State, b: State) -> State:
-        """The state of two neighbouring blocks."""
-        return (self.ufunc(a[0], b[0]),)
-
-    def finalize(self, state: State) -> Any:
-        """The value of a state."""
-        return state[0]
 
 
 class _Shown:
@@ -180,7 +117,7 @@ class PrefixFold:
         lengths: tuple[int, ...],
     ) -> State:
         """As in `Fold`."""
-        return _each_unit(lambda part: self.block(part, axes, out, where, 0), x, axes, lengths)
+        return each_unit(lambda part: self.block(part, axes, out, where, 0), x, axes, lengths)
 
     def combine(self, a: State, b: State) -> State:
         """The prefixes of the later block begin with the sum of the earlier one."""
@@ -279,7 +216,7 @@ class DeviationFold:
         lengths: tuple[int, ...],
     ) -> tuple[State, State]:
         """The states of `add` for the units in a box, which are made on the way, and this fold's."""
-        total, *states = _each_unit(lambda part: self._unit(part, axes, out, shape), x, axes, lengths)
+        total, *states = each_unit(lambda part: self._unit(part, axes, out, shape), x, axes, lengths)
         return (total,), tuple(states)
 
     @staticmethod
@@ -334,37 +271,10 @@ def _corrected(squares: Any, correction: Any) -> Any:
     return np.where(np.isinf(squares), squares, squares - correction)
 
 
-def _each_unit(
-    make: Callable[[Any], State], x: Any, axes: tuple[int, ...], lengths: tuple[int, ...]
-) -> State:
-    """The states that `make` gives for the units of a box, unit by unit."""
-    states: list[State] = []
-    numbers = [order.count(x.shape[a], n) for a, n in zip(axes, lengths, strict=True)]
-    for index in np.ndindex(*numbers):
-        where: list[slice] = [slice(None)] * x.ndim
-        for a, i, n in zip(axes, index, lengths, strict=True):
-            where[a] = slice(i * n, (i + 1) * n)
-        states.append(make(x[tuple(where)]))
-    kept = np.shape(states[0][0])
-    stacked = (np.stack(s).reshape(*numbers, *kept) for s in zip(*states, strict=True))
-    return tuple(np.moveaxis(s, tuple(range(len(axes))), axes) for s in stacked)
-
-
-def _initial(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
-    """A neutral start for `minimum`-like and `maximum`-like folds over a mask."""
-    greatest = ufunc in (np.minimum, np.fmin)
-    if dtype.kind == "f":
-        return np.inf if greatest else -np.inf
-    if dtype.kind == "b":
-        return greatest
-    info = np.iinfo(dtype)
-    return info.max if greatest else info.min
-
-
 AnyFold = Fold | ArgFold | PrefixFold | DeviationFold
 _ROWS: list[AnyFold] = [
     Fold("add", np.add, 0),
-    Fold("multiply", np.multiply, 1),
+    ProductFold("multiply", np.multiply, 1),
     Fold("minimum", np.minimum),
     Fold("maximum", np.maximum),
     Fold("fmin", np.fmin),

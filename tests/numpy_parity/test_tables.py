@@ -21,8 +21,9 @@ from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import TILINGS, config
+from spartan_ng.ops.by_ufunc import Fold
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS, ArgFold, Fold
+from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.scans import SCANS
 from tests.numpy_parity import test_functions as functions
 

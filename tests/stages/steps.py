@@ -9,8 +9,9 @@ import numpy as np
 
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.ops.by_ufunc import Fold
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS, Fold
+from spartan_ng.ops.folds import FOLDS
 from spartan_ng.optimizer.fusion.labels import WHOLE, Labels
 from tests.stages import users
 from tests.stages.drawing import LINES, Drawing

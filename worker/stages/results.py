@@ -13,7 +13,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_shape, slices_within
 from spartan_ng.kernels.rows import labelled_box
-from spartan_ng.ops.folds import State
+from spartan_ng.ops.by_ufunc import State
 from spartan_ng.plan.rows import Write
 from spartan_ng.worker.scheduling.shares import Task
 

@@ -24,7 +24,7 @@ from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import block_states, sums_on_the_way
 from spartan_ng.kernels.sampled import runner
-from spartan_ng.ops.folds import State
+from spartan_ng.ops.by_ufunc import State
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.results import InTurn, Places, States, add_state, adding, finish

@@ -52,7 +52,7 @@ _HEAD = """\
 import numpy as np
 
 from spartan_ng.kernels.compiled.intrinsics import (
-    accumulate_add, accumulate_multiply, array_at, ceil, choose, compiled, copysign, floor, greatest, least,
+    accumulate_add, array_at, ceil, choose, compiled, copysign, floor, greatest, least,
     load, magnitude, rint, sqrt, trunc,
 )
 from spartan_ng.kernels.compiled.vectors import erf, exp, expit, log

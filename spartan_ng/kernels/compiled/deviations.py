@@ -25,7 +25,8 @@ from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import constant_of, source_of
 from spartan_ng.kernels.compiled.trial import end_of, first_flaw, largest
 from spartan_ng.kernels.compiled.trust import at_hand
-from spartan_ng.ops.folds import FOLDS, DeviationFold, State
+from spartan_ng.ops.by_ufunc import State
+from spartan_ng.ops.folds import FOLDS, DeviationFold
 
 LEAST = 1 << 12
 """Elements from which a compiled block is worth having."""

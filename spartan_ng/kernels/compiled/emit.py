@@ -23,7 +23,7 @@ HEAD = """\
 import numpy as np
 
 from spartan_ng.kernels.compiled.intrinsics import (
-    accumulate_add, accumulate_multiply, array_at, ceil, choose, compiled, copysign, count_up, floor,
+    accumulate_add, array_at, ceil, choose, compiled, copysign, count_up, floor,
     greatest, least, load, local, magnitude, multiply_add, prefetch, rint, sqrt, trunc,
 )
 from spartan_ng.kernels.compiled.vectors import erf, exp, expit, log

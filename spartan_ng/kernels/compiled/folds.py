@@ -1,6 +1,6 @@
 """How a generated kernel folds: the value it starts from, and the text that adds one element.
 
-Float sums and products inside a line go through reorderable instructions, so that they vectorize; extremes
+Float sums inside a line go through reorderable instructions, so that they vectorize; extremes
 of floats go through a few lanes, since their NaN rule is none that compilers vectorize.
 """
 
@@ -30,7 +30,7 @@ class FoldText:
 
 _ROWS = [
     FoldText("add", "fiu", "{T}({0} + {1})", "accumulate_add({0}, {1})"),
-    FoldText("multiply", "fiu", "{T}({0} * {1})", "accumulate_multiply({0}, {1})"),
+    FoldText("multiply", "iu", "{T}({0} * {1})"),
     FoldText(PRODUCT, "f", "{0} + {1}", "accumulate_add({0}, {1})"),
     FoldText("maximum", "fiu", FORMULAS["maximum"].text, "greatest({0}, {1})"),
     FoldText("minimum", "fiu", FORMULAS["minimum"].text, "least({0}, {1})"),

@@ -85,7 +85,6 @@ def _accumulating(instruction: str) -> Any:
 
 
 accumulate_add = _accumulating("fadd")
-accumulate_multiply = _accumulating("fmul")
 
 
 @intrinsic

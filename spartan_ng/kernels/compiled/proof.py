@@ -24,7 +24,7 @@ from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import block_states, reducer_of, sums_on_the_way
 from spartan_ng.kernels.rows import labelled_box
-from spartan_ng.ops.folds import State
+from spartan_ng.ops.by_ufunc import State
 from spartan_ng.plan.rows import Row, Write
 from spartan_ng.plan.stages import Fused
 

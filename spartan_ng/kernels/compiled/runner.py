@@ -20,7 +20,7 @@ from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment
 from spartan_ng.kernels.compiled.whole import first_state
 from spartan_ng.kernels.reducers import Reducer, block_states, sums_on_the_way
 from spartan_ng.kernels.rows import fills, function_of, labelled_shape
-from spartan_ng.ops.folds import State
+from spartan_ng.ops.by_ufunc import State
 
 
 class CompiledRunner:

@@ -14,7 +14,7 @@ from spartan_ng.arrays import Box
 from spartan_ng.arrays.copying import address
 from spartan_ng.kernels.compiled.folds import PRODUCT, start
 from spartan_ng.kernels.compiled.prepared import Blocks, Compiled, extents_of
-from spartan_ng.ops.folds import State
+from spartan_ng.ops.by_ufunc import State
 
 
 class WholeRunner:
