@@ -140,15 +140,19 @@ class Watch:
         self._end.set()
         self._thread.join()
 
+    def processes(self) -> Iterator[int]:
+        """Whose memory counts."""
+        return _family(os.getpid())
+
     def _work(self) -> None:
         most = exactly_s = 0.0
         while True:  # at least once, and once more at the end
             over = self._end.wait(_SAMPLE_S)
             now = time.monotonic()
-            about = sum(map(_about_bytes, _family(os.getpid())))
+            about = sum(map(_about_bytes, self.processes()))
             if over or about > most * _MORE or now - exactly_s >= _EXACTLY_S:
                 most, exactly_s = max(most, about), now
-                self.peak_bytes = max(self.peak_bytes, sum(map(_own_bytes, _family(os.getpid()))))
+                self.peak_bytes = max(self.peak_bytes, sum(map(_own_bytes, self.processes())))
             self.processor_s = time.thread_time()
             if over:
                 return

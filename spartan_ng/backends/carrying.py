@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, wait
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,12 @@ from spartan_ng.backends.link import Link
 from spartan_ng.events import record
 from spartan_ng.kernels.formats import dense
 from spartan_ng.wire.messages import Key, Member
+from spartan_ng.worker.network.long_reads import PART_BYTES, UNDER_WAY, parts_of
+from spartan_ng.worker.network.long_writes import comes_in_parts
 
 CHECK_S = 1.0
 """How often who waits looks whether the link still stands."""
+_NOTHING = np.empty(0)
 
 
 class Carrier:
@@ -30,31 +35,61 @@ class Carrier:
 
     def put(self, ref: ArrayRef, tiling: Tiling, key: Key, members: Sequence[Member]) -> None:
         """Send a driver array's tiles, called `key`, to `members` by rank: all, or in the end none."""
-        futures = []
+        futures: deque[Future[Any]] = deque()
+        in_parts: list[tuple[Member, Any]] = []
         try:
             with record.span("upload", str(ref.shape)):
                 for rank, member in enumerate(members):
                     box = tiling.box_on(ref.shape, rank)
-                    if box is not None:
-                        tile = part_of(ref.value, box)
+                    if box is None:
+                        continue
+                    tile = part_of(ref.value, box)
+                    if comes_in_parts(tile, member):
+                        in_parts.append((member, tile))
+                    else:
                         futures.append(self._link.peers.put(member.name, key, tile, member.since))
-                for future in futures:
-                    self._wait(future)
+                self._put_parts(key, in_parts, futures)
+                while futures:
+                    self._wait(futures.popleft())
         except BaseException:
-            self._withdraw(key, futures)
+            self._withdraw(key, futures, [member for member, _ in in_parts])
             raise
 
-    def _withdraw(self, key: Key, futures: Sequence[Future[Any]]) -> None:
-        """Give an upload up: drop its tiles once the last of them has arrived."""
+    def _put_parts(
+        self, key: Key, tiles: Sequence[tuple[Member, Any]], under_way: deque[Future[Any]]
+    ) -> None:
+        """Send tiles part by part, to all of their workers at a time, a few parts to each."""
+        boxes = [parts_of(tile.shape, tile.itemsize, PART_BYTES) for _, tile in tiles]
+        for together in zip_longest(*boxes):
+            for (member, tile), box in zip(tiles, together, strict=True):
+                if box is None:
+                    continue
+                while len(under_way) >= UNDER_WAY * len(tiles):
+                    self._wait(under_way.popleft())
+                part = tile[box_slices(box)].copy()  # here, and not where all connections wait for a disk
+                put = self._link.peers.put(member.name, key, part, member.since, (tile.shape, box))
+                under_way.append(put)
+
+    def _withdraw(self, key: Key, futures: Collection[Future[Any]], unfinished: Sequence[Member]) -> None:
+        """Give an upload up: drop its tiles once all that is under way has arrived."""
         left = list(futures)
+
+        def end() -> None:
+            puts = [self._link.peers.put(m.name, key, _NOTHING, m.since) for m in unfinished]
+            if puts:  # the tile that takes the place of what has come of another
+                self._withdraw(key, puts, ())
+            else:
+                self._link.release(key[1])
 
         def arrived(future: Future[Any]) -> None:
             left.pop()
             if not left:
-                self._link.release(key[1])
+                end()
 
-        for future in futures:
+        for future in list(left):
             future.add_done_callback(arrived)
+        if unfinished and not futures:
+            end()
 
     def get(
         self,

@@ -25,7 +25,7 @@ import msgspec
 from spartan_ng.events import Event
 from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
 
-PROTOCOL = 14
+PROTOCOL = 15
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]

@@ -16,6 +16,10 @@ from spartan_ng.wire.messages import Key, Refused, Welcome
 
 Region = tuple[tuple[int, int, int], ...]
 """Where a read is cut out of a tile: start, stop and step an axis."""
+Part = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
+"""The shape of a tile, and a box of it."""
+ALL: Part = ((), ())
+"""Of a tile that comes as one."""
 
 
 class Resume(Message, frozen=True):
@@ -130,11 +134,15 @@ class Unlease(Message, frozen=True):
 
 
 class Put(Message, frozen=True):
-    """A tile from the driver."""
+    """A tile from the driver, or a part of one."""
 
     number: int
     key: Key
     data: Blob
+    shape: tuple[int, ...] = ()
+    """Of a tile that comes in parts;"""
+    box: tuple[tuple[int, int], ...] = ()
+    """where in it this one belongs."""
 
 
 class PutShared(Message, frozen=True):

@@ -18,6 +18,7 @@ from spartan_ng import session
 from spartan_ng.config import config
 from spartan_ng.worker.scheduling import backups, lending, program, stealing
 from spartan_ng.worker.scheduling.stealing import BYTES_S, MESSAGE_S, WORTH, Ledger, Offer, Offers
+from spartan_ng.worker.stages import fused
 from tests.sampling import examples
 from tests.test_programs import running_on
 
@@ -363,3 +364,28 @@ def _stolen() -> int:
     ran = session.current().last_run
     assert ran is not None
     return sum(s.stolen for s in ran[1].stages)
+
+
+@pytest.mark.parametrize("most", [1 << 12, 1 << 16, 1 << 40])
+def test_what_is_lent_is_little(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task goes with all rows that its places may name, not with its part of them: both workers' memory
+    would hold these on their way."""
+    asked: list[lending.Lending | None] = []
+
+    def noted(*args: Any) -> lending.Lending | None:
+        asked.append(lending.lending(*args))
+        return asked[-1]
+
+    monkeypatch.setattr(fused, "lending", noted)
+    monkeypatch.setattr(lending, "copied_bytes", lambda: most)
+    monkeypatch.setattr(program, "LENT_FLOPS", 0)
+    value, places = np.arange(N, dtype=np.float64), np.random.default_rng(0).permutation(N)
+    with running_on(SimulatedBackend(2)), config.override(tiling="row", small_bytes=0):
+        x, at = ((sp.asarray(a) * 1).persist() for a in (value, places))
+        np.testing.assert_array_equal(np.asarray(x[at] * 2), value[places] * 2)
+    assert asked
+    assert any(lent is not None for lent in asked) == (most > value.nbytes)
+    for lent in asked:
+        if lent is not None:
+            _, _, parts = lent.pack(0)
+            assert sum(part.nbytes for part in parts) <= min(lent.nbytes, most)

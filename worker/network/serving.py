@@ -3,7 +3,7 @@
 A read of a tile that is not complete parks in the store. Large data in shared memory is leased to readers on
 the same host: the tile's buffer lives until they give the lease back, or are gone. Whatever takes a
 while (copies, tiles on disk) runs on a thread of its own, so that the loop stays free. What is too long for
-a message, and not shared, is leased, too, and read part by part (`long_reads`).
+a message, and not shared, is leased, too, and read part by part (`long_reads`), and comes so (`long_writes`).
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ from spartan_ng.worker.memory.pool import SHARED_BYTES
 from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.memory.store import Region, Store, read_region, selected
 from spartan_ng.worker.network.long_reads import is_long, part_of
+from spartan_ng.worker.network.long_writes import Arrivals
 from spartan_ng.worker.network.sharing import describe_shared, open_shared
 from spartan_ng.worker.scheduling.stealing import Offers
 
@@ -92,6 +93,7 @@ class TileServer:
         self.address = self._port.address
         self._store = store
         self._offers = offers
+        self._arrivals = Arrivals(store)
         self.sent_bytes = 0
         """Of tiles, since the start."""
         self._readers: dict[str, _Reader] = {}
@@ -113,6 +115,7 @@ class TileServer:
     def gone(self, name: str) -> None:
         """A reader's connection is of no use any more, and so is what it has here."""
         self._readers.pop(name, None)
+        self._arrivals.forget(name)
         for lease in [at for at in self._leases if at[0] == name]:
             self._unlease(*lease)
 
@@ -195,7 +198,7 @@ class TileServer:
             case FetchPart():
                 self._fetch_part(peer, message)
             case Put():
-                self._slow.submit(self._guard, peer, message.number, partial(self._put, message))
+                self._slow.submit(self._guard, peer, message.number, partial(self._put, peer, message))
             case PutShared():
                 self._slow.submit(self._guard, peer, message.number, partial(self._adopt, message))
             case Borrow():
@@ -320,7 +323,10 @@ class TileServer:
         result = unpack(message.result)
         return lambda: self._offers.come_back(*message.key, message.task, result)
 
-    def _put(self, message: Put) -> Callable[[], Any]:
+    def _put(self, peer: str, message: Put) -> Callable[[], Any]:
+        if message.box:
+            return self._arrivals.take(peer, message)
+        self._arrivals.give_up(peer, message.key)
         made: list[np.ndarray[Any, Any]] = []
 
         def make(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -36,6 +36,7 @@ from spartan_ng.wire.messages import Hello, Key, Member, Members, Refused, Welco
 from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.port import greeting
 from spartan_ng.wire.transfers import (
+    ALL,
     FROM_OWNER,
     GREETED,
     Borrow,
@@ -44,6 +45,7 @@ from spartan_ng.wire.transfers import (
     FetchPart,
     GiveBack,
     LongTile,
+    Part,
     Put,
     PutShared,
     Resume,
@@ -156,15 +158,15 @@ class Peers:
         message = Fetch(next(self._numbers), key, box, True, picked, peeks)
         return self._ask(_Request(peer, message, Future(), since=since, into=into, is_there=is_there))
 
-    def put(self, peer: str, key: Key, tile: Any, since: int | None = None) -> Future[Any]:
-        """Give a tile to the worker `peer`; done when it is there."""
+    def put(self, peer: str, key: Key, tile: Any, since: int | None = None, part: Part = ALL) -> Future[Any]:
+        """Give a tile, or a part of one, to the worker `peer`; done when it is there."""
         number = next(self._numbers)
         member = self._members.get(peer)
-        near = member is not None and member.host == host_identity() != ""
+        near = member is not None and member.host == host_identity() != "" and part is ALL
         if near and isinstance(tile, np.ndarray) and tile.nbytes >= SHARED_BYTES and not tile.dtype.hasobject:
             segment, array = copy_out(tile)
             return self._ask(_Request(peer, PutShared(number, key, array), Future(), segment, since))
-        return self._ask(_Request(peer, Put(number, key, pack(tile)), Future(), tile, since))
+        return self._ask(_Request(peer, Put(number, key, pack(tile), *part), Future(), tile, since))
 
     def borrow(self, peer: str, job: str, stage: int, usual_s: float) -> Future[Any]:
         """Ask the worker `peer` for a task of a job, with what the own share of a stage took."""

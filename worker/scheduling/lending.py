@@ -23,6 +23,7 @@ from spartan_ng.kernels.body import Body, Runner, slicer
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import reducer_of
 from spartan_ng.kernels.sampled import runner
+from spartan_ng.memory import copied_bytes
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.scheduling.standing_in import made_for
@@ -74,15 +75,20 @@ def lending(
     reads = [replace(read, expand=False) for read in stage.reads]
     cuts = [slicer(read, box, o) for read, o in zip(reads, operands, strict=True)]
 
-    def pack(number: int) -> Any:
+    def parts_of(number: int) -> list[Any]:
         around = box_around(runs[number])
-        parts = [cut(o, around) for cut, o in zip(cuts, operands, strict=True)]
+        return [cut(o, around) for cut, o in zip(cuts, operands, strict=True)]
+
+    def pack(number: int) -> Any:
+        around, parts = box_around(runs[number]), parts_of(number)
         whole = tuple(np.asarray(p, order="C") if isinstance(p, np.ndarray) else p for p in parts)
         return around, tuple(runs[number]), whole
 
     (write,) = stage.writes
     made = sum(run.plan.slots[s].nbytes for s in write.slots) // max(run.plan.workers, 1)
-    nbytes = (sum(_nbytes(o) for o in operands) + made) // len(runs)
+    nbytes = sum(map(_nbytes, parts_of(0))) + made // len(runs)  # places may name any rows, so that all go
+    if nbytes > copied_bytes():  # one message, in the memory of both
+        return None
 
     def apart() -> Callable[[Blocks], Any]:
         assert task.body is not None, "prepared with the program"
