@@ -184,11 +184,15 @@ KEYS = """0|-1|1|99|-99|2**70|True|None|...|()|1.5|'x'|'f0'|:|1:|::-1|::0|99:|0,
 np.uint8(0)|np.int64(99)|np.int64(0), 1|1, np.int64(1)|np.int64(1), 1:|np.bool_(True)|i|[0, 1]|[]|m
 i, 0|0, i|[0], [1]|n|n, 0|0, n|Index(1)|Index(1), 0|Index(0):|np.int64(0):np.int64(2)|np.float64(1)
 (1,)|0.0, 1|False, 0|t|i[:0]|slice(None, None, None)|Index(99)|-1, -1|..., np.int64(1), None|'a':
-1:'b'|np.array(1)|numpy.array(1)|numpy.array([0, 1])|2**70, 0|:2**70"""
+1:'b'|np.array(1)|numpy.array(1)|numpy.array([0, 1])|2**70, 0|:2**70|[1]|[-1, 0]|[99]|[np.int64(1), 0]
+[True, 0]|[0, 0]|[2**70]|:, [0, 1]|[0, 1], 0|['f0', 'f1']|'f1'|[0] * 70|[0.5]|[n, 0]|[0, 1], 1:"""
 VALUES = """7|2.5|-1|1j|True|b|b0|a|x|s|n|300|2**70|np.nan|[1, 2]|None|'y'|np.int8(3)
-numpy.array(2)|np.zeros(99)|Index(1)|c"""
+numpy.array(2)|np.zeros(99)|Index(1)|c|b'z'|(1, 2.5)|(1,)|('x', 1)|(x, s)|np.str_('z')|np.bytes_(b'z')|a[0]
+np.datetime64('2020-01-02')|np.datetime64('2020-01-02T03:04')|np.timedelta64(70, 's')|b[:2]|a[:2]|b[[1, 0]]
+a[..., :1]|{}"""
 OPERANDS = """7|2.5|-1|1j|True|b|x|s|n|300|2**70|0|[1, 2]|None|'y'|np.int8(3)|numpy.float32(3)
-numpy.array(2)|np.zeros(99)|Weird()|Told()|c|p|a|b[..., :1]|numpy.ones(1)"""
+numpy.array(2)|np.zeros(99)|Weird()|Told()|c|p|a|b[..., :1]|numpy.ones(1)|b'1'|np.str_('1')|np.bytes_(b'1')
+np.datetime64('1970-01-02')|np.timedelta64(1, 's')|np.datetime64('nat')|np.array(['1', '2'])"""
 OPERATORS = [
     *["+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>", "<", "<=", "==", "!=", ">", ">="]
 ]
@@ -290,6 +294,10 @@ with lazily(np): a[0] = 3;; r = a[0]|with lazily(np): a += 1;; a[0] = 3; r = a
 r = a.setflags(write=False); a[0] = 1|q = a[:]; a.setflags(write=False); q[0] = 1|r = a.copy()[0]
 r = a.ravel()[0]|a.flat[0] = 1; r = a[0]|a.fill(1); r = a[0]|a.shape = -1; r = a[0]
 r = a.reshape(-1)[0]; a[...] = 1|q = a.T; q[0] = 1; a[0] += 1|r = np.dot(a, a)|r = a.real[0]
+a[[0, 1]] = a[[1, 0]]|a[[0, 1]] = a[:2]|a[[1, 0]] = a[:2]|a[[0, 0]] = b[:2]|q = a['f0']; q[0] = 5; r = a
+r = a['f1'][0]|a['f1'][1] = 2.5|a['f0'][1:] = 3|r = a[0]; a[0] = (1, 2.0)|r = a[0]['f0']|a[0]['f0'] = 3
+r = a[0]; a['f0'] = 7|with lazily(np): q = a['f0'];; a[0] = (7, 1.5); r = q|a['f0'] += 1|r = a['f0'].base is a
+r = a[1:]['f0'][0]; a[0] = a[1]|q = a[0]; a[0] = b[0]; r = q|r = a[..., 0]|r = a[0, ...]
 r = round(a[0])|r = x * a|r = s * a|r = x - a|r = numpy.int8(2) * a|r = numpy.float32(2) ** a|r = x < a
 r = x @ a|x += a; r = x"""
 

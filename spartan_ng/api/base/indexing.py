@@ -31,7 +31,7 @@ from spartan_ng.api.core.handle import (
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lying_as_taken
 from spartan_ng.api.core.numbers import NUMERIC
-from spartan_ng.api.core.views import Field, Reshape, Slice, Transpose
+from spartan_ng.api.core.views import Field, Reshape, Slice, Transpose, field
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -117,13 +117,17 @@ def _record(a: Handle, key: Any, record: np.void) -> Any:
 
 def _field(a: Handle, key: Any, value: Any) -> ndarray:
     """A view of fields of a structured array; NumPy's error where there are none of that name."""
+    is_here = type(value) is np.ndarray and type(key) is str and not a._cell.frozen
+    view = field(value.dtype, key) if is_here else None
+    if view is not None:
+        return a._seen(view, value[key])
     of_one = value if isinstance(value, np.void) else np.zeros((), a.dtype)
-    field = of_one[key]
+    found = of_one[key]
     if isinstance(value, np.void):
-        return wrap(field)
-    if np.shape(field) or not field.itemsize:  # elements with axes of their own are NumPy's to lay out
+        return wrap(found)
+    if np.shape(found) or not found.itemsize:  # elements with axes of their own are NumPy's to lay out
         make(a._cell)._force()
-    h = a._see(Field(key, field.dtype, bool(np.shape(field))))
+    h = a._see(Field(key, found.dtype, bool(np.shape(found))))
     return wrap_node(h._node()) if a._cell.frozen else h
 
 

@@ -3,7 +3,8 @@
  *
  * `Quick` stands in front of the class whose methods decide everything (`quick.py` says where). It answers the
  * plain case: arrays of this package whose elements are a NumPy array of numbers on the driver, that are small
- * or have only an element or a view asked of them; basic keys; numbers. NumPy's own functions then do the work.
+ * or have only an element or a view asked of them; basic keys, lists of a few integers; numbers. Of texts, times, records
+ * and objects it knows elements and views, and how texts and times compare. NumPy's own functions then do the work.
  * Whatever is anything else, or fails as our methods would say in other words, goes to the methods, which find it
  * as it was: nothing here remembers what was decided, or says what an error is.
  *
@@ -31,6 +32,7 @@
 #include "plain/helpers.h"
 #include "plain/sharing.h"
 #include "plain/masks.h"
+#include "plain/elements.h"
 #include "plain/keys.h"
 #include "plain/operators.h"
 #include "plain/calls.h"
@@ -152,14 +154,15 @@ static PyObject *
 connect(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"array",  "methods", "cell",   "wrap",  "numbers", "integers", "ours", "ufuncs",
-                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  "cores", NULL};
+                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  "cores",  "field",  NULL};
     PyObject *array, *methods, *cell, *wrap, *numbers, *integers, *ours, *ufuncs, *dot, *finish, *reversed,
-        *config;
+        *config, *field;
     Py_ssize_t surely, least, flops, chain;
     int cores;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!Onnnni:connect", names, &PyType_Type, &array,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!OnnnniO:connect", names, &PyType_Type, &array,
                                      &methods, &PyType_Type, &cell, &wrap, &numbers, &integers, &ours, &ufuncs,
-                                     &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &chain, &cores))
+                                     &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &chain, &cores,
+                                     &field))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)array, &Quick) || !PyType_IsSubtype((PyTypeObject *)cell, &CellFields)
         || !PyAnySet_Check(numbers) || !PyAnySet_Check(integers) || !PyAnySet_Check(ufuncs)
@@ -186,6 +189,7 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     Py_XSETREF(known.finish, Py_NewRef(finish));
     Py_XSETREF(known.reversed, Py_NewRef(reversed));
     Py_XSETREF(known.config, Py_NewRef(config));
+    Py_XSETREF(known.field, Py_NewRef(field));
     keep_spares();
     known.surely = surely;
     known.least = least;

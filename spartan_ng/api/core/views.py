@@ -7,6 +7,7 @@ the view's elements replaced. A chain of views writes through by putting back fr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -201,6 +202,13 @@ class Field:
         out[...] = base
         out[self.names] = value
         return out
+
+
+@lru_cache(maxsize=1024)
+def field(dtype: np.dtype[Any], name: str) -> Field | None:
+    """A field by its name; None where there is none, or where its elements are NumPy's to lay out."""
+    found = None if dtype.fields is None else dtype.fields.get(name)
+    return None if found is None or found[0].shape or not found[0].itemsize else Field(name, found[0])
 
 
 def _known(value: Any) -> Node:

@@ -21,7 +21,7 @@ from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.numbers import OURS
 from spartan_ng.api.core.quick import Quick, connect
 from spartan_ng.api.core.temporaries import LEAST_BYTES
-from spartan_ng.api.core.views import REVERSED
+from spartan_ng.api.core.views import REVERSED, field
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.elements import NUMPYS_INTEGERS, Elements
 from spartan_ng.config import config
@@ -148,6 +148,7 @@ connect(
     flops=QUICK_FLOPS,
     chain=CHAIN,
     cores=cores(),
+    field=field,
 )
 
 __all__ = ["compute", "ndarray", "persist"]

@@ -54,7 +54,8 @@ is_index(PyArrayObject *index)
            && PyArray_NBYTES(index) < known.least;
 }
 
-/* A key that holds small arrays of ours as NumPy takes it (a new reference), or NULL without an error. */
+/* A key that is a small array of ours, or a list of a few integers, or that holds such ones, as NumPy takes it (a new
+ * reference), or NULL without an error. */
 static PyObject *
 fancy_key(PyObject *key)
 {
@@ -62,6 +63,8 @@ fancy_key(PyObject *key)
         PyArrayObject *index = shown_of((Handle *)key);
         return is_index(index) ? Py_NewRef((PyObject *)index) : NULL;
     }
+    if (PyList_CheckExact(key))
+        return listed_index(key);
     if (!PyTuple_CheckExact(key))
         return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(key), size = 1, nbytes = 0;
@@ -84,22 +87,24 @@ fancy_key(PyObject *key)
     return plain;
 }
 
-/* The elements that such a key selects of a small array, or NULL, with an error unless the methods say it. */
+/* The elements that such a key selects of a small array, or a list of any, or NULL, with an error unless the methods say
+ * it. */
 static PyObject *
 selected(PyArrayObject *shown, PyObject *key)
 {
     Py_ssize_t nbytes = PyArray_NBYTES(shown), small = small_bytes();
-    if (PyArray_NDIM(shown) == 0 || nbytes > small)
+    int is_list = PyList_CheckExact(key);
+    if (PyArray_NDIM(shown) == 0 || (is_list ? small == 0 : nbytes > small))
         return NULL;
     PyObject *plain = fancy_key(key);
     if (plain == NULL)
         return NULL;
     PyObject *found = NULL;
     int whole = PyArray_CheckExact(plain) && !PyArray_ISBOOL((PyArrayObject *)plain);
-    if (!whole || PyArray_SIZE((PyArrayObject *)plain) * nbytes < small * PyArray_DIM(shown, 0)) {
+    if (!whole || is_list || PyArray_SIZE((PyArrayObject *)plain) * nbytes < small * PyArray_DIM(shown, 0)) {
         Py_INCREF(shown);
         if (PyArray_CheckExact(plain))
-            found = masked(shown, (PyArrayObject *)plain);
+            found = whole ? taken(shown, (PyArrayObject *)plain) : masked(shown, (PyArrayObject *)plain);
         if (found == NULL && !PyErr_Occurred())
             found = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)shown, plain);
         Py_DECREF(shown);
@@ -142,17 +147,32 @@ place_of(PyArrayObject *array, PyObject *key)
     return ndim ? place : NULL;
 }
 
+/* A field of records as a view; NULL, also without an error, where the methods have to make it. */
+static PyObject *
+field_of(Handle *array, PyArrayObject *shown, PyObject *name)
+{
+    PyObject *field = cell_of(array)->frozen ? NULL : call_two(known.field, (PyObject *)PyArray_DESCR(shown), name);
+    PyObject *found = NULL;
+    if (field != NULL && field != Py_None) {
+        found = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)shown, name);
+        if (found != NULL)
+            found = seen(array, field, found);
+    }
+    Py_XDECREF(field);
+    return found;
+}
+
 static PyObject *
 getitem(PyObject *self, PyObject *key)
 {
     const Operator *op = &operators[op_getitem];
-    PyArrayObject *shown = Py_TYPE(self) == known.array ? shown_of((Handle *)self) : NULL;
+    PyArrayObject *shown = Py_TYPE(self) == known.array ? value_of((Handle *)self) : NULL;
     PyObject *plain = shown == NULL ? NULL : basic_key(key);
     if (plain != NULL) {
         char *place = place_of(shown, plain);
         PyObject *found;
         if (place != NULL)
-            found = PyArray_Scalar(place, PyArray_DESCR(shown), (PyObject *)shown);
+            found = element_at(shown, place, cell_of((Handle *)self)->shared);
         else {
             PyObject *value = Py_NewRef(((Cell *)((Handle *)self)->cell)->value);
             Py_INCREF(shown);
@@ -174,7 +194,8 @@ getitem(PyObject *self, PyObject *key)
         }
     }
     else if (shown != NULL) {
-        PyObject *found = selected(shown, key);
+        int is_name = PyArray_TYPE(shown) == NPY_VOID && PyUnicode_CheckExact(key);
+        PyObject *found = is_name ? field_of((Handle *)self, shown, key) : selected(shown, key);
         if (found != NULL || PyErr_Occurred())
             return found;
     }
@@ -206,15 +227,35 @@ written(PyArrayObject *target, PyObject *key, int is_basic, PyObject *value)
         if (done != 1)
             return done;
     }
+    if (PyArray_CheckExact(key) && PyArray_CheckExact(value)
+        && put_rows(target, (PyArrayObject *)key, (PyArrayObject *)value))
+        return 0;
     char *place = PyArray_CheckExact(value) || !PyArray_ISWRITEABLE(target) ? NULL : place_of(target, key);
     return place != NULL ? PyArray_Pack(PyArray_DESCR(target), place, value)
                          : PyArray_Type.tp_as_mapping->mp_ass_subscript((PyObject *)target, key, value);
+}
+
+/* Whether an element that is no number was set; 0 where the methods have to do it. */
+static int
+is_set(Handle *array, PyObject *key, PyObject *value)
+{
+    PyArrayObject *shown = value_of(array);
+    PyObject *plain = shown != NULL && is_for(PyArray_TYPE(shown), value) ? basic_key(key) : NULL;
+    PyArrayObject *target = plain == NULL ? NULL : opened(array, shown);
+    char *place = target != NULL && PyArray_ISWRITEABLE(target) ? place_of(target, plain) : NULL;
+    int done = place != NULL && PyArray_Pack(PyArray_DESCR(target), place, value) == 0;
+    PyErr_Clear(); /* the methods fail as well */
+    Py_XDECREF(target);
+    Py_XDECREF(plain);
+    return done;
 }
 
 static int
 setitem(PyObject *self, PyObject *key, PyObject *value)
 {
     if (value != NULL && Py_TYPE(self) == known.array) {
+        if (is_set((Handle *)self, key, value))
+            return 0;
         PyObject *given = operand_of(value), *plain = given == NULL ? NULL : basic_key(key);
         int is_basic = plain != NULL;
         if (given != NULL && plain == NULL)
@@ -247,7 +288,7 @@ setitem(PyObject *self, PyObject *key, PyObject *value)
 static Py_ssize_t
 length(PyObject *self)
 {
-    PyArrayObject *shown = Py_TYPE(self) == known.array ? shown_of((Handle *)self) : NULL;
+    PyArrayObject *shown = Py_TYPE(self) == known.array ? value_of((Handle *)self) : NULL;
     if (shown != NULL && PyArray_NDIM(shown) > 0)
         return PyArray_DIM(shown, 0);
     const Operator *op = &operators[op_len];

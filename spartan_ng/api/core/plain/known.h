@@ -78,6 +78,7 @@ static struct {
     PyTypeObject *number;          /* the class of our numbers of double precision */
     PyObject *transposed, *shape, *ndim, *size, *dtype; /* properties */
     PyObject *copy;                /* a method */
+    PyObject *field;               /* what a field is as a view */
     PyObject *config;              /* where the options stand, */
     Py_ssize_t small_bytes;        /* and where in it the threshold, */
     Py_ssize_t threads;            /* and how many threads there are to be */

@@ -15,7 +15,7 @@ property_of(PyObject *property, PyObject *self)
 #define OF_SHOWN(name, found)                                                                                 \
     static PyObject *get_##name(PyObject *self, void *closure)                                                \
     {                                                                                                         \
-        PyArrayObject *shown = Py_TYPE(self) == known.array ? shown_of((Handle *)self) : NULL;                \
+        PyArrayObject *shown = Py_TYPE(self) == known.array ? value_of((Handle *)self) : NULL;                \
         return shown == NULL ? property_of(known.name, self) : found;                                         \
     }
 OF_SHOWN(shape, PyArray_IntTupleFromIntp(PyArray_NDIM(shown), PyArray_DIMS(shown)))
@@ -53,7 +53,7 @@ get_transposed(PyObject *self, void *closure)
 static PyObject *
 copy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    PyArrayObject *shown = Py_TYPE(self) == known.array && n == 0 && names == NULL ? shown_of((Handle *)self) : NULL;
+    PyArrayObject *shown = Py_TYPE(self) == known.array && n == 0 && names == NULL ? value_of((Handle *)self) : NULL;
     if (shown != NULL && PyArray_NBYTES(shown) < known.least && PyArray_NBYTES(shown) < small_bytes()) {
         PyObject *found = PyArray_NewCopy(shown, NPY_CORDER);
         return found == NULL ? NULL : wrapped(found);

@@ -151,12 +151,55 @@ power(PyObject *a, PyObject *b, PyObject *modulus)
     return method_of(op, op->method) == NULL ? NULL : call_three(op->method, a, b, modulus);
 }
 
+/* A text or a time, or a small array of them, as NumPy takes it, and the type of its elements; else NULL. */
+static PyObject *
+text_or_time(PyObject *a, int *type)
+{
+    PyArrayObject *shown = Py_TYPE(a) == known.array ? value_of((Handle *)a) : NULL;
+    if (shown != NULL) {
+        *type = PyArray_TYPE(shown);
+        return PyTypeNum_ISDATETIME(*type) || PyTypeNum_ISSTRING(*type) ? (PyObject *)shown : NULL;
+    }
+    if (PyUnicode_CheckExact(a) || Py_IS_TYPE(a, &PyUnicodeArrType_Type))
+        *type = NPY_UNICODE;
+    else if (PyBytes_CheckExact(a) || Py_IS_TYPE(a, &PyStringArrType_Type))
+        *type = NPY_STRING;
+    else if (Py_IS_TYPE(a, &PyDatetimeArrType_Type))
+        *type = NPY_DATETIME;
+    else if (Py_IS_TYPE(a, &PyTimedeltaArrType_Type))
+        *type = NPY_TIMEDELTA;
+    else
+        return NULL;
+    return a;
+}
+
+/* How texts compare with texts, and times with times; NULL, without an error where the methods have to say it. */
+static PyObject *
+alike_compared(PyObject *a, PyObject *b, int which)
+{
+    int of_a = NPY_NOTYPE, of_b = NPY_NOTYPE;
+    PyObject *x = known.array == NULL ? NULL : text_or_time(a, &of_a), *y = x == NULL ? NULL : text_or_time(b, &of_b);
+    if (y == NULL || of_a != of_b || !(PyArray_CheckExact(x) || PyArray_CheckExact(y)) || !stay_small(x, y))
+        return NULL;
+    Py_INCREF(x);
+    Py_INCREF(y);
+    PyObject *found = PyObject_RichCompare(x, y, which);
+    Py_DECREF(x);
+    Py_DECREF(y);
+    if (found != NULL && PyArray_CheckExact(found))
+        return wrapped(found);
+    PyErr_Clear();
+    Py_XDECREF(found);
+    return NULL;
+}
+
 static PyObject *
 compare(PyObject *a, PyObject *b, int which)
 {
     static const int of[] = {[Py_LT] = op_LT, [Py_LE] = op_LE, [Py_EQ] = op_EQ,
                              [Py_NE] = op_NE, [Py_GT] = op_GT, [Py_GE] = op_GE};
-    return of_two(&operators[of[which]], a, b);
+    PyObject *found = alike_compared(a, b, which);
+    return found != NULL || PyErr_Occurred() ? found : of_two(&operators[of[which]], a, b);
 }
 
 #define SLOT_OF_TWO(name, ...)                                                                                \

@@ -18,27 +18,33 @@ cell_of(Handle *array)
     return cell != NULL && Py_TYPE(cell) == known.cell ? (Cell *)cell : NULL;
 }
 
-/* What an array shows, if that is known and numbers. */
+/* What an array shows, if that is known, whatever its elements are. */
 static PyArrayObject *
-shown_of(Handle *array)
+value_of(Handle *array)
 {
     Cell *cell = cell_of(array);
     if (cell == NULL || array->views == NULL || !PyTuple_CheckExact(array->views))
         return NULL;
-    if (PyTuple_GET_SIZE(array->views) == 0)
-        return of_numbers(cell->value);
-    return cell->value != NULL && array->state == cell->value ? of_numbers(array->shown) : NULL;
+    PyObject *value = cell->value;
+    if (PyTuple_GET_SIZE(array->views) > 0)
+        value = value != NULL && array->state == value ? array->shown : NULL;
+    return value != NULL && PyArray_CheckExact(value) ? (PyArrayObject *)value : NULL;
 }
 
-/* The memory to write to, if nobody else has a claim on it (a new reference); NULL, with an error or without. */
+/* What an array shows, if that is known and numbers. */
 static PyArrayObject *
-open_of(Handle *array)
+shown_of(Handle *array)
+{
+    return of_numbers((PyObject *)value_of(array));
+}
+
+/* What an array shows as memory to write to, if nobody else has a claim on it (a new reference); NULL, with an error or
+ * without. */
+static PyArrayObject *
+opened(Handle *array, PyArrayObject *shown)
 {
     Cell *cell = cell_of(array);
-    if (cell == NULL || (cell->node != NULL && cell->node != Py_None))
-        return NULL;
-    PyArrayObject *shown = shown_of(array);
-    if (shown == NULL)
+    if (shown == NULL || cell == NULL || (cell->node != NULL && cell->node != Py_None))
         return NULL;
     if (!cell->settled) {
         PyObject *found = call_one(known.open, (PyObject *)array);
@@ -49,6 +55,12 @@ open_of(Handle *array)
     }
     Py_INCREF(shown);
     return shown;
+}
+
+static PyArrayObject *
+open_of(Handle *array)
+{
+    return opened(array, shown_of(array));
 }
 
 /* Whether an object's class is in a set. */
