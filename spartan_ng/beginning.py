@@ -78,4 +78,8 @@ def _begin() -> None:
 
 def _import() -> None:
     with collected_later():
-        import spartan_ng.session  # noqa: F401
+        try:
+            import spartan_ng.session  # noqa: F401
+        except RuntimeError:  # nothing can be registered for the end that has come, and nobody asks any more
+            if threading.main_thread().is_alive():
+                raise

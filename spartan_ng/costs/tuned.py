@@ -73,6 +73,10 @@ OUTSIDE = 4
 """Times that a byte counts which is read from outside, of a file or by a function: it is fetched or
 made, often unpacked, and copied. (`benchmarks larger`: reading the file, warm)"""
 
+CHAIN_STEPS = 64
+"""Steps on small lazy arrays in a row, at most, before the last is evaluated where it stands: all of them are
+planned again with every program that asks for something after them. (`benchmarks.small_programs`)"""
+
 LAUNCH_NS = 50_000
 """Nanoseconds that a stage takes besides its work: its tasks are handed to threads, its blocks are
 cut. (`benchmarks planning`)"""

@@ -54,7 +54,7 @@ PRODUCTS = {
     "einsum of stacks": lambda np, a, b: np.einsum("nij,njk->nik", a[None], b[None]),
     "einsum of three": lambda np, a, b: np.einsum("ij,jk,kl->il", a, b, a),
 }
-BY_BLAS = {"dot", "inner", "tensordot over one"}
+BY_BLAS = {"dot", "inner", "tensordot over one", "tensordot over none", "multi_dot"}
 """Which leave the signs of complex zeros to BLAS, and give others than `@` for the same operands."""
 NUMBERS = st.lists(st.sampled_from([-2.0, -0.0, 0.0, 1.5]), min_size=1, max_size=5)
 
@@ -100,6 +100,8 @@ def test_products_have_numpys_signs(
         found = np.asarray(PRODUCTS[name](sp, sp.asarray(x), sp.asarray(y)))
     if dtype[0] == "c" and name in BY_BLAS:
         np.testing.assert_array_equal(found, wanted)
+        if name in ("tensordot over none", "multi_dot"):  # `@` has other elements
+            return
         signs = [(np.signbit(v.real), np.signbit(v.imag)) for v in (found, wanted, x @ y)]
         assert any(np.array_equal(signs[0], theirs) for theirs in signs[1:])
         return

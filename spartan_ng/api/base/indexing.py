@@ -7,6 +7,7 @@ Writes through arrays scatter to flat positions.
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -142,16 +143,41 @@ def _small_key(key: Any, value: Any) -> Any:
             known = p._force() if here else p._peek()
             if known is None:
                 return None
-            elements = max(elements, known.size)
+            elements *= known.size
             p = known
         plain.append(p)
-    if not here and (value.nbytes > config.small_bytes or elements > value.size):
-        rest = prod(sorted(value.shape)[1:]) if value.ndim > 1 else 1
-        if elements * rest * value.itemsize > config.small_bytes:
-            return None
-    if config.small_bytes == 0 and not here:
+    small = config.small_bytes
+    few = here or (small and elements * value.nbytes <= small)  # or they are counted
+    if not few and (not small or _selected(plain, value.shape) * value.itemsize > small):
         return None
     return tuple(plain) if isinstance(key, tuple) else plain[0]
+
+
+def _selected(key: list[Any], shape: tuple[int, ...]) -> int:
+    """How many elements a key of NumPy's arrays, integers, slices and new axes selects, at most."""
+    taken = sum(p.ndim if _is_mask(p) else 1 for p in key if p is not None and p is not ...)
+    if taken > len(shape):  # NumPy says so
+        return 0
+    axis, size = 0, 1
+    indices: list[tuple[int, ...]] = []
+    for p in key:
+        if p is None:
+            continue
+        ahead = len(shape) - taken if p is ... else p.ndim if _is_mask(p) else 1
+        if p is ...:
+            size *= prod(shape[axis : axis + ahead])
+        elif isinstance(p, slice):
+            size *= len(range(*p.indices(shape[axis])))
+        elif _is_mask(p):
+            size *= p.size
+        elif isinstance(p, np.ndarray):
+            indices.append(p.shape[::-1])
+        axis += ahead
+    return size * prod(map(max, zip_longest(*indices, fillvalue=1))) * prod(shape[axis:])
+
+
+def _is_mask(p: Any) -> bool:
+    return isinstance(p, np.ndarray) and p.dtype.kind == "b"
 
 
 def _filter(a: Handle, mask: Handle) -> ndarray:

@@ -108,7 +108,8 @@ class Cell(CellFields):
             self.masked = masked
         if node is not None:
             self._node = node
-            hold(node, self)
+            if hold(node, self):
+                self.settle(node)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -185,18 +186,21 @@ class Cell(CellFields):
             return
         self.picks += 1
         if self.picks > _PICKS and self._node.nbytes <= _PICKED_BYTES and config.small_bytes and in_process():
-            node = self._node
-            self.adopt(run([node])[0], node)
+            self.settle(self._node)
 
-    def rebind(self, node: Node) -> None:
-        """Become another lazy value (of the same shape and dtype)."""
+    def settle(self, node: Node) -> None:
+        """Evaluate the node that the cell holds."""
+        self.adopt(run([node])[0], node)
+
+    def rebind(self, node: Node) -> bool:
+        """Become another lazy value (of the same shape and dtype); whether to settle it (see `hold`)."""
         if self.value is not None:
             self.order = order_of(self.value)
         self.value = None
         self.masked = None
         self.borrowed = self.settled = False
         self._node = node
-        hold(node, self)
+        return hold(node, self)
 
     def adopt(self, ref: ArrayRef, node: Node) -> None:
         """Become the evaluated form of a node, unless that is what it stands for no more."""

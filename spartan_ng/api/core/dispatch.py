@@ -430,11 +430,9 @@ def _to_write(operand: Any) -> Any:
 
 def _collect(a: Any, found: list[Any], wanted: type = Handle) -> None:
     """Arrays (or what else is wanted) anywhere in nested arguments."""
-    if isinstance(a, list | tuple):
-        for i in a:
+    if isinstance(a, list | tuple | dict):
+        for i in a.values() if isinstance(a, dict) else a:
             _collect(i, found, wanted)
-    elif isinstance(a, dict):
-        _collect(list(a.values()), found, wanted)
     elif isinstance(a, wanted):
         found.append(a)
 

@@ -31,13 +31,12 @@ from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import as_number
 from spartan_ng.api.core.quick import HandleFields
-from spartan_ng.api.core.views import Reshape, View
+from spartan_ng.api.core.views import View, assigned
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
-from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import writes_in_place
 from spartan_ng.graph.node import Node
@@ -244,7 +243,10 @@ class Handle(HandleFields):
         if self._views:
             cell.node  # noqa: B018 - counts what a mask keeps, before others wait
         with changes:
-            cell.rebind(written(cell.node, self._views, node) if self._views else node)
+            node = written(cell.node, self._views, node) if self._views else node
+            grown = cell.rebind(node)
+        if grown:
+            cell.settle(node)
 
     def _write(self, value: Handle) -> None:
         """Replace all elements by those of `value`, broadcast to the shape."""
@@ -444,13 +446,3 @@ def settle(*arrays: Any) -> None:
     waiting = [(h, n) for h in handles if (n := h._node()).data is None]
     for (h, node), ref in zip(waiting, run([n for _, n in waiting]), strict=True):
         h._settle(ref, node)
-
-
-def assigned(value: Handle, shape: tuple[int, ...]) -> Node:
-    """The elements of an array of `shape` to which a value is assigned: leading axes of one element go."""
-    there = value.shape
-    extra = max(len(there) - len(shape), 0)
-    kept = there[extra:]
-    if there[:extra] != (1,) * extra or build.broadcast_shapes("assign", shape, kept) != shape:
-        raise ShapeError(f"could not broadcast input array from shape {there} into shape {shape}")
-    return build.broadcast(value._see(Reshape(kept))._node() if kept != there else value._node(), shape)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from math import prod
 from types import CodeType
 from typing import Any, Protocol
 from weakref import ref
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.callers import USERS, Place, frame_of_the_users, place_of, whose
+from spartan_ng.config import config
+from spartan_ng.costs.tuned import CHAIN_STEPS
 from spartan_ng.graph.node import Node
 
 
@@ -31,19 +34,23 @@ class Adopter(Protocol):
 
 Step = tuple[CodeType | None, int]
 
-_held: dict[ref[Node], tuple[ref[Any], CodeType | None, int]] = {}
-"""By lazy nodes, as long as they live: the cell that holds one, as long as the user holds an array of it, and
-the user's code and the instruction in it that made it, where that is known. Each lazy array comes by: a weak
-dictionary takes several calls for each that comes and goes."""
+_held: dict[ref[Node], tuple[ref[Any], CodeType | None, int, int]] = {}
+"""By lazy nodes, as long as they live: the cell that holds one, as long as the user holds an array of it, the
+user's code and the instruction in it that made it, where that is known, and how many steps on small arrays
+lead to it. Each lazy array comes by: a weak dictionary takes several calls for each that comes and goes."""
 _forget = _held.pop
+_find = _held.get
+_INSIDE = 4
+"""Nodes in a row, at most, that one step of the user's is made of."""
 _frame = sys._getframe
 _ways: dict[str, tuple[int, CodeType]] = {}
 """By operations, the way from the user's line to `hold` that a node of each took last: how many frames there
 were up to the one that the user called, and that one's code."""
 
 
-def hold(node: Node, cell: Adopter) -> None:
-    """Note that a cell holds a lazy node that the user's line has made.
+def hold(node: Node, cell: Adopter) -> bool:
+    """Note that a cell holds a lazy node that the user's line has made; whether it ends a chain of steps on
+    small arrays that is too long to be planned with everything that asks for one of them.
 
     Of the line there is what `place_of` makes one of, should anybody ask. It is looked for where it was the
     last time for such a node: each frame that is looked at takes its while.
@@ -59,29 +66,46 @@ def hold(node: Node, cell: Adopter) -> None:
     if frame is None or whose[frame.f_code.co_filename] != USERS:
         level, frame = frame_of_the_users(_frame(2), 2)
         _ways[name] = level - 1, _frame(level - 1).f_code
-    _held[ref(node, _forget)] = ref(cell), frame.f_code, frame.f_lasti
+    steps = 0
+    if prod(node.shape) * node.dtype.itemsize <= config.small_bytes:
+        for operand in node.inputs:
+            held = _find(ref(operand))
+            before = held[3] if held is not None else _steps_to(operand) if operand.inputs else 0
+            steps = max(steps, before + 1)
+    _held[ref(node, _forget)] = ref(cell), frame.f_code, frame.f_lasti, steps
+    return steps > CHAIN_STEPS
+
+
+def _steps_to(node: Node) -> int:
+    """How many steps on small arrays lead to a node that no cell holds, but one that is made of it."""
+    level, steps = list(node.inputs), 0
+    for _ in range(_INSIDE):
+        held = [_find(ref(below)) for below in level]
+        steps = max([steps, *(h[3] for h in held if h is not None)])
+        level = [n for below, h in zip(level, held, strict=True) if h is None for n in below.inputs]
+    return steps
 
 
 def hold_as(node: Node, cell: Adopter, step: Step = (None, 0)) -> None:
     """Note that a cell holds a lazy node that an earlier step has made; by default nobody knows which."""
-    _held[ref(node, _forget)] = ref(cell), *step
+    _held[ref(node, _forget)] = ref(cell), *step, 0
 
 
 def step_of(node: Node) -> Step:
     """The user's code and the instruction in it that made a lazy node."""
-    held = _held.get(ref(node))
-    return (None, 0) if held is None else held[1:]
+    held = _find(ref(node))
+    return (None, 0) if held is None else held[1:3]
 
 
 def holder_of(node: Node) -> Any:
     """The cell that holds a lazy node; None where none does."""
-    held = _held.get(ref(node))
+    held = _find(ref(node))
     return None if held is None else held[0]()
 
 
 def lazy() -> Iterator[tuple[Node, Any]]:
     """The lazy nodes that cells hold, and the cells."""
-    for key, (holder, _, _) in list(_held.items()):  # others may add theirs
+    for key, (holder, *_) in list(_held.items()):  # others may add theirs
         node, cell = key(), holder()
         if node is not None and cell is not None:
             yield node, cell

@@ -14,6 +14,7 @@ import numpy as np
 
 from spartan_ng.api.core.forcing import run, value_of
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.functions import UserFunction
@@ -301,3 +302,13 @@ def joined(real: Any, imag: Any) -> Any:
 
 
 COMPLEX = UserFunction(joined, origin="real and imag")
+
+
+def assigned(value: Any, shape: tuple[int, ...]) -> Node:
+    """The elements of an array of `shape` to which a value is assigned: leading axes of one element go."""
+    there = value.shape
+    extra = max(len(there) - len(shape), 0)
+    kept = there[extra:]
+    if there[:extra] != (1,) * extra or build.broadcast_shapes("assign", shape, kept) != shape:
+        raise ShapeError(f"could not broadcast input array from shape {there} into shape {shape}")
+    return build.broadcast(value._see(Reshape(kept))._node() if kept != there else value._node(), shape)

@@ -13,11 +13,11 @@ from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple, values
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, assigned, make, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, make, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import converted, small_values
-from spartan_ng.api.core.views import Slice
+from spartan_ng.api.core.views import Slice, assigned
 from spartan_ng.api.elementwise import logic, operators, ufuncs
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
