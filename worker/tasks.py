@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import Future
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
@@ -18,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays.copying import aligned
+from spartan_ng.arrays.sparse import is_csr
 from spartan_ng.error_state import entered
 from spartan_ng.kernels.user import Acting
 from spartan_ng.plan.plan import Plan
@@ -104,8 +107,24 @@ class Made:
 def _made(
     tiles: dict[Any, Any], others: dict[Any, np.dtype[Any]], chunks: dict[int, Any], nbytes: int
 ) -> Made:
+    tiles = {number: _in_words(tile) for number, tile in tiles.items()}
     tiles |= {number: tiles[number].view(dtype) for number, dtype in others.items()}
     return Made(tiles, chunks, nbytes)
+
+
+def _in_words(arrived: Any) -> Any:
+    """A tile, a region of one or several as kernels want them: where an engine puts a message into one piece
+    of memory, arrays begin anywhere in it."""
+    if isinstance(arrived, np.ndarray):
+        return aligned(arrived)
+    if isinstance(arrived, list):
+        return [_in_words(part) for part in arrived]
+    if is_csr(arrived):
+        arrived = copy(arrived)
+        arrived.data, arrived.indices, arrived.indptr = map(
+            aligned, (arrived.data, arrived.indices, arrived.indptr)
+        )
+    return arrived
 
 
 @dataclass(slots=True)
@@ -153,6 +172,15 @@ def reads(plan: Plan, stage: Stage, rank: int) -> Iterator[Wanted] | None:
 def elements(wanted: Wanted) -> int:
     """Elements of a region of a dense tile."""
     return prod(map(selected, wanted.region or ((0,),)))
+
+
+def uploaded(made: Made) -> Made:
+    """A tile of the program's, which has come with this task.
+
+    As an object that was unpickled it is in memory of its own, if need be: dask keeps what comes with a task
+    as long as what that makes.
+    """
+    return made
 
 
 def read(made: Made, number: Number, region: Region | None) -> Any:
@@ -206,6 +234,7 @@ def run_task(
     has asked for more, its `Needs` and for each tile the answers, or the `Made` that has it.
     """
     _prepare()
+    data = tuple(map(_in_words, data))
     last = {g.number: i for i, part in enumerate(parts) for g in part.given if g.at is None}
     made = Made({})
     for i, part in enumerate(parts):

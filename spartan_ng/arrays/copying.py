@@ -46,6 +46,12 @@ def private_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return out
 
 
+def aligned(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array, or a copy where its elements lie across the processor's words, as they do in the middle of a
+    message: NumPy copies such an operand in each product, and kernels are compiled for no such."""
+    return value if value.flags.aligned else private_copy(value)
+
+
 def copy_run(value: np.ndarray[Any, Any], first: int, out: np.ndarray[Any, Any]) -> None:
     """Copy a run of elements in C order, from position `first` on, to the contiguous 1-d array `out`.
 

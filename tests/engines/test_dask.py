@@ -35,7 +35,6 @@ def on_dask(client):
     session.use(before)
 
 
-@pytest.mark.slow
 def made(*arrays):
     """The futures of arrays' tiles, when dask has made them."""
     backend: Any = session.current().backend
@@ -64,6 +63,21 @@ def test_tasks_run_where_their_tiles_lie(on_dask):
     count, found = on_dask.run_on_scheduler(roots)
     assert count > 2 * 3, f"as many as dask calls a large group, of {len(held)} programs"
     assert not found
+
+
+def test_uploads_begin_where_words_do(on_dask):
+    """What comes in a message of dask's lies anywhere in it."""
+    held = [np.array(rng.random((n, 7))) for n in (2000, 2501, 3003, 4007)]
+    with config.override(tiling="row"):
+        sums = [float(x.sum()) for x in held]
+
+    def uploads(dask_worker):
+        tiles = [made.tiles[0] for key, made in dask_worker.data.items() if "upload" in str(key)]
+        return [tile.flags.aligned for tile in tiles]
+
+    found = [one for each in on_dask.run(uploads).values() for one in each]
+    assert len(found) >= len(sums)
+    assert all(found)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -85,6 +85,29 @@ def test_every_kind_of_stage_is_a_task(name, shared, several, slots):
         check_one(name)
 
 
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_comes_in_the_middle_of_a_message_is_moved_to_where_words_begin(name, several, monkeypatch):
+    """NumPy copies such an operand in each product: an upload's every step would."""
+    seen: list[Any] = []
+    run = tasks._run_part
+
+    def watched(plan, part, own, rounds, data):
+        for one in data:
+            seen.extend(getattr(one, "tiles", {0: one}).values())
+        return run(plan, part, own, rounds, data)
+
+    monkeypatch.setattr(tasks, "_run_part", watched)
+    engine = InlineEngine(3, several, beside=True)
+    with running_on(EngineBackend(engine)), config.override(small_bytes=0):
+        check_one(name)
+    arrays = [a for one in seen for a in (one if isinstance(one, list) else [one])]
+    arrays = [a for one in arrays for a in ((one.data, one.indices) if sparse.issparse(one) else [one])]
+    arrays = [a for a in arrays if isinstance(a, numpy.ndarray)]
+    assert arrays
+    assert all(a.flags.aligned for a in arrays)
+
+
 @settings(max_examples=25)
 @given(programs(), st.sampled_from([1, 2, 3, 4, 7]), st.booleans(), st.booleans())
 def test_programs_give_numpys_answers(program, slots, several, shared):

@@ -10,6 +10,7 @@ import dask.array
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Tiling, box_shape
+from spartan_ng.arrays.copying import aligned
 from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.backends.engines.kinds.dask import DaskEngine
 from spartan_ng.backends.protocol import Backend
@@ -81,4 +82,4 @@ def _tile(chunk: Any, dtype: np.dtype[Any]) -> Made:
     _check(chunk)  # dask need not know before
     dense = getattr(chunk, "toarray", None) or getattr(chunk, "todense", None)  # SciPy's, and sparse's
     chunk = chunk if dense is None else dense()
-    return Made({0: np.ascontiguousarray(chunk, dtype).reshape(np.shape(chunk))})
+    return Made({0: aligned(np.ascontiguousarray(chunk, dtype)).reshape(np.shape(chunk))})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from spartan_ng.backends.engines.jobs import Tile, Tiles
 from spartan_ng.backends.engines.protocol import Handle
 from spartan_ng.errors import WorkerLost
 from spartan_ng.sources import SourceTile
-from spartan_ng.worker.tasks import Made
+from spartan_ng.worker.tasks import Made, uploaded
 
 _TRAVELS_BYTES = 16 * 1024
 """Tiles of the program's arrays up to this size go inside the tasks that read them."""
@@ -59,20 +60,19 @@ class Holdings:
             box = tiling.box_on(ref.shape, rank)
             if ref.value is None:
                 tile = SourceTile(ref.source)
-                tiles[rank] = Tile(self._tasks.submit("upload", Made, {0: tile}, rank=rank), 0, alone=True)
+                tiles[rank] = Tile(self._upload(tile, rank), 0, alone=True)
             elif box is not None:
                 value = ref.value[box_slices(box)]
                 part = np.ascontiguousarray(value).reshape(value.shape) if ref.format == "dense" else value
                 little = ref.format == "dense" and part.nbytes <= _TRAVELS_BYTES
-                made = (
-                    Value(Made({0: part}))
-                    if little
-                    else self._tasks.submit("upload", Made, {0: part}, rank=rank)
-                )
+                made = Value(Made({0: part})) if little else self._upload(part, rank)
                 tiles[rank] = Tile(made, 0, alone=True)
         if any(not isinstance(tile.handle, Value) for tile in tiles.values()):
             self._tasks.begin()  # else two tiles may come to one worker, and none to another
         self.keep(ref, tiling, tiles, ranks)
+
+    def _upload(self, tile: Any, rank: int) -> Handle:
+        return self._tasks.submit("upload", uploaded, Made({0: tile}), rank=rank)
 
     def keep(self, ref: ArrayRef, tiling: Tiling, tiles: Tiles, ranks: int) -> None:
         """Keep an array's tiles as long as there is the array."""
