@@ -16,13 +16,16 @@ from spartan_ng.config import config
 from spartan_ng.costs.tuned import BEGIN_S
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, topological
-from spartan_ng.system.processes import before_fork
+from spartan_ng.system.processes import before_fork, give_way_here
 
 _KEPT_BYTES = 1 << 24
 """Steps up to this size that a program holds are kept, as long as nobody is there who could weigh it."""
 
 _WAITS = 2
 """A program waits for the import that NumPy would take so many times as long for."""
+
+_NICENESS = 5
+"""What the import gives way by: it has a quarter of a processor where others want all of it."""
 
 _importing: threading.Thread | None = None
 _lock = threading.Lock()
@@ -33,12 +36,14 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     if not _leaves_to_numpy():
         return None
     # before the other thread's imports share Python with it
-    from spartan_ng.kernels.direct import run_stepwise
+    from spartan_ng.kernels.direct import has_all_threads, run_stepwise
 
-    _begin()
     order = topological(nodes) if order is None else order
+    if not any(map(has_all_threads, order)):
+        _begin()
     wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
     found = run_stepwise(wanted, order, _WAITS * BEGIN_S)
+    _begin()
     if found is None:
         return None
     values = {n: ArrayRef(v.shape, v.dtype, value=v) for n, v in zip(wanted, found, strict=True)}
@@ -77,6 +82,7 @@ def _begin() -> None:
 
 
 def _import() -> None:
+    give_way_here(_NICENESS)
     with collected_later():
         try:
             import spartan_ng.session  # noqa: F401

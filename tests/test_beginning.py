@@ -138,6 +138,49 @@ go.set()
     assert told == "False\n"
 
 
+@pytest.mark.parametrize(
+    ("what", "waits"),
+    [
+        ("a[:300] @ a.T", True),
+        ("a @ a[0]", True),
+        ("a * 2 + 1", False),
+        ("(a[:300] @ a.T + 1).sum(axis=0)", True),
+    ],
+)
+def test_the_import_waits_for_products_that_have_all_threads(what: str, waits: bool) -> None:
+    told = run(
+        f"""
+from spartan_ng.kernels import direct
+stepwise = direct.run_stepwise
+def told(*given):
+    print(beginning._importing is None)
+    return stepwise(*given)
+direct.run_stepwise = told
+({what}).compute()
+print(beginning._importing is not None)
+go.set()
+"""
+    )
+    assert told == f"{waits}\nTrue\n"
+
+
+def test_the_import_gives_way_and_nobody_after_it() -> None:
+    told = run(
+        """
+own = os.getpriority(os.PRIO_PROCESS, 0)
+def given_way(niceness, give=beginning.give_way_here):
+    give(niceness)
+    print(os.getpriority(os.PRIO_PROCESS, 0) > own or own > 14)
+beginning.give_way_here = given_way
+(a * 2 + 1).sum().compute()
+go.set()
+beginning.wait()
+print({os.getpriority(os.PRIO_PROCESS, int(thread)) for thread in os.listdir("/proc/self/task")} == {own})
+"""
+    )
+    assert told == "True\nTrue\n"
+
+
 @pytest.mark.slow
 def test_a_fork_finds_no_lock_that_is_held() -> None:
     told = run(

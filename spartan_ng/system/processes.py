@@ -52,6 +52,13 @@ def give_way(niceness: int) -> None:
         os.nice(niceness)
 
 
+def give_way_here(niceness: int) -> None:
+    """Let other threads go first, where each has a priority of its own; those that it starts inherit it."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.nice(niceness)
+
+
 def start_alone(command: list[str]) -> None:
     """Start a process that outlives this one, and whatever this was started from; it is told, and tells,
     nothing."""
