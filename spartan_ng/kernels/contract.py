@@ -10,7 +10,7 @@ import numpy as np
 
 from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import error_state
-from spartan_ng.kernels.compiled import dictionaries, few_lines, tall
+from spartan_ng.kernels.compiled import dictionaries, few_lines, narrow, tall
 from spartan_ng.kernels.compiled.sparse_product import multiply
 from spartan_ng.kernels.formats import dense, is_sparse
 
@@ -50,8 +50,11 @@ def dense_product(a: Any, b: Any, out: Any = None) -> Any:
 def _compiled_product(a: Any, b: Any, out: Any = None) -> Any:
     """The product of matrices that BLAS is slow with on one thread; None where it is not, or has to do it
     (for now)."""
-    found = few_lines.product(a, b, out)
-    return tall.product(a, b, out) if found is None else found
+    for kind in (few_lines, tall, narrow):
+        found = kind.product(a, b, out)
+        if found is not None:
+            return found
+    return None
 
 
 def _multiply_in_threads(a: Any, b: Any) -> Any:

@@ -377,6 +377,8 @@ SOURCES = {
     "between bounds u1": source_of("between", NUMBER="np.uint8", MARK="np.int8"),
     "many short rows f4": source_of("tall", NUMBER="np.float32", WIDTH="4"),
     "many short rows f8": source_of("tall"),
+    "few columns f4": source_of("narrow", NUMBER="np.float32", WIDTH="4"),
+    "few columns f8": source_of("narrow", VECTORS="192 // BYTES"),
     "sums by labels": source_of("group_sums", NUMBER="np.float32"),
     "sparse product": source_of("sparse_product", NUMBER="np.float64"),
     "from the right": dictionaries.from_right("float64"),

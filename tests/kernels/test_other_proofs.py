@@ -22,6 +22,7 @@ from spartan_ng.kernels.compiled import (
     dictionary_loops,
     few_lines,
     group_sums,
+    narrow,
     prefixes,
     sampled,
     scans,
@@ -59,6 +60,7 @@ READY = {
     "few lines turned": lambda np, x: x.T @ x[:, :5],
     "tall by itself": lambda np, x: x[:, :40].T @ x[:, :40],
     "tall by another": lambda np, x: x[:, :20].T @ x[:, 20:60],
+    "narrow": lambda np, x: x[:, :40] @ x[:40, :6],
     "look-ups": lambda np, c: c @ np.asarray([1.5, 2.0, 0.25]),
     "look-ups from the left": lambda np, c: np.ones(3000) @ c,
     "elements": lambda np, c: c * np.arange(3000.0)[:, None],
@@ -117,7 +119,7 @@ def arguments(name):
     if name.startswith("sparse"):
         other = U if name.endswith("left") else V
         return [sp.asarray(S), sp.asarray(other)], [S.toarray(), other]
-    if name in ("deviations", "prefixes", "sums by labels") or name.startswith(("few", "tall")):
+    if name in ("deviations", "prefixes", "sums by labels") or name.startswith(("few", "tall", "narrow")):
         return [sp.asarray(X)], [X]
     return [sp.compress_columns(sp.asarray(FEW), always=True)], [FEW]
 
@@ -140,7 +142,7 @@ def test_right_ready_made_kernels(monkeypatch, name):
         used.append(trust.at_hand(*args))
         return used[-1]
 
-    for place in (deviations, dictionaries, few_lines, group_sums, prefixes, sparse_product, tall):
+    for place in (deviations, dictionaries, few_lines, group_sums, narrow, prefixes, sparse_product, tall):
         monkeypatch.setattr(place, "at_hand", noted)
     assert not check(READY[name], *arguments(name))
     assert used
@@ -203,6 +205,15 @@ def test_wrong_scans(monkeypatch, name, pattern, text):
         ),
         ("tall by another", tall, "source_of", r"near_b, wide_n \* WIDTH", "near_b, wide_m * WIDTH"),
         ("tall by another", tall, "source_of", r"b \+ at, b_line", "b, b_line"),
+        ("narrow", narrow, "source_of", r"target\[j\] = source\[j\]", "target[j] = source[0]"),
+        ("narrow", narrow, "source_of", r"source\[j\] = 0.0", "source[0] = 0.0"),
+        (
+            "narrow",
+            narrow,
+            "source_of",
+            r"out \+ r \* out_line, out_line, L",
+            "out + WIDTH + r * out_line, out_line, L",
+        ),
         ("look-ups", dictionary_loops, "from_right", r"p0\[c0\[i\]\] \+ p1", "p1[c0[i]] + p1"),
         ("look-ups from the left", dictionary_loops, "from_left", r"(out\[columns\[c\], .\] \+?= )", r"\1-"),
         ("elements", dictionary_loops, "elements", r"(out\[i, column\] = known\[codes\[)i", r"\g<1>0"),

@@ -27,6 +27,7 @@ from spartan_ng.kernels.compiled import (
     dictionaries,
     few_lines,
     group_sums,
+    narrow,
     prefixes,
     select,
     sparse_product,
@@ -55,6 +56,9 @@ LIMITS: dict[str, tuple[Any, str, tuple[int, ...]]] = {
     "rows of few lines": (few_lines, "_WIDE", (1,)),
     "short rows": (tall, "NARROWEST_BYTES", (1,)),
     "rows of short rows": (tall, "_TALL", (0,)),
+    "few columns": (narrow, "_LEAST_BYTES", (1,)),
+    "rows by few columns": (narrow, "_TALL", (0,)),
+    "short rows by few columns": (narrow, "SHORTEST", (1,)),
     "look-ups": (dictionaries, "WORTH", (0,)),
     "sparse products": (sparse_product, "WORTH", (1,)),
     "pieces of scans": (scans, "_LARGE", (1, 16, 300)),
@@ -78,6 +82,7 @@ _COMPILED: dict[str, tuple[Any, str]] = {
     "between bounds": (between, "at_hand"),
     "few lines": (few_lines, "at_hand"),
     "many short rows": (tall, "at_hand"),
+    "few columns": (narrow, "at_hand"),
     "look-ups": (dictionaries, "at_hand"),
 }
 """Functions that give a kernel, or None where NumPy is to do it."""

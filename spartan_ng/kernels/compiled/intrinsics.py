@@ -193,13 +193,14 @@ def vector_bytes() -> int:
     return found
 
 
-def tile_adder(lines: int, vectors: int, lanes: int) -> Any:
+def tile_adder(lines: int, vectors: int, lanes: int, turned: bool = False) -> Any:
     """The function that adds to a tile, `lines` by so many vectors of `lanes` numbers, the product of columns
     of two matrices: the tile stays in registers while all rows go by.
 
     It is called with the addresses of first elements, `a`, `b` and `out`, each with the bytes from line to
-    line, with the rows, and with the first of as many cache lines that are asked for meanwhile. LLVM's
-    vectorizer finds no such tiles by itself.
+    line, with the rows, and with the first of as many cache lines that are asked for meanwhile. Where `a` is
+    `turned`, its lines are those of the tile, and go along the sum. LLVM's vectorizer finds no such tiles by
+    itself.
     """
 
     @intrinsic
@@ -217,7 +218,8 @@ def tile_adder(lines: int, vectors: int, lanes: int) -> Any:
     ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             element = context.get_data_type(dtype.dtype)
-            _Tile(builder, element, context.get_abi_sizeof(element), lanes).add(lines, vectors, args[1:])
+            tile = _Tile(builder, element, context.get_abi_sizeof(element), lanes)
+            tile.add(lines, vectors, turned, args[1:])
             return context.get_dummy_value()
 
         return types.void(dtype, *(types.int64,) * 8), generate
@@ -233,21 +235,23 @@ class _Tile:
         self._vector = ir.VectorType(element, lanes)
         self._undefined = ir.Constant(self._vector, ir.Undefined)
 
-    def add(self, lines: int, vectors: int, given: Sequence[Any]) -> None:
+    def add(self, lines: int, vectors: int, turned: bool, given: Sequence[Any]) -> None:
         """A loop over rows, one at least, and the sums behind it; `given` is as in `tile_adder`."""
         a, a_line, b, b_line, out, out_line, rows, ahead = given
         builder, before, number = self._builder, self._builder.block, ir.IntType(64)
         loop, end = builder.append_basic_block("rows"), builder.append_basic_block("sums")
+        along, across = (number(self._nbytes), a_line) if turned else (a_line, number(self._nbytes))
+        apart = [builder.mul(across, number(i)) for i in range(lines)]
         builder.branch(loop)
         builder.position_at_end(loop)
-        steps = ((number(0), number(1)), (a, a_line), (b, b_line), (ahead, number(64)))
+        steps = ((number(0), number(1)), (a, along), (b, b_line), (ahead, number(64)))
         places = [builder.phi(number) for _ in steps]
         sums = [builder.phi(self._vector) for _ in range(lines * vectors)]
         zero = ir.Constant(self._vector, [0.0] * self._lanes)
         row = [self._loaded(self._at(places[2], v * self._lanes), self._vector) for v in range(vectors)]
         added = []
         for i in range(lines):
-            x = self._spread(self._loaded(self._at(places[1], i), self._element))
+            x = self._spread(self._loaded(builder.add(places[1], apart[i]), self._element))
             for v in range(vectors):
                 product = builder.fmul(x, row[v], flags=_SUM)
                 added.append(builder.fadd(sums[i * vectors + v], product, flags=_SUM))

@@ -1,0 +1,130 @@
+"""Products of many short rows with few columns, against NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spartan_ng as sp
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.config import config
+from spartan_ng.kernels.compiled import narrow, ready_made
+from spartan_ng.kernels.contract import dense_product
+from tests.sampling import examples
+from tests.test_programs import running_on
+
+RTOL = {"f4": 1e-4, "f8": 1e-11}
+
+
+@pytest.fixture(autouse=True, scope="module", params=["the processor's", "of 32 bytes"])
+def vectors(request: pytest.FixtureRequest):
+    """Everything is compiled, also for processors whose vectors are shorter."""
+    real = ready_made.source_of
+    with pytest.MonkeyPatch.context() as patch, config.override(kernels="compile"):
+        patch.setattr(narrow, "SHORTEST", 1)
+        patch.setattr(narrow, "_LEAST_BYTES", 1)
+        patch.setattr(narrow, "_TALL", 0)
+        if request.param == "of 32 bytes":
+            patch.setattr(narrow, "source_of", lambda name, **given: real(name, BYTES="32", **given))
+        yield
+
+
+@st.composite
+def operands(draw: st.DrawFn) -> tuple[Any, Any]:
+    """Two matrices that are parts of others, or lie backwards."""
+    dtype = draw(st.sampled_from(sorted(RTOL)))
+    inner = draw(st.sampled_from([2, 3, 7, 8, 16, 33, 64]))
+    n = draw(st.sampled_from([1, 2, 7, 8, 9, 15, 16, 17, 23, 24]))
+    rows = draw(st.sampled_from([inner, inner + 1, 64, 71, 72, 73, 200]))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    x = rng.standard_normal((2 * rows, inner + 3)).astype(dtype)
+    w = rng.standard_normal((2 * inner, n)).astype(dtype)
+    a = draw(st.sampled_from([x[::2, 1 : 1 + inner], x[::-2, :inner], x[:rows, 2 : 2 + inner].copy()]))
+    b = draw(st.sampled_from([w[::2], w[::-2], np.asfortranarray(w[:inner])]))
+    return a, b
+
+
+@examples(80)
+@given(operands(), st.sampled_from("CF"))
+def test_products_are_numpys(case: tuple[Any, Any], order: Any) -> None:
+    a, b = case
+    for left, right in ((a, b), (b.T, a.T)):
+        wanted = left @ right
+        scale = RTOL[a.dtype.str[1:]] * max(float(abs(a).max() * abs(b).max()) * np.sqrt(len(b)), 1.0)
+        if len(a) > b.shape[1]:
+            found = narrow.product(left, right)
+            assert found is not None
+            assert found.dtype == wanted.dtype
+            assert found.flags.c_contiguous
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=scale)
+        around = np.full((wanted.shape[0] + 2, wanted.shape[1] + 2), 7, wanted.dtype, order)
+        out = around[1:-1, 1:-1]
+        assert dense_product(left, right, out) is out
+        np.testing.assert_allclose(out, wanted, rtol=0, atol=scale)
+        around[1:-1, 1:-1] = 7
+        assert (around == 7).all()
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_so(number: float) -> None:
+    """Zero times infinity, too; and nothing comes from where lines are longer."""
+    x, w = np.zeros((70, 19)), np.ones((19, 5))
+    x[:, 1], x[4, 7], x[69, 2], w[3, 4] = 1.0, number, number, number
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(narrow.product(x, w), np.matmul(x, w))
+        np.testing.assert_array_equal(narrow.product(w.T, x.T), np.matmul(w.T, x.T))
+
+
+def test_what_blas_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many columns, long rows, those that do not lie along the sum, other numbers, few rows, and where errors
+    are asked for."""
+    x, w = np.ones((300, 20)), np.ones((20, 6))
+    for left, right in (
+        (x, np.ones((20, 25))),
+        (np.ones((3000, 2500)), np.ones((2500, 6))),
+        (np.asfortranarray(x), w),
+        (x[:, ::2], w[:10]),
+        (x.astype(complex), w.astype(complex)),
+        (x.astype(">f8"), w.astype(">f8")),
+        (x.astype(np.float32), w),
+        (x, w[:, 0]),
+    ):
+        assert narrow.product(left, right) is None
+    with np.errstate(over="raise"):
+        assert narrow.product(x, w) is None
+    monkeypatch.setattr(narrow, "_TALL", 16)
+    assert narrow.product(x, w) is None
+    monkeypatch.setattr(narrow, "_TALL", 8)
+    monkeypatch.setattr(narrow, "SHORTEST", 21)
+    assert narrow.product(x, w) is None
+    monkeypatch.setattr(narrow, "SHORTEST", 1)
+    monkeypatch.setattr(narrow, "_LEAST_BYTES", 49)
+    assert narrow.product(x, w) is None
+
+
+def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w = np.ones((300, 20)), np.ones((20, 6))
+    monkeypatch.setattr(narrow, "_read_bytes", 0)
+    monkeypatch.setattr(narrow, "HOT_BYTES", 3 * x.nbytes)
+    asked: list[str] = []
+    monkeypatch.setattr(narrow, "at_hand", lambda source, *rest: asked.append(source))
+    with config.override(kernels="auto"):
+        assert [narrow.product(x, w) is None and len(asked) for _ in range(4)] == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", sorted(RTOL))
+def test_distances_to_centres_of_a_file(dtype: str, tmp_path: Any) -> None:
+    """In blocks, with a fold of each row, also turned."""
+    x = np.random.default_rng(1).random((9000, 40)).astype(dtype)
+    np.save(tmp_path / "x.npy", x)
+    w = x[:8].copy()
+    with config.override(small_bytes=0), running_on(EmbeddedBackend(2)):
+        y = sp.load(tmp_path / "x.npy")
+        found = sp.compute((y @ w.T).max(axis=1), (w @ y.T).max(axis=0), (y * 2) @ w.T, w @ (y + 1).T)
+    wanted = (x @ w.T).max(axis=1), (w @ x.T).max(axis=0), (x * 2) @ w.T, w @ (x + 1).T
+    for f, e in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(f, e, rtol=10 * RTOL[dtype])
