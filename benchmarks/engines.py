@@ -168,7 +168,7 @@ def running(side: str) -> Iterator[Side]:
             import ray
 
             os.environ.setdefault("RAY_worker_niceness", "0")
-            ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
+            ray.init("local", num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
             stack.callback(ray.shutdown)
             np.connect("ray")
             counts = _of_submits()

@@ -31,6 +31,7 @@ DOORS = {
     "from dask": ("dask", "dask", lambda: np.from_dask(None)),
     "to ray": ("ray", "ray", lambda: np.to_ray(np.ones(3))),
     "from ray": ("ray", "ray", lambda: np.from_ray(None)),
+    "to a Ray elsewhere": ("grpc", "ray", lambda: np.connect("ray://127.0.0.1:1")),
 }
 COMMANDS = {
     "a picture": ("matplotlib", "apps", ["app", "kmeans", "--data", "points.npy", "--picture", "it.png"]),

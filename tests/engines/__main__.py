@@ -59,7 +59,7 @@ def running(engine: str) -> Iterator[Callable[[], list[int]]]:
     else:
         import ray
 
-        start = partial(ray.init, num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
+        start = partial(ray.init, "local", num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
         start()
         np.connect("ray")
         me = psutil.Process()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # of 
 
 
 def begin():
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,33 @@ def on_ray(engine):
         yield
     session.current().backend.retire()
     session.use(before)
+
+
+@pytest.mark.slow
+def test_the_command_starts_a_ray_of_its_own_whatever_other_is_named(tmp_path, monkeypatch):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import spartan_ng as np\n"
+        "from spartan_ng import session\n"
+        "print(session.current().backend.engine.name, session.current().backend.workers)\n"
+    )
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    command = [
+        sys.executable,
+        "-m",
+        "spartan_ng.cli",
+        "run",
+        "--on",
+        "ray",
+        "-n",
+        "1",
+        "--threads",
+        "1",
+        script,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "ray 1"
 
 
 @pytest.mark.slow

@@ -15,18 +15,23 @@ from ray.exceptions import RayError, RayTaskError
 from spartan_ng.backends.engines.protocol import REPORT_S, Report, TaskKilled
 from spartan_ng.config import MASTER_VARIABLE
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable
+from spartan_ng.extras import needed
 
 SCHEME = "ray://"
 _QUIETLY: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
 
 
 def connect(address: str, workers: int) -> RayEngine:
-    """The cluster at `ray://host:port`; for `ray` what this process or RAY_ADDRESS names, else a new one.
+    """The cluster at `ray://host:port`; for `ray` what this process or RAY_ADDRESS names, or `ray start` has
+    begun on this machine, else a new one.
 
-    Raises MasterUnreachable, or ConnectionFailed where it has fewer processors than `workers`.
+    Raises MasterUnreachable, MissingLibrary, or ConnectionFailed where it has fewer processors than
+    `workers`.
     """
     owned = not ray.is_initialized()
     if owned:
+        if address not in ("ray", SCHEME):
+            needed("grpc", "ray")
         try:
             ray.init(None if address in ("ray", SCHEME) else address, **_QUIETLY)
         except (OSError, RuntimeError, RayError) as error:
@@ -40,8 +45,8 @@ def connect(address: str, workers: int) -> RayEngine:
 
 @contextmanager
 def local(workers: int, threads: int) -> Iterator[dict[str, str]]:
-    """A Ray with so many processors on this machine."""
-    ray.init(num_cpus=workers * threads, **_QUIETLY)
+    """A new Ray with so many processors on this machine, whatever other one runs here."""
+    ray.init("local", num_cpus=workers * threads, **_QUIETLY)
     try:
         yield {MASTER_VARIABLE: "ray", "RAY_ADDRESS": ray.get_runtime_context().gcs_address}
     finally:
