@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 import numpy
+from scipy import sparse
 
 import spartan_ng as np
 from spartan_ng import session
@@ -99,6 +100,17 @@ def ranks(xp: Any, data: Any) -> Any:
     return found
 
 
+def walks(xp: Any, data: Any) -> Any:
+    """Products with sparse arrays that are kept; what is lost of them is made again, too."""
+    links = sparse.random_array((20_000, 3_000), density=0.004, format="csr", rng=5)
+    links = kept((links if xp is numpy else np.asarray(links)) * 2.0)
+    squared = kept(links * links)
+    found = data[:3_000, :8]
+    for _ in range(5):
+        found = kept(links.T @ (squared @ found) / 1_000)
+    return found
+
+
 def rows_of_a_file(xp: Any, data: Any) -> Any:
     """What is read again where it is lost."""
     path = f"{_folder().name}/data.npy"
@@ -131,6 +143,7 @@ PROGRAMS = (
     draws,
     squares,
     ranks,
+    walks,
     rows_of_a_file,
     in_one_job,
 )
