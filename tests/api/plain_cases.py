@@ -299,6 +299,20 @@ a[[0, 1]] = a[[1, 0]]|a[[0, 1]] = a[:2]|a[[1, 0]] = a[:2]|a[[0, 0]] = b[:2]|q = 
 r = a['f1'][0]|a['f1'][1] = 2.5|a['f0'][1:] = 3|r = a[0]; a[0] = (1, 2.0)|r = a[0]['f0']|a[0]['f0'] = 3
 r = a[0]; a['f0'] = 7|with lazily(np): q = a['f0'];; a[0] = (7, 1.5); r = q|a['f0'] += 1|r = a['f0'].base is a
 r = a[1:]['f0'][0]; a[0] = a[1]|q = a[0]; a[0] = b[0]; r = q|r = a[..., 0]|r = a[0, ...]
+r = a.conj()|r = a.conj() is a|r = a.conjugate()|q = a.conj(); q[...] = 1; r = a
+np.put(a, [0, 1], 1); r = a|np.put(a, 0, 2.5); r = a|a.put([0, -1], [1, 2])|np.put(a, [0, 99], 1); r = a
+np.put(a, [1, 0], [1j, 2]); r = a|np.put(a, i, b); r = a|np.put(a, [0.5], 1)|np.put(a, [1], a)
+np.put(a, [99, 1], 3, 'wrap')|np.put(a, [0], [])|np.put(a, i, s)|np.put(a, [True, False], 2)
+a.put(i, 300)|with lazily(np): q = a + b;; np.put(a, [0], 7); r = q|q = a[...]; np.put(a, [0], 7); r = q
+a.flat[1] = 7; r = a|a.flat[-1] = 2.5|a.flat[99] = 1|r = a.flat[2]|r = a.flat[-1]|r = a.flat[99]
+a.flat[0] = 1j|a.flat[0] = 300|a.flat[0] = s|a.flat[0] = x
+with lazily(np): q = a * 1;; a.flat[0] = 5; r = q|q = a[...]; a.flat[0] = 5; r = q|np.copyto(a, 1)
+np.copyto(a, 2.5)|np.copyto(a, 2.5, 'unsafe')|np.copyto(a, b)|np.copyto(a, b0)|np.copyto(a, s)
+np.copyto(a, 1j)|np.copyto(a, np.zeros(99))|with lazily(np): q = a * 1;; np.copyto(a, 5); r = q
+q = a[...]; np.copyto(a, 5); r = q|np.copyto(a, x, casting='safe')|np.copyto(a, 300)|np.copyto(a, None)
+r = np.array(['a', 'bc'])|r = np.array(['a', 1])|r = np.array(['a', s])|r = np.array(['a', a])
+r = np.array(['', 'é'])|r = np.array(['a'], 'S1')|r = np.array([['a', 'b'], ['c', 'd']])
+r = np.array(['1'] * 5, float)
 r = round(a[0])|r = x * a|r = s * a|r = x - a|r = numpy.int8(2) * a|r = numpy.float32(2) ** a|r = x < a
 r = x @ a|x += a; r = x"""
 

@@ -15,6 +15,7 @@ from spartan_ng.api.core.dispatch import check_device, fresh
 from spartan_ng.api.core.handle import copied, make, wrap
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as_any
+from spartan_ng.api.core.quick import shortened
 from spartan_ng.api.core.recast import Bytes, Recast
 from spartan_ng.api.core.views import Broadcast
 from spartan_ng.api.elementwise import ufuncs
@@ -98,6 +99,7 @@ class Copies(Attributes):
             raise ValueError("The stream argument in to_device() is not supported")
         return self  # type: ignore[no-any-return]
 
+    @shortened(np.ndarray.conj, 1)
     def conj(self: Any, out: Any = None) -> ndarray:
         """Complex conjugates; of real numbers, the array itself."""
         if self.dtype.kind in "cO" or out is not None:

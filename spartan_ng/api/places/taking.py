@@ -15,13 +15,13 @@ from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.few import few_values
 from spartan_ng.api.core.handle import Handle, copied, wrap_node
-from spartan_ng.api.core.kinds import PLAIN_OR_NUMERIC
+from spartan_ng.api.core.kinds import NUMBERS, PLAIN_OR_NUMERIC
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import WEAK, check_output, converted, mask_of, small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
-from spartan_ng.api.places.flat import MOST_AXES_OF_FLAT, Flat, elements_of, set_in_copy
+from spartan_ng.api.places.flat import MOST_AXES_OF_FLAT, Flat, elements_of, is_at_hand, set_in_copy
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -100,9 +100,42 @@ def _writing(numpys: Callable[..., None]) -> Callable[[Callable[..., None]], Cal
     return enter
 
 
+def _few_numbers(given: Any) -> Any:
+    """A number, a list of few, or a small array as NumPy takes it; else None."""
+    if type(given) is list:
+        return given if 0 < len(given) <= _FEW and NUMBERS.issuperset(map(type, given)) else None
+    few = few_values((given,))
+    return (
+        None
+        if few is None or (few[0].__class__ is np.ndarray and few[0].dtype.kind not in "biufc")
+        else few[0]
+    )
+
+
+_FEW = 64
+"""Numbers in a list of which NumPy makes a copy at once."""
+
+
+def _is_put_at_once(a: Any, ind: Any, v: Any, mode: Any) -> bool:
+    """Whether NumPy has set elements of a small array that is here, where nobody else has a claim on it."""
+    target = a._open() if type(a) is Late.ndarray else None
+    if target is None or not is_at_hand(target):
+        return False
+    places, values = _few_numbers(ind), _few_numbers(v)
+    if places is None or values is None:
+        return False
+    try:
+        np.put(target, places, values, mode)
+    except (IndexError, TypeError, ValueError):  # ours say so after them
+        return False
+    return True
+
+
 @_writing(np.put)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Set flat elements at indices, in place."""
+    if _is_put_at_once(a, ind, v, mode):
+        return
     if isinstance(a, np.generic):  # NumPy puts elements into a copy
         a = copied(as_handle(a))
     check_is_target(a)
@@ -283,11 +316,28 @@ def _along(a: Handle, index: Handle, axis: Any) -> tuple[Any, ...]:
     return tuple(grid)
 
 
+def _is_copied_at_once(dst: Any, src: Any, casting: Any) -> bool:
+    """Whether NumPy has copied a number or a small array into one that is here, see `_is_put_at_once`."""
+    target = dst._open() if type(dst) is Late.ndarray else None
+    if target is None or not is_at_hand(target):
+        return False
+    few = few_values((src,))
+    if few is None:
+        return False
+    try:
+        np.copyto(target, few[0], casting)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 @numpy_function(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Copy elements into an array under a casting rule."""
     if isinstance(dst, np.ndarray):
         by_numpy(np.copyto, dst, src, casting=casting, where=where)
+        return
+    if where is True and src is not dst and _is_copied_at_once(dst, src, casting):
         return
     if not isinstance(dst, Handle) or (not dst.ndim and dst._cell.frozen):
         raise TypeError(f"copyto() argument 1 must be numpy.ndarray, not {type(dst).__name__}")

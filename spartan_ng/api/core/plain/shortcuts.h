@@ -29,6 +29,14 @@ is_word(PyObject *a)
     return a == Py_None || PyUnicode_CheckExact(a) || is_number(a);
 }
 
+/* Whether elements are numbers, texts or times. */
+static int
+is_plain_kind(PyArrayObject *a)
+{
+    int type = PyArray_TYPE(a);
+    return of_numbers((PyObject *)a) != NULL || PyTypeNum_ISDATETIME(type) || PyTypeNum_ISSTRING(type);
+}
+
 static PyObject *given_value(PyObject *a, int depth, Given *given);
 
 /* A list or a tuple with what NumPy takes instead of what it has: the same one where that is the same. */
@@ -63,8 +71,8 @@ static PyObject *
 given_value(PyObject *a, int depth, Given *given)
 {
     if (Py_TYPE(a) == known.array) {
-        PyArrayObject *shown = shown_of((Handle *)a);
-        if (shown == NULL || PyArray_NBYTES(shown) >= known.least)
+        PyArrayObject *shown = value_of((Handle *)a);
+        if (shown == NULL || !is_plain_kind(shown) || PyArray_NBYTES(shown) >= known.least)
             return NULL;
         if (given->first == NULL)
             given->first = shown;
@@ -372,8 +380,19 @@ in_front(PyObject *module, PyObject *args)
     return (PyObject *)f;
 }
 
-/* `array_of(listed)`: an array of its own of a small array's elements, or of a list of few numbers, of small arrays, or
- * of lists of them; None for all else. */
+/* Whether all that a list has are texts. */
+static int
+is_of_texts(PyObject *listed)
+{
+    Py_ssize_t n = PyList_CheckExact(listed) ? PyList_GET_SIZE(listed) : 0;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!PyUnicode_CheckExact(PyList_GET_ITEM(listed, i)))
+            return 0;
+    return n > 0 && n <= MOST_LISTED;
+}
+
+/* `array_of(listed)`: an array of its own of a small array's elements, or of a list of few numbers or texts, of small
+ * arrays, or of lists of them; None for all else. */
 static PyObject *
 array_of(PyObject *module, PyObject *listed)
 {
@@ -386,12 +405,13 @@ array_of(PyObject *module, PyObject *listed)
     }
     Given given = {.size = 1, .alike = 1};
     int is_list = PyList_CheckExact(listed) && PyList_GET_SIZE(listed) > 0;
-    int is_plain = is_list ? !PyUnicode_Check(PyList_GET_ITEM(listed, 0)) : is_of_numbers(listed);
+    int is_texts = is_of_texts(listed);
+    int is_plain = is_list ? is_texts || !PyUnicode_Check(PyList_GET_ITEM(listed, 0)) : is_of_numbers(listed);
     PyObject *values = known.array != NULL && is_plain ? given_value(listed, DEEPEST, &given) : NULL, *found = NULL;
     if (values != NULL && (given.first == NULL || given.nbytes < Py_MIN(known.least, small_bytes())))
         found = PyArray_FromAny(values, NULL, 0, 0, NPY_ARRAY_DEFAULT, NULL);
     Py_XDECREF(values);
-    if (found != NULL && of_numbers(found) != NULL)
+    if (found != NULL && (of_numbers(found) != NULL || (is_texts && PyArray_TYPE((PyArrayObject *)found) == NPY_UNICODE)))
         return wrapped(found);
     PyErr_Clear(); /* lists of unlike lengths, of which ours says the same */
     Py_XDECREF(found);
