@@ -13,7 +13,7 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,12 +40,17 @@ class Recipe:
 
     @classmethod
     def of(cls, roots: Sequence[Node], leaves: Sequence[ArrayRef]) -> Recipe:
-        """The program `roots` without what its leaves hold."""
+        """The program `roots` without what its leaves hold, of nodes of its own: others may become leaves."""
         blank = {
             ref: build.data(ArrayRef(ref.shape, ref.dtype, format=ref.format, nnz=ref.nnz)) for ref in leaves
         }
-        made = rebuild(roots, lambda node: node if node.data is None else blank[node.data])
-        return cls(tuple(made), tuple(blank[ref] for ref in leaves))
+
+        def own(node: Node) -> Node:
+            if node.data is not None:
+                return blank[node.data]
+            return node if node.inputs else replace(node)
+
+        return cls(tuple(rebuild(roots, own)), tuple(blank[ref] for ref in leaves))
 
     def over(self, nodes: Iterable[Node]) -> list[Node]:
         """The program's results over values of the leaves."""

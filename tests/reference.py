@@ -256,7 +256,9 @@ _STEPS: dict[Op, Callable[..., Any]] = {
     Op.MAP: _map,
     Op.FOLD: _fold,
     Op.SCAN: _scan,
-    Op.FILTER: lambda node, a, mask: a[mask],
+    Op.FILTER: lambda node, *inputs: (
+        np.flatnonzero(*inputs) if node.fn == "nonzero" else inputs[0][inputs[1]]
+    ),
     Op.JOIN_UPDATE: _join,
     Op.SLICE: _slice,
     Op.TRANSPOSE: lambda node, a: a.transpose(node.params[0]),

@@ -93,6 +93,11 @@ def compress(a: Node, mask: Node, count: int) -> Node:
     return Node(Op.FILTER, "compress", (a, mask), (count,), (count, *a.shape[mask.ndim :]), a.dtype)
 
 
+def nonzero(mask: Node, count: int) -> Node:
+    """The flat places, in C order, of the `count` elements of `mask` that are true."""
+    return Node(Op.FILTER, "nonzero", (mask,), (count,), (count,), INTP)
+
+
 def fold(
     fn: str | UserFunction,
     a: Node,

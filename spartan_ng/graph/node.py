@@ -3,7 +3,8 @@
 Spartan (ATC '15), section 3.1-3.2. What each operator's `fn` and `params` hold:
 
 - MAP: `fn` an elementwise row or a `UserFunction`; inputs broadcast as NumPy does; params the row's own.
-- FILTER: "compress" of (a, mask); params (count,). The mask covers the leading axes.
+- FILTER: "compress" of (a, mask), whose mask covers the leading axes, or "nonzero" of (mask,): the flat
+  places of what is true; params (count,).
 - FOLD: a fold row or a `UserFunction` of (a[, where]); params (axes,), sorted, dropped from the shape.
 - SCAN: a scan row or a `UserFunction` of (a,); params (axis,).
 - JOIN_UPDATE: a join row or a `UserFunction`; inputs and params as in `ops.joins`.
@@ -16,7 +17,8 @@ Spartan (ATC '15), section 3.1-3.2. What each operator's `fn` and `params` hold:
 
 `format` is "dense", "csr" or "compressed" (both two-dimensional, cut along rows). A compressed value is
 dense where it is stored as the result of a stage.
-Nodes never change and are equal only to themselves. Walk them with a stack: chains get 100,000 long.
+Nodes are equal only to themselves, and never change, but one that was evaluated may `become` a leaf.
+Walk them with a stack: chains get 100,000 long.
 """
 
 from __future__ import annotations
@@ -85,6 +87,16 @@ class Node:
     def __repr__(self) -> str:
         name = self.op.value if self.fn is None else f"{self.op.value}:{self.fn}"
         return f"<{name} {self.shape} {self.dtype}>"
+
+
+def become(node: Node, ref: ArrayRef) -> None:
+    """Let an evaluated node be a leaf: what is built on it reads its value, and what it was made of may go.
+
+    Nobody may be walking over it.
+    """
+    for name, value in (("data", ref), ("op", Op.DATA), ("fn", None), ("params", ()), ("inputs", ())):
+        object.__setattr__(node, name, value)
+    object.__setattr__(node, "format", ref.format)
 
 
 def topological(roots: Iterable[Node]) -> list[Node]:

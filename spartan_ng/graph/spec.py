@@ -117,8 +117,12 @@ def _is_transposed(node: Node) -> bool:
     return sorted(axes) == [*range(a.ndim)] and node.shape == tuple(a.shape[i] for i in axes)
 
 
-def _is_compressed(node: Node) -> bool:
-    (a, mask), (count,) = node.inputs, node.params
+def _is_filtered(node: Node) -> bool:
+    *_, mask = node.inputs
+    (count,) = node.params
+    if node.fn == "nonzero":
+        return mask.dtype == bool and node.shape == (count,) and node.dtype == np.intp
+    a, _ = node.inputs
     covered = mask.shape == a.shape[: mask.ndim]
     return covered and mask.dtype == bool and node.shape == (count, *a.shape[mask.ndim :])
 
@@ -218,7 +222,7 @@ def _is_known(node: Node) -> bool:
 
 _KNOWN = {
     Op.MAP: ELEMENTWISE.keys(),
-    Op.FILTER: {"compress"},
+    Op.FILTER: {"compress", "nonzero"},
     Op.FOLD: FOLDS.keys(),
     Op.SCAN: SCANS.keys() | MONOIDS.keys(),
     Op.JOIN_UPDATE: _JOINS.keys(),
@@ -271,7 +275,7 @@ RULES: tuple[tuple[frozenset[Op], Rule[Node]], ...] = (
     (frozenset({Op.MAP}), Rule("broadcast", "a map has the shape of its operands together", _broadcasts)),
     (
         frozenset({Op.FILTER}),
-        Rule("compress", "truth values over the leading axes, and a count of them", _is_compressed),
+        Rule("filter", "truth values over the leading axes, and a count of them", _is_filtered),
     ),
     (
         frozenset({Op.FOLD}),

@@ -292,13 +292,15 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "bincount": lambda node, x, weights=None: np.bincount(x, weights, node.params[0]),
 }
 
+_FILTERS: dict[Any, Callable[..., Any]] = {"compress": lambda a, mask: a[mask], "nonzero": np.flatnonzero}
+
 _STEPS: dict[Op, Callable[..., Any]] = {
     Op.DATA: lambda node: node.data.value,
     Op.INDEX: lambda node: np.arange(node.shape[0], dtype=np.int64),
     Op.MAP: _map,
     Op.FOLD: _fold,
     Op.SCAN: _scan,
-    Op.FILTER: lambda node, a, mask: a[mask],
+    Op.FILTER: lambda node, *inputs: _FILTERS[node.fn](*inputs),
     Op.JOIN_UPDATE: _join,
     Op.SLICE: _slice,
     Op.TRANSPOSE: lambda node, a: a.transpose(node.params[0]),

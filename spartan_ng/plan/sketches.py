@@ -181,7 +181,7 @@ def _of_row(row: Row, draft: Draft, arrays: Sequence[Node]) -> int:
 
 
 def _kind(node: Node) -> str:
-    if node.op in (Op.RESHAPE, Op.FILTER):
+    if node.op is Op.RESHAPE:
         return node.op.value
     return "sort" if is_line_sort(node) else str(node.fn) if isinstance(node.fn, str) else "user"
 
@@ -288,6 +288,14 @@ def _compress(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
 
 
+def _nonzero(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
+    """Each task makes its part of the places; where that begins, all of the mask says."""
+    node, (mask,) = draft.node, draft.reads
+    reads = (Access(mask.slot, (WHOLE,) * len(mask.axes)),)
+    cuttable = (0,) if node.shape[0] > 1 else ()
+    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), prod(mask.shape))
+
+
 def _joined(read: Read, axis: int) -> Access:
     """A read along its joined axis (dimension 0 of the join's domain), whole in all others."""
     labels = tuple(0 if a.label == axis and axis >= 0 else WHOLE for a in read.axes)
@@ -334,7 +342,8 @@ _SEPARATE = {
     "reshape": _reshape,
     "concatenate": _assemble,
     "assign": _assemble,
-    "filter": _compress,
+    "compress": _compress,
+    "nonzero": _nonzero,
     "scatter": _scatter,
     "take": _take,
     "tile_as": _tile_as,

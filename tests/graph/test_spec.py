@@ -45,7 +45,9 @@ BROKEN: dict[str, list[Node]] = {
     ],
     "operands": [replace(MAP, inputs=(A,)), replace(build.map_("exp", A), inputs=(A, A))],
     "broadcast": [replace(MAP, shape=(4, 6)), replace(MAP, inputs=(A, TURNED))],
-    "compress": [
+    "filter": [
+        replace(build.nonzero(leaf(6, dtype=B1), 3), params=(4,)),
+        replace(build.nonzero(leaf(6, dtype=B1), 3), inputs=(X,)),
         replace(build.compress(A, leaf(6, dtype=B1), 3), params=(4,)),
         replace(build.compress(A, leaf(6, dtype=B1), 3), inputs=(A, X)),
     ],

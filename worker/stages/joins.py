@@ -91,24 +91,49 @@ def _kept(mask: Any, lo: int, hi: int, length: int) -> Iterator[tuple[int, np.nd
         before += places.size
 
 
+def _nonzero(ex: Executor, run: Run, stage: Join, task: Task) -> None:
+    """The places of the output's part, found in the mask."""
+    assert task.box is not None, "checked by the caller"
+    mask = dense(ex.load(run, task.operands[0])).reshape(-1)
+    out = ex.store.allocate(box_shape(task.box), run.plan.slots[stage.slot].dtype)
+
+    def put(piece: slice, places: Any, own: Any) -> None:
+        np.add(places, piece.start, out=own)
+
+    _each_kept(ex, run, mask, task.box[0][0], out, put)
+    ex.put(run, stage.slot, out)
+
+
 _PIECE = 1 << 16
 """Rows of a mask whose places still lie in the cache when they are looked up."""
 
 
 def _compress_here(ex: Executor, run: Run, rows: Any, mask: Any, lo: int, out: Any) -> None:
-    """The kept rows from number `lo` on that `out` has room for: counted piece by piece, then copied."""
+    """The kept rows from number `lo` on that `out` has room for."""
+
+    def put(piece: slice, places: Any, own: Any) -> None:
+        np.take(rows[piece], places, axis=0, out=own, mode="clip")  # in range, so not checked
+
+    _each_kept(ex, run, mask, lo, out, put)
+
+
+def _each_kept(
+    ex: Executor, run: Run, mask: Any, lo: int, out: Any, put: Callable[[slice, Any, Any], None]
+) -> None:
+    """What a mask keeps, from number `lo` on, as much as `out` has room for: counted piece by piece, then
+    given to `put`, the places in a piece beside their part of `out`."""
     pieces = [slice(at, at + _PIECE) for at in range(0, mask.size, _PIECE)]
     small = len(pieces) <= 1
     counts = ex.parallel(run, pieces, lambda: lambda p: np.count_nonzero(mask[p]), small)
     ends = np.cumsum(counts) - lo
 
     def copy(item: tuple[slice, int, int]) -> None:
-        """Copy a piece's rows, but for those before and after `out`."""
+        """Put what a piece keeps, but for what is before and after `out`."""
         piece, begin, end = item
         first, last = max(begin, 0), min(end, len(out))
         if first < last:
             places = np.flatnonzero(mask[piece])[first - begin : last - begin]
-            np.take(rows[piece], places, axis=0, out=out[first:last], mode="clip")  # in range, so not checked
+            put(piece, places, out[first:last])
 
     items = [(p, int(e) - c, int(e)) for p, c, e in zip(pieces, counts, ends, strict=True)]
     ex.parallel(run, items, lambda: copy, small)
@@ -277,6 +302,7 @@ def _accumulator(accumulate: str | UserFunction) -> Callable[[Any, Any], Any]:
 
 _JOINS: dict[str, Callable[[Executor, Run, Join, Task], None]] = {
     "compress": _compress,
+    "nonzero": _nonzero,
     "scatter": _scatter,
     "take": _take,
     "user": _user,

@@ -378,7 +378,7 @@ def _set_masked(a: Handle, mask: Handle, value: Handle) -> None:
             f"the {shape} output values where the mask is true"
         )
     row = prod(rest)
-    kept = build.compress(build.iota(m.size), build.reshape(m, (m.size,)), count)
+    kept = build.nonzero(m, count)
     flat = wrap_node(kept).reshape(-1, 1) * row + wrap_node(build.iota(row))
     _scatter(a, flat, build.broadcast(value._node(), shape))
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.core.forcing import count_true, release, run
+from spartan_ng.api.core.forcing import count_true, release, run, settled
 from spartan_ng.api.core.holders import hold, hold_as
 from spartan_ng.api.core.quick import CellFields
 from spartan_ng.arrays import ArrayRef
@@ -206,12 +206,12 @@ class Cell(CellFields):
         """Become the evaluated form of a node, unless that is what it stands for no more."""
         with changes:
             if self.holds(node):
-                self._adopt(ref)
+                self._adopt(ref, node)
 
-    def _adopt(self, ref: ArrayRef) -> None:
+    def _adopt(self, ref: ArrayRef, node: Node) -> None:
         self.masked = None
         self.picks = 0
-        self._node = build.data(ref)
+        self._node = settled(node, ref)
         if ref.format == "dense" and ref.value is not None:
             if self.frozen and ref.dtype.kind in "biufcmM":
                 self.value = ref.value[()]

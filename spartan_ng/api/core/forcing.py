@@ -6,6 +6,10 @@ comes from and dear (computing it again would take longer than writing it now), 
 evaluated once before. So a loop that looks at one number an iteration costs its own steps only, and
 a temporary array that is used once is still fused away.
 
+What is kept is the node's own from then on (`graph.node.become`): steps that were built on it before read it,
+too, and a loop that asks for one number an iteration computes that iteration alone, whatever it has written
+over before it asked. Small steps that nobody holds are kept the second time that they are on the way.
+
 Of a temporary that is left in a single view, as in `(A @ B)[3]`, nobody can ask for the rest: the whole is
 kept only if it is needed twice.
 
@@ -14,6 +18,7 @@ Fusion plans (SystemML), section 4.3: the costs, see `optimizer.fusion.keeping`.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -27,12 +32,13 @@ from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import evaluate, is_dear
-from spartan_ng.graph.node import OPERATORS, Node, Op, topological
+from spartan_ng.graph.node import OPERATORS, Node, Op, become, topological
 from spartan_ng.memory import budget_bytes
 from spartan_ng.sources import read_box
 
 _SHARE = 8
 """What may be needed again takes no more than one part in so many of the memory."""
+_COMPUTED = OPERATORS | {Op.RANDOM}
 _ALWAYS_DEAR = frozenset({Op.SCAN, Op.FILTER})
 """Operators with passes and moves of their own, besides joins that are no products."""
 
@@ -50,19 +56,43 @@ _seen: set[weakref.ref[Node]] = set()
 _counts: weakref.WeakKeyDictionary[Node, int] = weakref.WeakKeyDictionary()
 
 
+_running = 0
+"""Evaluations that are under way, in all threads; no node changes meanwhile."""
+_begins = threading.Lock()
+
+
 def run(nodes: Sequence[Node]) -> list[ArrayRef]:
     """The values of `nodes`, computed together; cells of steps on the way adopt theirs."""
+    global _running
     if not nodes:
         return []
-    asked = list(dict.fromkeys(nodes))
-    order = topological(asked)
-    kept = _worth_keeping(asked, order)
-    wanted = [*asked, *dict(kept)]
-    with as_noted(order):
-        refs = dict(zip(wanted, evaluate(wanted, order), strict=True))
+    with _begins:
+        _running += 1
+    try:
+        asked = list(dict.fromkeys(nodes))
+        order = topological(asked)
+        kept = _worth_keeping(asked, order)
+        wanted = [*asked, *dict(kept)]
+        with as_noted(order):
+            refs = dict(zip(wanted, evaluate(wanted, order), strict=True))
+    finally:
+        with _begins:
+            _running -= 1
     for node, cell in kept:
-        cell.adopt(refs[node], node)
+        if cell is None:
+            settled(node, refs[node])
+        else:
+            cell.adopt(refs[node], node)
     return [refs[n] for n in nodes]
+
+
+def settled(node: Node, ref: ArrayRef) -> Node:
+    """A leaf with a node's value: the node itself, unless somebody may be walking over it."""
+    with _begins:
+        if _running or node.op not in OPERATORS or (node.shape, node.dtype) != (ref.shape, ref.dtype):
+            return build.data(ref)
+        become(node, ref)
+        return node
 
 
 def once(node: Node) -> Any:
@@ -106,6 +136,16 @@ def count_true(mask: Node) -> int:
     return _counts[mask]
 
 
+def counted(mask: Node) -> tuple[Node, int]:
+    """A mask whose places are about to be asked for, kept where there is room, and how many are true."""
+    if mask.op not in OPERATORS or mask in _counts or mask.nbytes > budget_bytes() // _SHARE:
+        return mask, count_true(mask)
+    number, ref = run([counter(mask), mask])
+    kept = build.data(ref)
+    _counts[mask] = _counts[kept] = int(value_of(number))
+    return kept, _counts[kept]
+
+
 def counter(mask: Node) -> Node:
     """The number of true elements, as a node."""
     return build.fold("add", mask, range(mask.ndim)) if mask.ndim else build.cast(mask, build.INTP)
@@ -121,32 +161,43 @@ def known_count(mask: Node) -> int | None:
     return _counts.get(mask)
 
 
-def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node, Adopter]]:
-    """Nodes on the way (all of them in `order`), with living cells, whose values should be kept."""
+def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node, Adopter | None]]:
+    """Nodes on the way (all of them in `order`) whose values should be kept, and the cells that hold them."""
     stored, before = set(asked), set()
     held: set[Node] = set()
+    ends: set[Node] = set()
     for node in order:
+        if node.op not in _COMPUTED:
+            continue
         if weakref.ref(node) in _seen:
             before.add(node)
-        elif node.op in OPERATORS:
+        else:
             _seen.add(weakref.ref(node, _seen.discard))
-        if node.op in OPERATORS and node not in stored and holder_of(node) is not None:
+            if before:
+                ends.update(before.intersection(node.inputs))
+        if node not in stored and holder_of(node) is not None:
             held.add(node)
-    if not held:
+    if not held and not ends:
         return []
     again: set[Node] = set()
     sources: dict[Node, int] = {}
-    kept: list[tuple[Node, Adopter]] = []
+    kept: list[tuple[Node, Adopter | None]] = []
     room = budget_bytes() // _SHARE
     for node in order:
         if not node.inputs:
             sources[node] = node.nbytes
+            if node in before and node in held and node.nbytes <= room and node not in stored:  # drawn anew
+                kept.append((node, holder_of(node)))
             continue
         sources[node] = max(map(sources.__getitem__, node.inputs))
         if node in before or not again.isdisjoint(node.inputs):
             again.add(node)
         cell = holder_of(node) if node in held else None
         if cell is None or not cell.holds(node):
+            if node in ends and node not in stored and node.nbytes <= config.small_bytes:
+                kept.append((node, None))
+                stored.add(node)
+                again.discard(node)
             continue
         if node not in again and (node.nbytes > room or cell.is_part_of_one()):  # others need the room
             continue

@@ -69,9 +69,10 @@ def hold(node: Node, cell: Adopter) -> bool:
     steps = 0
     if prod(node.shape) * node.dtype.itemsize <= config.small_bytes:
         for operand in node.inputs:
-            held = _find(ref(operand))
-            before = held[3] if held is not None else _steps_to(operand) if operand.inputs else 0
-            steps = max(steps, before + 1)
+            if operand.inputs:
+                held = _find(ref(operand))
+                steps = max(steps, _steps_to(operand) if held is None else held[3])
+        steps += bool(node.inputs)
     _held[ref(node, _forget)] = ref(cell), frame.f_code, frame.f_lasti, steps
     return steps > CHAIN_STEPS
 
@@ -80,6 +81,7 @@ def _steps_to(node: Node) -> int:
     """How many steps on small arrays lead to a node that no cell holds, but one that is made of it."""
     level, steps = list(node.inputs), 0
     for _ in range(_INSIDE):
+        level = [below for below in level if below.inputs]
         held = [_find(ref(below)) for below in level]
         steps = max([steps, *(h[3] for h in held if h is not None)])
         level = [n for below, h in zip(level, held, strict=True) if h is None for n in below.inputs]

@@ -265,7 +265,7 @@ def _in_range(node: Node, n: int) -> bool:
     if node.op is Op.INDEX:
         return node.shape[0] <= n
     if node.op is Op.FILTER:
-        return _in_range(node.inputs[0], n)
+        return node.inputs[0].size <= n if node.fn == "nonzero" else _in_range(node.inputs[0], n)
     if node.op is Op.FOLD and node.fn in ("argmin", "argmax"):
         return node.inputs[0].shape[node.params[0][0]] <= n  # type: ignore[no-any-return]
     if (

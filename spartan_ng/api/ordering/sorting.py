@@ -11,8 +11,8 @@ import numpy as np
 from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, forced, values
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.forcing import count_true
-from spartan_ng.api.core.handle import wrap, wrap_node
+from spartan_ng.api.core.forcing import counted
+from spartan_ng.api.core.handle import settle, wrap, wrap_node
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.places import taking
 from spartan_ng.errors import ShapeError
@@ -209,6 +209,8 @@ def nonzero(a: Any) -> tuple[ndarray, ...]:
     flat = flatnonzero(a)
     if a.ndim == 1:
         return (flat,)
+    if flat.nbytes <= copied_bytes():
+        settle(flat)  # each axis asks for it
     strides = [prod(a.shape[i + 1 :]) for i in range(a.ndim)]
     return tuple((flat // s) % n for s, n in zip(strides, a.shape, strict=True))
 
@@ -217,8 +219,7 @@ def nonzero(a: Any) -> tuple[ndarray, ...]:
 def flatnonzero(a: Any) -> ndarray:
     """The flat indices of the elements that are not zero."""
     a = as_handle(a)
-    flat = build.reshape(reductions.truth(a)._node(), (a.size,))
-    return wrap_node(build.compress(build.iota(a.size), flat, count_true(flat)))
+    return wrap_node(build.nonzero(*counted(reductions.truth(a)._node())))
 
 
 @numpy_function(np.argwhere, few=1)

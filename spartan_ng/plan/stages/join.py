@@ -18,7 +18,7 @@ from spartan_ng.plan.stages.stage import Stage
 @dataclass(frozen=True, slots=True)
 class Join(Stage):
     """A tile function with inputs seen whole or along a joined axis: `how` is "scatter", "compress",
-    "take" or "user". A user's tasks follow `grid`, the cut of the joined axis; see `worker.joins`."""
+    "nonzero", "take" or "user". A user's tasks follow `grid`, the cut of the joined axis (`worker.joins`)."""
 
     DOES = "is given tiles as they are"
 

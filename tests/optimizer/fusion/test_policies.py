@@ -171,10 +171,10 @@ def test_what_a_pass_folds_on_its_way_is_none_of_its_dimensions(
     axis: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Quantiles count what is not NaN in sorted lines, and go on with the counts along the other axes."""
-    asked: list[tuple[tuple[int, ...], Node, Labels]] = []
+    asked: list[tuple[tuple[int, ...], Op, tuple[int, ...], Labels]] = []
 
     def seen(node: Node, stage: Group, labels: Labels, driven: bool) -> bool:
-        asked.append((stage.domain, node, labels))
+        asked.append((stage.domain, node.op, node.shape, labels))
         return may_join(node, stage, labels, driven)
 
     monkeypatch.setattr(reach, "may_join", seen)
@@ -183,10 +183,10 @@ def test_what_a_pass_folds_on_its_way_is_none_of_its_dimensions(
     with config.override(small_bytes=0):
         found = sp.nanpercentile(sp.asarray(x) * 1, [25, 50], axis=axis)
         np.testing.assert_allclose(found.compute(), np.nanpercentile(x, [25, 50], axis=axis), rtol=1e-12)
-    assert any(node.op is Op.FOLD for _, node, _ in asked)
-    for domain, node, labels in asked:
+    assert any(op is Op.FOLD for _, op, _, _ in asked)
+    for domain, _, shape, labels in asked:
         sizes = [1 if label == WHOLE else domain[label] for label in labels]
-        assert all(n in (1, m) for n, m in zip(sizes, node.shape, strict=True)), (domain, node, labels)
+        assert all(n in (1, m) for n, m in zip(sizes, shape, strict=True)), (domain, shape, labels)
 
 
 def test_what_stages_cost_is_what_selection_predicts_where_nothing_is_refused() -> None:

@@ -51,9 +51,9 @@ def operators(*nodes: Node) -> list[list[str]]:
 @pytest.mark.parametrize("name", PASSES)
 def test_numbers_are_drawn_in_the_pass_that_reads_them(name: str, key: str) -> None:
     for shape in SHAPES:
-        node = PASSES[name](drawn(key, shape))
-        (expected,) = reference.evaluate([node])
+        (expected,) = reference.evaluate([PASSES[name](drawn(key, shape))])
         for workers in (1, 3):
+            node = PASSES[name](drawn(key, shape))
             with running_on(SimulatedBackend(workers)):
                 stages = operators(node)
                 assert ["random"] not in stages, "nothing stores the numbers"
