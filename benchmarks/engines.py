@@ -230,6 +230,8 @@ def _there(value: Any) -> None:
 def _computed(value: Any) -> Any:
     import distributed
 
+    if isinstance(value, numpy.ndarray):
+        return value
     made = value.persist()
     distributed.wait(made)
     return made
