@@ -56,18 +56,17 @@ _seen: set[weakref.ref[Node]] = set()
 _counts: weakref.WeakKeyDictionary[Node, int] = weakref.WeakKeyDictionary()
 
 
-_running = 0
+_running: set[object] = set()
 """Evaluations that are under way, in all threads; no node changes meanwhile."""
 _begins = threading.Lock()
 
 
 def run(nodes: Sequence[Node]) -> list[ArrayRef]:
     """The values of `nodes`, computed together; cells of steps on the way adopt theirs."""
-    global _running
     if not nodes:
         return []
     with _begins:
-        _running += 1
+        _running.add(this := object())
     try:
         asked = list(dict.fromkeys(nodes))
         order = topological(asked)
@@ -76,8 +75,7 @@ def run(nodes: Sequence[Node]) -> list[ArrayRef]:
         with as_noted(order):
             refs = dict(zip(wanted, evaluate(wanted, order), strict=True))
     finally:
-        with _begins:
-            _running -= 1
+        _running.discard(this)
     for node, cell in kept:
         if cell is None:
             settled(node, refs[node])
@@ -97,8 +95,13 @@ def settled(node: Node, ref: ArrayRef) -> Node:
 
 def once(node: Node) -> Any:
     """The elements of a node on the driver, for a part of an array that as a whole is not to be kept."""
-    with as_noted(topological([node])):
-        return value_of(evaluate([node])[0])
+    with _begins:
+        _running.add(this := object())
+    try:
+        with as_noted(topological([node])):
+            return value_of(evaluate([node])[0])
+    finally:
+        _running.discard(this)
 
 
 def release(ref: ArrayRef) -> None:
