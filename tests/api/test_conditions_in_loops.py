@@ -153,3 +153,16 @@ def test_random_numbers_are_drawn_twice_at_most() -> None:
         assert x._cell.value is None
         assert float(x.sum()) == first
         assert x._cell.value is not None
+
+
+def test_a_view_keeps_nothing_that_was_evaluated() -> None:
+    """What it showed before is no reason to copy the array when it is written."""
+    with running_on(EmbeddedBackend(2)):
+        x: Any = np.ones(config.small_bytes) * 2
+        view: Any = x[1:-1]
+        assert float(view.sum()) == 2 * (config.small_bytes - 2)
+        numpy.asarray(x)
+        before = x._cell.value
+        x[1] = 7
+        assert x._cell.value is before
+        assert float(view[0]) == 7

@@ -249,15 +249,18 @@ class Cell(CellFields):
         node = self._node
         if node is not None:
             watch = weakref.ref(node.data)
+            borrowed, self.borrowed, self.settled = self.borrowed, True, False  # nobody takes it for free
             self._node = None
             del node
             ref = watch()
             if ref is not None and may_wait and self.value.nbytes > config.small_bytes:
                 self._node = build.data(ref)  # stays if a reader raises: it still needs what it would read
+                self.borrowed = borrowed
                 return None, ref if writes_in_place() else None
             del ref
             if watch() is not None:
                 self.value = private_copy(self.value)
+            self.borrowed = borrowed
         if self.borrowed or not self.value.flags.writeable:
             self.value = private_copy(self.value)
             self.borrowed = False

@@ -52,7 +52,7 @@ _new = object.__new__
 class Handle(HandleFields):
     """A lazy array: `_cell` seen through `_views`.
 
-    `_state` is the value or node of the cell that `_shown` was last derived from.
+    `_state` is the value of the cell that `_shown` was last derived from, or refers to its node.
     """
 
     __slots__ = ()
@@ -81,21 +81,30 @@ class Handle(HandleFields):
             node = cell.node
         if not self._views:
             return node
-        if self._state is node:
-            return self._shown  # type: ignore[no-any-return]
+        known = self._shown_of(node)
+        if known is not None:
+            return known
         shown = node
         for view in self._views:
             for step in steps_of(view, shown.shape):
                 shown = step.apply(shown)
         if cell.value is None:
-            self._state, self._shown = node, shown
+            self._state, self._shown = weakref.ref(node), weakref.ref(shown)
         return shown
+
+    def _shown_of(self, node: Node) -> Node | None:
+        """What is shown of the cell's node, as long as somebody has it: no view keeps what was evaluated."""
+        state = self._state
+        if state.__class__ is not weakref.ref or state() is not node:
+            return None
+        shown = self._shown
+        return shown() if shown.__class__ is weakref.ref else shown
 
     def _leaf(self) -> ArrayRef | None:
         """The leaf that graphs have of the elements, if they have one; makes none."""
         node = self._cell._node
         if node is not None and self._views:
-            node = self._shown if self._state is node else None
+            node = self._shown_of(node)
         return None if node is None else node.data
 
     def _masked(self) -> Masked | None:
@@ -276,12 +285,12 @@ class Handle(HandleFields):
             self._memory()  # from workers, too
         return cell.value is not None
 
-    def _settle(self, ref: ArrayRef, node: Node) -> None:
+    def _settle(self, value: ArrayRef, node: Node) -> None:
         """Take the evaluated form of a node, if it is what is shown."""
         if not self._views:
-            self._cell.adopt(ref, node)
-        elif self._state is self._cell.node and self._shown is node:
-            self._shown = build.data(ref)
+            self._cell.adopt(value, node)
+        elif self._shown_of(self._cell.node) is node:
+            self._shown = build.data(value)
 
     def _in_place(self) -> Any:
         """The NumPy array to write into, or None where a functional update is better."""
