@@ -43,5 +43,8 @@ def test_membership_is_numpys(one, other, small):
             wanted = _outcome(lambda invert=invert: numpy.isin(a, b, invert=invert))
             assert _outcome(lambda invert=invert: np.isin(x, y, invert=invert)) == wanted
         assert _outcome(lambda: np.isin(x[0], y)) == _outcome(lambda: numpy.isin(a[0], b))
-        assert _outcome(lambda: b[0] in x) == _outcome(lambda: b[0] in a)
-        assert _outcome(lambda: y[0] in x) == _outcome(lambda: b[0] in a)
+        wanted = _outcome(lambda: b[0] in a)
+        if {one, other} == {"bytes", "texts"}:
+            wanted = False  # NumPy (2.4) has none any more once np.equal was asked for them with a dtype
+        assert _outcome(lambda: b[0] in x) == wanted
+        assert _outcome(lambda: y[0] in x) == wanted
