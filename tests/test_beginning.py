@@ -25,6 +25,15 @@ def run(program: str) -> str:
     return done.stdout
 
 
+def test_a_program_that_ends_at_once_says_nothing_else() -> None:
+    """The import beside it may find that the end has come."""
+    program = "import spartan_ng as np; print(float(np.random.RandomState(1).randn(1_000_000, 5).sum()))"
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout.endswith("\n")
+        assert not done.stderr
+
+
 HELD = """
 import os, sys, threading
 import numpy

@@ -14,7 +14,7 @@ from spartan_ng.api.core import forcing
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.graph import evaluation
-from spartan_ng.graph.node import OPERATORS
+from spartan_ng.graph.node import OPERATORS, Op, topological
 from tests.test_programs import running_on
 
 _STEPS = 30
@@ -166,3 +166,31 @@ def test_a_view_keeps_nothing_that_was_evaluated() -> None:
         x[1] = 7
         assert x._cell.value is before
         assert float(view[0]) == 7
+
+
+def test_numbers_that_were_written_over_are_not_kept() -> None:
+    """The array holds what was written; what it was drawn as has nobody to keep it for."""
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=_N * 2):
+        x: Any = np.random.default_rng(0).random(_N * 4)
+        drawn = x._node()
+        y: Any = x + 1
+        x *= 2
+        asked = [x._node()]
+        for _ in range(3):
+            float((y * 3).sum())
+            assert drawn not in dict(forcing._worth_keeping(asked, topological(asked)))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("shape", [(_N * 8,), (_N, 8), (20, _N // 10, 4)])
+def test_places_of_true_elements_need_no_index_of_all(shape: tuple[int, ...], workers: int) -> None:
+    a = numpy.random.default_rng(3).random(shape)
+    backend = EmbeddedBackend(2) if workers == 1 else SimulatedBackend(workers)
+    with running_on(backend), config.override(small_bytes=0):
+        for view in (lambda v: v, lambda v: v[1:-1], lambda v: v.T):
+            x: Any = view(np.asarray(a))
+            found = np.flatnonzero(x > 0.9)
+            assert not {n.op for n in topological([found._node()])} & {Op.INDEX}
+            numpy.testing.assert_array_equal(found.compute(), numpy.flatnonzero(view(a) > 0.9))
+            for ours, theirs in zip(np.nonzero(x > 0.9), numpy.nonzero(view(a) > 0.9), strict=True):
+                numpy.testing.assert_array_equal(ours.compute(), theirs)

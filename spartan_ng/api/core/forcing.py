@@ -39,6 +39,7 @@ from spartan_ng.sources import read_box
 _SHARE = 8
 """What may be needed again takes no more than one part in so many of the memory."""
 _COMPUTED = OPERATORS | {Op.RANDOM}
+"""Nodes whose elements are made by work, and not where they are read."""
 _ALWAYS_DEAR = frozenset({Op.SCAN, Op.FILTER})
 """Operators with passes and moves of their own, besides joins that are no products."""
 
@@ -87,7 +88,7 @@ def run(nodes: Sequence[Node]) -> list[ArrayRef]:
 def settled(node: Node, ref: ArrayRef) -> Node:
     """A leaf with a node's value: the node itself, unless somebody may be walking over it."""
     with _begins:
-        if _running or node.op not in OPERATORS or (node.shape, node.dtype) != (ref.shape, ref.dtype):
+        if _running or node.op not in _COMPUTED or (node.shape, node.dtype) != (ref.shape, ref.dtype):
             return build.data(ref)
         become(node, ref)
         return node
@@ -144,7 +145,7 @@ def counted(mask: Node) -> tuple[Node, int]:
     if mask.op not in OPERATORS or mask in _counts or mask.nbytes > budget_bytes() // _SHARE:
         return mask, count_true(mask)
     number, ref = run([counter(mask), mask])
-    kept = build.data(ref)
+    kept = settled(mask, ref)
     _counts[mask] = _counts[kept] = int(value_of(number))
     return kept, _counts[kept]
 
@@ -187,15 +188,15 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
     kept: list[tuple[Node, Adopter | None]] = []
     room = budget_bytes() // _SHARE
     for node in order:
+        cell = holder_of(node) if node in held else None
         if not node.inputs:
             sources[node] = node.nbytes
-            if node in before and node in held and node.nbytes <= room and node not in stored:  # drawn anew
-                kept.append((node, holder_of(node)))
+            if node in before and cell is not None and cell.holds(node) and node.nbytes <= room:  # drawn anew
+                kept.append((node, cell))
             continue
         sources[node] = max(map(sources.__getitem__, node.inputs))
         if node in before or not again.isdisjoint(node.inputs):
             again.add(node)
-        cell = holder_of(node) if node in held else None
         if cell is None or not cell.holds(node):
             if node in ends and node not in stored and node.nbytes <= config.small_bytes:
                 kept.append((node, None))
