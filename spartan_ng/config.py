@@ -39,6 +39,8 @@ DEBUG_VARIABLE = "SPARTAN_NG_DEBUG"
 """Environment variable with `Config.debug`."""
 CHECK_VARIABLE = "SPARTAN_NG_CHECK"
 """Environment variable with `Config.check`."""
+KERNELS_VARIABLE = "SPARTAN_NG_KERNELS"
+"""Environment variable with `Config.kernels`."""
 PURE_VARIABLE = "SPARTAN_NG_PURE"
 """Environment variable that leaves out what is compiled: "1"."""
 
@@ -81,7 +83,8 @@ class Config:
     products : how operands reach the tasks of a product: "cuboid" chooses, "broadcast" and "replication" are
         there to be compared with it
     kernels : "auto" compiles in the background what runs often, "interpret" nothing, "compile" all it can
-        before the first run; "numexpr" compiles nothing, and has numexpr's virtual machine run all it can
+        before the first run; "numexpr" compiles nothing, and has numexpr's virtual machine run all it can;
+        SPARTAN_NG_KERNELS sets it from outside
     debug : what is logged of each program that runs, to stderr unless the program has set up `logging`:
         1 its plan, 2 its stages with their times, 3 what was decided and at which cost, 4 the sources of what
         runs; SPARTAN_NG_DEBUG sets it from outside
@@ -170,6 +173,8 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "check": (False, True),
 }
 """The values of options that have few."""
+_TOLD = {DEBUG_VARIABLE: "debug", CHECK_VARIABLE: "check", KERNELS_VARIABLE: "kernels"}
+"""The options that the environment may set, by their variables."""
 _LEAST = {
     "small_bytes": 0,
     "duplicate_bytes": 0,
@@ -214,16 +219,17 @@ def _checked(name: str, value: Any) -> Any:
 
 def _from_environment() -> Config:
     """The options as a process begins with them."""
-    return Config(debug=_told(DEBUG_VARIABLE, "debug"), check=bool(_told(CHECK_VARIABLE, "check")))
+    told = {name: _told(variable, name) for variable, name in _TOLD.items() if os.environ.get(variable)}
+    return Config(**told)
 
 
-def _told(variable: str, name: str) -> int:
-    """The number that an environment variable has for an option."""
-    numbers = [str(int(choice)) for choice in _CHOICES[name]]
-    told = os.environ.get(variable) or "0"
-    if told not in numbers:
-        raise OptionError(f"{variable}={told!r} is not one of {', '.join(numbers)}")
-    return int(told)
+def _told(variable: str, name: str) -> Any:
+    """What an environment variable says of an option: its word or, of numbers, that of its number."""
+    choices = {choice if isinstance(choice, str) else str(int(choice)): choice for choice in _CHOICES[name]}
+    told = os.environ[variable]
+    if told not in choices:
+        raise OptionError(f"{variable}={told!r} is not one of {', '.join(choices)}")
+    return choices[told]
 
 
 config = _from_environment()

@@ -37,6 +37,7 @@ def failing(nannied: int | None) -> Iterator[None]:
 def serve(server: object, lifeline: int | None, nannied: int | None = None) -> None:
     """Run a server to its end, then leave at once: a user's function may still hold a thread."""
     from spartan_ng.backends.nanny import say_farewell
+    from spartan_ng.kernels.compiled.compile import compiler
     from spartan_ng.master.server import MasterServer
     from spartan_ng.worker.server import WorkerServer, WorkerStuck
 
@@ -66,6 +67,7 @@ def serve(server: object, lifeline: int | None, nannied: int | None = None) -> N
     if nannied is not None and is_for_good:
         say_farewell(nannied)
     logging.shutdown()
+    compiler.end()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

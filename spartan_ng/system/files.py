@@ -56,24 +56,36 @@ def swap(one: str, other: str) -> bool:
 
 
 @contextmanager
-def locked(path: str) -> Iterator[None]:
+def locked(path: str, waits: bool = True) -> Iterator[bool]:
     """Hold the lock of that name, alone among threads and processes; the file is made if need be.
 
-    Where the system has no locks on files, it is among the threads of this process: others have it only in
-    clusters.
+    Who does not wait is told whether it is theirs. Where the system has no locks on files, it is among the
+    threads of this process: others have it only in clusters.
     """
     if _fcntl is None:
-        with _one_writes:
-            yield
+        has_it = _one_writes.acquire(blocking=waits)
+        try:
+            yield has_it
+        finally:
+            if has_it:
+                _one_writes.release()
         return
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:
-        _fcntl.flock(descriptor, _fcntl.LOCK_EX)
-        yield
+        yield _is_taken(descriptor, waits)
     finally:
         with suppress(OSError):
             _fcntl.flock(descriptor, _fcntl.LOCK_UN)  # a process that was forked meanwhile has it open, too
         os.close(descriptor)
+
+
+def _is_taken(descriptor: int, waits: bool) -> bool:
+    """Take the lock of an open file; whether it is free, if nobody waits."""
+    try:
+        _fcntl.flock(descriptor, _fcntl.LOCK_EX if waits else _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def write_at(descriptor: int, data: memoryview, offset: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -59,12 +59,22 @@ def give_way_here(niceness: int) -> None:
             os.nice(niceness)
 
 
-def start_alone(command: list[str]) -> None:
+def take_at_most(cpu_s: int, wall_s: int) -> None:
+    """End this process once it has taken so many seconds of a processor, or so many have gone by, where the
+    system counts them."""
+    if _resource is not None:
+        _resource.setrlimit(_resource.RLIMIT_CPU, (cpu_s, cpu_s))
+    if hasattr(signal, "alarm"):
+        signal.alarm(wall_s)
+
+
+def start_alone(command: list[str], environment: Mapping[str, str] | None = None) -> None:
     """Start a process that outlives this one, and whatever this was started from; it is told, and tells,
-    nothing."""
+    nothing. Without an environment it has this process's."""
     needs_linux("a process that outlives its program")
     nowhere = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
-    os.posix_spawn(sys.executable, command, os.environ, file_actions=nowhere, setsid=True)
+    given = os.environ if environment is None else environment
+    os.posix_spawn(sys.executable, command, given, file_actions=nowhere, setsid=True)
 
 
 def kill(process: int) -> None:

@@ -13,6 +13,7 @@ import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled import narrow, ready_made
+from spartan_ng.kernels.compiled.trust import WARM, Heat
 from spartan_ng.kernels.contract import dense_product
 from tests.sampling import examples
 from tests.test_programs import running_on
@@ -108,10 +109,9 @@ def test_what_blas_does(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = np.ones((300, 20)), np.ones((20, 6))
-    monkeypatch.setattr(narrow, "_read_bytes", 0)
-    monkeypatch.setattr(narrow, "HOT_BYTES", 3 * x.nbytes)
+    monkeypatch.setattr(narrow, "_heat", Heat(3 * WARM * x.nbytes))
     asked: list[str] = []
-    monkeypatch.setattr(narrow, "at_hand", lambda source, *rest: asked.append(source))
+    monkeypatch.setattr(narrow, "at_hand", lambda source, *rest, heat: asked.append(source))
     with config.override(kernels="auto"):
         assert [narrow.product(x, w) is None and len(asked) for _ in range(4)] == [0, 0, 1, 2]
 

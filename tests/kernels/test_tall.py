@@ -13,6 +13,7 @@ import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.compiled import ready_made, tall
+from spartan_ng.kernels.compiled.trust import WARM, Heat
 from spartan_ng.kernels.contract import dense_product
 from tests.sampling import examples
 from tests.test_programs import running_on
@@ -101,10 +102,9 @@ def test_what_blas_does(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.ones((300, 20))
-    monkeypatch.setattr(tall, "_flops", 0)
-    monkeypatch.setattr(tall, "HOT_FLOPS", 3 * 2 * 300 * 20 * 20)
+    monkeypatch.setattr(tall, "_heat", Heat(3 * WARM * 2 * 300 * 20 * 20))
     asked: list[str] = []
-    monkeypatch.setattr(tall, "at_hand", lambda source, *rest: asked.append(source))
+    monkeypatch.setattr(tall, "at_hand", lambda source, *rest, heat: asked.append(source))
     with config.override(kernels="auto"):
         assert [tall.product(x.T, x) is None and len(asked) for _ in range(4)] == [0, 0, 1, 2]
 

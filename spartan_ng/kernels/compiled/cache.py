@@ -3,7 +3,8 @@
 It is machine code that will be run: a folder or a file that anybody else owns, or may write, is not used.
 Processes read it without locks. Files are put in place whole, and what cannot be read, whoever broke it, is
 removed and compiled anew; so a folder that is deleted, or thinned out, under a process does no harm. A lock
-only keeps processes, such as the workers of a host, from compiling the same at one time.
+only keeps processes, such as the workers of a host, from compiling the same at one time. Sources that a
+process leaves when it ends wait there, too, see `heir`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ THINNED_S = 3600.0
 _STAMP = "thinned"
 """A file that was touched when somebody has looked last."""
 _PREFIX = "spartan_ng_kernel_"
+_WANTED = ".wanted"
+"""Behind a kernel's name: a file with its source, which waits to be compiled."""
 _TITLE = 48
 """Letters of a kernel's title in its name."""
 _DIGEST_BYTES = 32
@@ -129,6 +132,29 @@ def keep_source(directory: Path, name: str, source: str) -> Path:
     path = directory / f"{name}.py"
     _put(directory, path.name, source.encode())
     return path
+
+
+def want(directory: Path, source: str) -> Path:
+    """Put a kernel's source where who compiles it next will find it; its file."""
+    name = f"{kernel_name(source)}{_WANTED}"
+    _put(directory, name, source.encode())
+    return directory / name
+
+
+def wanted(directory: Path) -> list[Path]:
+    """The files of the sources that wait to be compiled, the first first."""
+    with suppress(OSError):  # one may be taken meanwhile
+        return sorted(directory.glob(f"{_PREFIX}*{_WANTED}"), key=lambda file: file.stat().st_mtime)
+    return []
+
+
+def taken(file: Path) -> tuple[str, str] | None:
+    """The name and the source of a kernel that waits, which does so no longer; None where it is compiled, or
+    the file is not what we put there. OSError where it cannot be taken away."""
+    source = file.read_text() if why_not_own(file) is None else ""
+    file.unlink()
+    name = kernel_name(source)
+    return None if file.name != f"{name}{_WANTED}" or is_kept(file.parent, name) else (name, source)
 
 
 def _put(directory: Path, name: str, content: bytes) -> None:

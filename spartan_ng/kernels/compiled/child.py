@@ -5,6 +5,9 @@ priority, as a program that knows of the package nothing but what kernels call. 
 file with one function, which needs nothing but the C library: see `native`. Each message, in and out, is its
 length in eight bytes, and then that many bytes. When nobody is left to send any, the process ends at once,
 whatever it is doing.
+
+Started with a folder, it is the heir of programs that have ended, see `heir`: sources lie there, and machine
+code is put there.
 """
 
 from __future__ import annotations
@@ -158,12 +161,19 @@ def _give_way() -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Serve until the input ends; `arguments` are the directories that the parent imports from."""
+    """Serve until the input ends, or compile what lies in a folder: the first of `arguments`, or nothing. The
+    others are the directories that the parent imports from."""
     requests, answers = _quiet()
-    sys.path += [p for p in arguments if p not in sys.path]
+    folder, *paths = arguments
+    sys.path += [p for p in paths if p not in sys.path]
     _without_front_door(Path(__file__).resolve().parents[3])
-    _give_way()
-    _serve(requests, answers)
+    if folder:
+        from spartan_ng.kernels.compiled.heir import inherit
+
+        inherit(Path(folder), _compile)
+    else:
+        _give_way()
+        _serve(requests, answers)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Have kernels compiled in the background, and keep them: in memory by their source, on disk by its hash.
 
 One daemon thread waits for them, one kernel after the other, and nobody else ever does, unless they ask to. A
-process of its own compiles, see `process`; machine code lies in a directory of the user's, see `cache`.
+process of its own compiles, see `process`; machine code lies in a directory of the user's, see `cache`. What
+was asked for and is not there at this process's end is compiled after it, see `heir`.
 A compile that fails is remembered, and its loop goes on being interpreted.
 """
 
@@ -28,17 +29,16 @@ from spartan_ng.kernels.compiled.cache import (
     kernel_name,
     thin_out,
     turn,
+    want,
 )
 from spartan_ng.kernels.compiled.native import Function
-from spartan_ng.kernels.compiled.process import CompileError, CompilerProcess
+from spartan_ng.kernels.compiled.process import CompileError, CompilerProcess, start_heir
 from spartan_ng.system.processes import after_fork
 
 MOST_REASON = 120
 """Characters of a compiler's message that people are shown."""
-LONG_S = 0.2
-"""What takes so many seconds without kernels waits for those that lie on disk."""
 COMPILE_SHARE = 4
-"""It waits for the compiler for no longer than one part in so many of them."""
+"""What is done without kernels waits for the compiler for no longer than one part in so many of its time."""
 IDLE_S = 30.0
 """How long the compiler's process waits for a next kernel; starting another takes about a second."""
 
@@ -75,6 +75,7 @@ class Compiler:
     def __init__(self) -> None:
         self._kernels: dict[str, Kernel] = {}
         self._queue: deque[Kernel] = deque()
+        self._wishes: dict[str, Kernel] = {}
         self._process = CompilerProcess()
         self._directory: Path | None = None
         self._begin()
@@ -101,30 +102,35 @@ class Compiler:
                 self._thread.start()
             self._changed.notify_all()
 
+    def wish(self, kernels: Sequence[Kernel]) -> None:
+        """Have kernels compiled when this process has ended: the next one will use them."""
+        with self._changed:
+            self._wishes |= {k.source: k for k in kernels}
+
+    def is_kept(self, kernel: Kernel) -> bool:
+        """Whether a kernel lies on disk."""
+        try:
+            return is_kept(self._folder(), kernel_name(kernel.source))
+        except (ImportError, OSError, MemoryError):  # no compiler is found, or no room for it
+            return False
+
     def wait_if_worth(self, kernels: Sequence[Kernel], expected_s: float) -> None:
         """Wait for kernels that were asked for, if what is to be done takes so long without them: for those
         that lie on disk, and for others no longer than they take to pay."""
         waiting = [k for k in kernels if not k.settled]
-        if not waiting or expected_s < LONG_S:
-            return
-        try:
-            are_kept = all(is_kept(self._folder(), kernel_name(k.source)) for k in waiting)
-        except (ImportError, OSError, MemoryError):  # no compiler is found, or no room for it
-            return
-        if are_kept:
-            self.wait()
+        if waiting and all(map(self.is_kept, waiting)):
+            self._wait_for(waiting, expected_s)
         elif expected_s > COMPILE_SHARE * COMPILE_S:
-            self.wait(expected_s / COMPILE_SHARE)
+            self._wait_for(waiting, expected_s / COMPILE_SHARE)
 
     def wait_if_kept(self, kernel: Kernel, timeout_s: float) -> None:
         """Wait for a kernel that was asked for and lies on disk: so long takes what is done without it."""
-        try:
-            there = is_kept(self._folder(), kernel_name(kernel.source))
-        except (ImportError, OSError, MemoryError):
-            return
-        if there:
-            with self._changed:
-                self._changed.wait_for(lambda: kernel.settled, timeout_s)
+        if self.is_kept(kernel):
+            self._wait_for([kernel], timeout_s)
+
+    def _wait_for(self, kernels: Sequence[Kernel], timeout_s: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: all(k.settled for k in kernels), timeout_s)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until nothing is left to compile, by default as long as its patience lasts; whether that came
@@ -138,6 +144,21 @@ class Compiler:
                 self._changed.wait(left)
         return True
 
+    def end(self) -> None:
+        """As `stop`, and leave what was asked for to be compiled after this process's end, see `heir`."""
+        with self._changed:
+            under_way = [] if self._under_way is None else [self._under_way]
+            asked = [*under_way, *self._queue, *self._wishes.values()]
+            left = list(dict.fromkeys(k.source for k in asked if not k.settled))
+        self.stop()
+        if left and self._directory is not None and self._directory.is_dir():
+            files = [want(self._directory, source) for source in left]
+            try:
+                start_heir(self._directory)
+            except (CompileError, OSError):  # nobody will come for them
+                for file in files:
+                    file.unlink(missing_ok=True)
+
     def stop(self) -> None:
         """Drop what waits, and end the compiler's process for good."""
         with self._changed:
@@ -149,6 +170,7 @@ class Compiler:
         for kernel in self._kernels.values():
             kernel.requested = kernel.settled
         self._queue.clear()
+        self._wishes.clear()
         self._process.abandon()
         self._process = CompilerProcess()
         self._begin()
@@ -209,7 +231,7 @@ class Compiler:
 
 compiler = Compiler()
 """The process's compiler."""
-atexit.register(compiler.stop)
+atexit.register(compiler.end)
 after_fork(compiler.after_fork)
 
 

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import address
-from spartan_ng.config import config
 from spartan_ng.costs.tuned import FEW_LINES
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import constant_of, source_of
 from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements, unequal
-from spartan_ng.kernels.compiled.trust import at_hand
+from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
 WORTH = 1 << 20
 """Elements of a matrix from which it is worth a kernel: no core's caches hold them."""
@@ -31,7 +30,7 @@ HOT_BYTES = 1 << 31
 _STRIP_BYTES = 2048
 _TYPES = {"f4": "np.float32", "f8": "np.float64"}
 
-_read_bytes = 0
+_heat = Heat(HOT_BYTES)
 
 
 def product(a: Any, b: Any, out: Any = None) -> Any:
@@ -63,16 +62,15 @@ def _is_large(matrix: Any) -> bool:
 
 
 def _kernel(a: Any, b: Any) -> Function | None:
-    global _read_bytes
     if not b.dtype.isnative:
         return None
-    _read_bytes += b.nbytes
-    if _read_bytes < HOT_BYTES and config.kernels != "compile":
+    _heat.add(b.nbytes)
+    if not _heat.is_warm:
         return None
     columns = _STRIP_BYTES // b.itemsize
     constants = {"NUMBER": _TYPES[b.dtype.str[1:]], "WIDTH": str(b.itemsize), "COLUMNS": str(columns)}
     source = source_of("few_lines", **constants)
-    return at_hand(source, len(a), lambda f: _flaw(f, a, b), "products of a few lines")
+    return at_hand(source, len(a), lambda f: _flaw(f, a, b), "products of a few lines", heat=_heat)
 
 
 def _flaw(kernel: Function, a: Any, b: Any) -> str:

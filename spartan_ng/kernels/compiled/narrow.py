@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import address
-from spartan_ng.config import config
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import source_of
 from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements, unequal
-from spartan_ng.kernels.compiled.trust import at_hand
+from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
 SHORTEST = 32
 """Numbers of a row at least: with less of them it is writing the result that takes time."""
@@ -33,7 +32,7 @@ HOT_BYTES = 1 << 29
 _LINE_BYTES, _LINES = 64, 8
 _TYPES = {"f4": "np.float32", "f8": "np.float64"}
 
-_read_bytes = 0
+_heat = Heat(HOT_BYTES)
 
 
 def product(a: Any, b: Any, out: Any = None) -> Any:
@@ -72,14 +71,13 @@ def _wide(n: int, itemsize: int) -> int:
 
 
 def _kernel(a: Any, b: Any) -> Function | None:
-    global _read_bytes
-    _read_bytes += a.nbytes
-    if _read_bytes < HOT_BYTES and config.kernels != "compile":
+    _heat.add(a.nbytes)
+    if not _heat.is_warm:
         return None
     n, unit = b.shape[1], a.itemsize
     constants = {"NUMBER": _TYPES[a.dtype.str[1:]], "WIDTH": str(unit)}
     source = source_of("narrow", VECTORS=f"{_wide(n, unit)} // BYTES", **constants)
-    return at_hand(source, n, lambda f: _flaw(f, a, b), "products of short rows with few columns")
+    return at_hand(source, n, lambda f: _flaw(f, a, b), "products of short rows with few columns", heat=_heat)
 
 
 def _flaw(kernel: Function, a: Any, b: Any) -> str:

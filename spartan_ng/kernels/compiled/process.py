@@ -1,8 +1,8 @@
 """The handle on the process that compiles: see `child` for what runs in it.
 
 It is started for the first kernel, and ended when there has been none for a while, or very many; when this
-process ends, in whatever way, so does it. It inherits no files and no settings of Python's or numba's, and
-belongs to no terminal.
+process ends, in whatever way, so does it; what it was asked for and has not made is left to an heir. Either
+inherits no files and no settings of Python's or numba's, and belongs to no terminal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import sys
 import threading
 from pathlib import Path
 
+from spartan_ng.errors import OptionError
 from spartan_ng.kernels.compiled import child
+from spartan_ng.system.processes import start_alone
 
 MOST_DEATHS = 3
 """How often in a row the process may die before no other is started."""
@@ -113,24 +115,42 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 def _started() -> subprocess.Popen[bytes]:
     """A new process of the interpreter's."""
-    program = Path(sys.executable or "")
-    if getattr(sys, "frozen", False) or "py" not in program.name.lower():
-        raise CompileError("the compiler needs a process of its own, and there is no interpreter to start")
-    settings = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "NUMBA_")) or k in _KEPT}
-    paths = [os.path.abspath(p) for p in sys.path if p]
     try:
         return subprocess.Popen(
-            [program, "-P", child.__file__, *paths],
+            _command(""),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
             cwd=Path(child.__file__).parent,
-            env=settings,
+            env=_settings(),
             process_group=0,
         )
     except OSError as error:
         raise CompileError(f"the compiler's process did not start: {error}") from error
+
+
+def start_heir(folder: Path) -> None:
+    """Start a process that outlives this one and compiles what lies in a folder; CompileError or OSError
+    where there can be none."""
+    try:
+        start_alone(_command(str(folder)), _settings())
+    except OptionError as error:
+        raise CompileError(str(error)) from error
+
+
+def _command(folder: str) -> list[str]:
+    """What runs `child`."""
+    program = Path(sys.executable or "")
+    if getattr(sys, "frozen", False) or "py" not in program.name.lower():
+        raise CompileError("the compiler needs a process of its own, and there is no interpreter to start")
+    paths = [os.path.abspath(p) for p in sys.path if p]
+    return [str(program), "-P", child.__file__, folder, *paths]
+
+
+def _settings() -> dict[str, str]:
+    """The environment without what would change how Python or numba works."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "NUMBA_")) or k in _KEPT}
 
 
 def _end(returncode: int) -> str:

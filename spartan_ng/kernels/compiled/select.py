@@ -3,11 +3,13 @@ worth it.
 
 The rule: a stage that the interpreter has worked on for `HOT_S` seconds in all will be run again, and is
 compiled in the background; the first run that finds all its kernels ready uses them. A run that is predicted
-to be long waits for its kernels where these pay within it (`Compiler.wait_if_worth`). A run never changes
-its tier under way, so that runs of one plan give the same bits once the tier is settled. Until then, programs
-take the place of rows where they are predicted to end the first run sooner: they give the same bits.
-Neither programs nor compiled loops report floating-point errors: where NumPy's error state asks for more than
-warnings, the interpreter stays.
+to be long waits for its kernels where these pay within it (`Compiler.wait_if_worth`). One that is predicted
+to take `HOT_S` uses kernels that lie on disk; if there are none, they are compiled when the program has ended
+(`heir`), and its next start has them from the first run on. A run never changes its tier under way, so that
+runs of one plan give the same bits once the tier is settled. Until then, programs take the place of rows
+where they are predicted to end the first run sooner: they give the same bits. Neither programs nor compiled
+loops report floating-point errors: where NumPy's error state asks for more than warnings, the interpreter
+stays.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
 from spartan_ng.error_state import is_strict
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.body import Body
-from spartan_ng.kernels.compiled.compile import LONG_S, Kernel, compiler
+from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.formulas import OF_OUR_OWN
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.proof import flaw
@@ -49,6 +51,8 @@ from spartan_ng.plan.stages.passes import row_operations
 
 HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
+LONG_S = 0.2
+"""A first run of so many seconds has its stage compiled at once."""
 LONGEST = 200
 """Rows of a body beyond which compiling takes too long for what it brings."""
 _LAYOUTS = 8
@@ -105,8 +109,10 @@ class Tier:
         self, operands: list[Any], error_state: dict[str, Any], threads: int = 1
     ) -> Choice | Sampled | None:
         """The compiled stage for these operands, or None: interpret this run, on so many threads."""
-        mode = config.kernels
-        if not self.is_hot or is_strict(error_state):
+        is_hot = self.is_hot
+        if not is_hot and (self._expected_s < HOT_S * threads or not config.compiles):
+            return None
+        if is_strict(error_state):
             return None
         choice = self.prepared(operands)
         if choice is None:
@@ -115,9 +121,12 @@ class Tier:
         if None not in [k.function for k in kernels]:
             return choice if self._is_trusted(choice, operands) else None
         waiting = [k for k in kernels if not k.settled]
+        if not is_hot and not all(map(compiler.is_kept, waiting)):
+            compiler.wish(waiting)
+            return None
         for kernel in waiting:
             compiler.request(kernel)
-        if waiting and mode == "compile":
+        if waiting and config.kernels == "compile":
             compiler.wait()
         elif waiting:
             compiler.wait_if_worth(waiting, self._saved_s(choice) / threads)

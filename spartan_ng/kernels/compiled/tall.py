@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import address
-from spartan_ng.config import config
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import constant_of, source_of
 from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements, unequal
-from spartan_ng.kernels.compiled.trust import at_hand
+from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
 NARROWEST_BYTES, WIDEST = 128, 160
 """What a row takes at least, and the numbers that it has at most: with less of them BLAS waits for memory as
@@ -33,7 +32,7 @@ _STEPS: int = constant_of("tall", "STEPS")
 _LINE_BYTES = 64
 _TYPES = {"f4": "np.float32", "f8": "np.float64"}
 
-_flops = 0
+_heat = Heat(HOT_FLOPS)
 
 
 def product(a: Any, b: Any, out: Any = None) -> Any:
@@ -57,13 +56,12 @@ def product(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _kernel(a: Any, b: Any) -> Function | None:
-    global _flops
-    _flops += 2 * a.size * b.shape[1]
-    if _flops < HOT_FLOPS and config.kernels != "compile":
+    _heat.add(2 * a.size * b.shape[1])
+    if not _heat.is_warm:
         return None
     source = source_of("tall", NUMBER=_TYPES[a.dtype.str[1:]], WIDTH=str(a.itemsize))
     kind = (*a.shape[:1], *b.shape[1:], _is_square(a, b))
-    return at_hand(source, kind, lambda f: _flaw(f, a, b), "products of many short rows")
+    return at_hand(source, kind, lambda f: _flaw(f, a, b), "products of many short rows", heat=_heat)
 
 
 def _is_square(a: Any, b: Any) -> bool:

@@ -19,6 +19,9 @@ from spartan_ng.kernels.compiled.cache import titled
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.native import Function
 
+WARM = 8
+"""A part in so many of the work that a kernel is worth being compiled for is worth loading it."""
+
 
 class Trust:
     """Whether kernels have proved themselves, by what they were laid out for."""
@@ -51,13 +54,42 @@ class Trust:
         return not found
 
 
+class Heat:
+    """How much of a kind of work was done while its kernel was not there, which is not worth compiling for a
+    little of it."""
+
+    def __init__(self, hot: int) -> None:
+        """`hot` is the work after which it is."""
+        self._hot = hot
+        self._done = 0
+
+    def add(self, work: int) -> None:
+        """So much is to be done now."""
+        self._done += work
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether a kernel that lies on disk is worth loading."""
+        return self._done >= self._hot // WARM or config.kernels == "compile"
+
+    @property
+    def is_hot(self) -> bool:
+        """Whether the kernel is worth compiling."""
+        return self._done >= self._hot or config.kernels == "compile"
+
+
 _ready_made = Trust()
 _PROVING = threading.RLock()
 """Who proves a ready-made kernel does so alone: threads come to the first product of a pass together."""
 
 
 def at_hand(
-    source: str, kind: Hashable, flaw: Callable[[Function], str], what: str, worth_s: float = 0.0
+    source: str,
+    kind: Hashable,
+    flaw: Callable[[Function], str],
+    what: str,
+    worth_s: float = 0.0,
+    heat: Heat | None = None,
 ) -> Function | None:
     """The compiled function of a ready-made source, or None: NumPy has to do it (for now).
 
@@ -67,6 +99,8 @@ def at_hand(
     flaw : what it makes otherwise than NumPy of some of the operands, empty if nothing
     what : for people, what it does
     worth_s : what NumPy has to do first, for so long, where there is none: one on disk is waited for
+    heat : of such work; without any it is worth compiling. Until it is, a kernel on disk is used, and one
+        that is not there is compiled when the program has ended
 
     Compiled loops report no floating-point errors: where NumPy's error state asks for more than warnings,
     there is none.
@@ -75,6 +109,9 @@ def at_hand(
         return None
     kernel = compiler.kernel(titled(what, source))
     if not kernel.settled:
+        if heat is not None and not heat.is_hot and not compiler.is_kept(kernel):
+            compiler.wish([kernel])
+            return None
         compiler.request(kernel)
         if config.kernels == "compile":
             compiler.wait()

@@ -1,0 +1,53 @@
+"""Compile what programs asked for and did not live to see, after their end.
+
+A program of a second asks for kernels, and is through before they are there; so would be its next run, and
+all that come after. When a program ends, the sources that it waits for are left in the cache's folder, and a
+process that outlives it is started: its heir. This compiles what lies there, keeps it and ends. There is one
+for a folder at a time, at the lowest priority, and bounded in what it takes, whatever it is doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from spartan_ng.kernels.compiled.cache import keep, keep_source, taken, thin_out, wanted
+from spartan_ng.system.files import locked
+from spartan_ng.system.processes import give_way, take_at_most
+
+LOWEST = 19
+"""How far it stands back: it gets what nobody wants."""
+MOST_CPU_S = 60
+"""Seconds of a processor that it takes: some hundred kernels."""
+MOST_S = 600
+"""Seconds after which it ends: what is left then waits for the next one."""
+_LOCK = "heir.lock"
+
+
+def inherit(folder: Path, compile: Callable[[str, str], bytes]) -> None:
+    """Compile the sources that wait in a folder by `compile`, of a name and a source; nothing where another
+    process is at it."""
+    take_at_most(MOST_CPU_S, MOST_S)
+    give_way(LOWEST)
+    with suppress(OSError):  # a folder that has gone
+        while wanted(folder):  # once more when the lock is free: some may have come at the last moment
+            with locked(str(folder / _LOCK), waits=False) as is_alone:
+                if not is_alone:
+                    return
+                for file in wanted(folder):
+                    _compile(file, compile)
+
+
+def _compile(file: Path, compile: Callable[[str, str], bytes]) -> None:
+    found = taken(file)
+    if found is None:
+        return
+    name, source = found
+    try:
+        code = compile(name, source)
+    except Exception:  # noqa: BLE001 - who wants it next will be told why
+        return
+    keep(file.parent, name, code)
+    keep_source(file.parent, name, source)
+    thin_out(file.parent)

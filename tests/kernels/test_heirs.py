@@ -1,0 +1,111 @@
+"""What programs leave to be compiled after their end, and who does it; when what is kept is used at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from spartan_ng.config import KERNELS_VARIABLE
+from spartan_ng.kernels.compiled import heir
+from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE, find, keep, kernel_name, want, wanted
+from spartan_ng.system.files import locked
+from tests.waiting import until
+
+SHORT = """\
+import numpy
+import spartan_ng as np
+from spartan_ng.kernels.compiled.compile import compiler
+
+np.config.threads, np.config.small_bytes = 2, 0
+x = np.asarray(numpy.arange(8_000_000.0) % 7)
+float((x * 3 + x / 5 - x * x).sum())
+print(sum(k.function is not None for k in compiler._kernels.values()), len(compiler._wishes))
+"""
+"""A program that works for less than it would take to compile for it."""
+
+
+def run(tmp_path: Path, settings: Mapping[str, str] | None = None) -> list[int]:
+    """The kernels that the program used, and those that it wished for; it has a folder of its own."""
+    told = {**os.environ, CACHE_VARIABLE: str(tmp_path), **(settings or {})}
+    done = subprocess.run([sys.executable, "-c", SHORT], env=told, capture_output=True, text=True, check=True)
+    assert not done.stderr
+    return [int(n) for n in done.stdout.split()]
+
+
+def kept(tmp_path: Path) -> list[Path]:
+    return [f for f in tmp_path.glob("*/spartan_ng_kernel_*") if not f.suffix]
+
+
+def test_a_short_program_has_its_kernels_from_the_second_start_on(tmp_path: Path) -> None:
+    assert run(tmp_path) == [0, 1]
+    until(lambda: kept(tmp_path) and not list(tmp_path.glob("*/*.wanted")))
+    assert run(tmp_path) == [1, 0]
+    (code,) = kept(tmp_path)
+    assert code.with_suffix(".py").exists()
+
+
+def test_one_start_compiles_all_ahead(tmp_path: Path) -> None:
+    assert run(tmp_path, {KERNELS_VARIABLE: "compile"}) == [1, 0]
+    assert run(tmp_path) == [1, 0]
+
+
+def coded(name: str, source: str) -> bytes:
+    if "bad" in source:
+        raise ValueError(source)
+    return f"{source}code".encode()
+
+
+def inherited(folder: Path) -> None:
+    """What an heir does, in a process of its own: it bounds that."""
+    process = get_context("fork").Process(target=heir.inherit, args=(folder, coded))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def test_an_heir_compiles_all_that_waits(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    for source in ("a = 1\n", "bad\n", "b = 2\n", "c = 3\n"):
+        want(tmp_path, source)
+    keep(tmp_path, kernel_name("c = 3\n"), b"long there")
+    inherited(tmp_path)
+    assert not wanted(tmp_path)
+    found = [find(tmp_path, kernel_name(s)) for s in ("a = 1\n", "bad\n", "b = 2\n", "c = 3\n")]
+    assert found == [b"a = 1\ncode", None, b"b = 2\ncode", b"long there"]
+
+
+def test_there_is_one_heir_at_a_time(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    want(tmp_path, "a = 1\n")
+    with locked(str(tmp_path / heir._LOCK)):
+        inherited(tmp_path)
+        assert len(wanted(tmp_path)) == 1
+    inherited(tmp_path)
+    assert not wanted(tmp_path)
+
+
+def test_nothing_waits_that_is_not_what_it_is_called(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    changed, others = want(tmp_path, "a = 1\n"), want(tmp_path, "b = 2\n")
+    changed.write_text("a = 2\n")
+    others.chmod(0o666)
+    inherited(tmp_path)
+    assert not wanted(tmp_path)
+    assert not any(find(tmp_path, kernel_name(f"{s}\n")) for s in ("a = 1", "a = 2", "b = 2"))
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_who_does_not_wait_for_a_lock_is_told(free: bool, tmp_path: Path) -> None:
+    path = str(tmp_path / "lock")
+    if free:
+        with locked(path, waits=False) as mine:
+            assert mine
+        return
+    with locked(path), locked(path, waits=False) as mine:
+        assert not mine
