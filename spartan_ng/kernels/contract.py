@@ -41,6 +41,20 @@ def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: boo
     return _batched(a, b, shape)
 
 
+def contract_and_sums(
+    a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, wanted: tuple[bool, bool]
+) -> tuple[Any, tuple[Any, Any]]:
+    """The product as by `contract`, and those of the `wanted` sums of its two operands over the label that is
+    summed that are made on the way; None for the others."""
+    if type(a) is type(b) is np.ndarray and _arrange(la, lb, lo).plain:
+        shape = _arrange(la, lb, lo)
+        left, right = a.T if shape.turn_a else a, b.T if shape.turn_b else b
+        found = tall.product_and_sums(left, right, wanted)
+        if found is not None:
+            return found.value, found.sums
+    return contract(a, b, la, lb, lo, in_threads=True), (None, None)
+
+
 def dense_product(a: Any, b: Any, out: Any = None) -> Any:
     """The product of two dense matrices, in `out` if that is given."""
     found = _compiled_product(a, b, out)

@@ -6,7 +6,7 @@ of blocks are put together as they lie (`_gathered`), and only then combined, al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import reduce
 from operator import itemgetter
 from typing import Any
@@ -16,12 +16,12 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.arrays.sparse import csr_array, is_imported
 from spartan_ng.compressed import is_compressed
-from spartan_ng.kernels.compiled import dictionaries
+from spartan_ng.kernels.compiled import dictionaries, tall
 from spartan_ng.kernels.compiled.between import state_between
 from spartan_ng.kernels.compiled.deviations import sum_and_deviations
 from spartan_ng.kernels.compiled.group_sums import LEAST, group_sums
 from spartan_ng.kernels.compiled.prefixes import prefix_state
-from spartan_ng.kernels.contract import contract
+from spartan_ng.kernels.contract import contract, contract_and_sums
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops import order
@@ -29,8 +29,11 @@ from spartan_ng.ops.by_ufunc import State
 from spartan_ng.ops.folds import FOLDS, ArgFold, DeviationFold, PrefixFold
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_states import LINE_STATES, Between
-from spartan_ng.plan.rows import WHOLE, Folded, Row, Write
+from spartan_ng.plan.rows import WHOLE, Folded, Read, Row, Write
 from spartan_ng.plan.stages import Fused, ScanTile
+
+Maker = tuple[int, int]
+"""Who makes a sum on the way: the number of a result, and which of its operands is summed."""
 
 
 class Reducer:
@@ -175,12 +178,21 @@ class Reducer:
             if state is not None:
                 return state
         if isinstance(self.fold, DeviationFold):
-            return self.block_and_sum(args)[1]
+            return self._block_and_sum(args)[1]
         along = self.labels[axes[0]] if axes else WHOLE
         offset = box[along][0] if along != WHOLE else 0
         return self.fold.block(x, axes, self.row.dtype, where, offset)
 
-    def block_and_sum(self, args: list[Any]) -> tuple[State, State]:
+    def block_and_sums(self, args: list[Any], wanted: set[int]) -> tuple[State, dict[int, State]]:
+        """The state of a block, and those of the sums of the operands `wanted` that are made on the way."""
+        if self.row.kind != "contract":
+            total, own = self._block_and_sum(args)
+            return own, {0: total}
+        la, lb, lo = self.row.params
+        value, sums = contract_and_sums(args[0], args[1], la, lb, lo, (0 in wanted, 1 in wanted))
+        return self._product(value), {i: (x,) for i, x in enumerate(sums) if x is not None}
+
+    def _block_and_sum(self, args: list[Any]) -> tuple[State, State]:
         """Of squared deviations: the state of the sum, which is made on the way, and their own."""
         assert isinstance(self.fold, DeviationFold), "only deviations know their sum"
         (axes,) = self.row.params
@@ -228,7 +240,9 @@ class Reducer:
 
     def _contract(self, args: list[Any], box: Box) -> State:
         la, lb, lo = self.row.params
-        value = contract(args[0], args[1], la, lb, lo, in_threads=True)
+        return self._product(contract(args[0], args[1], la, lb, lo, in_threads=True))
+
+    def _product(self, value: Any) -> State:
         if is_sparse(value):
             value = value.toarray()
         if isinstance(value, np.ndarray):
@@ -292,42 +306,75 @@ def _span(f: Folded, box: Box) -> order.Span:
     return lo // f.length, max(-(-hi // f.length), lo // f.length + 1)
 
 
-def sums_on_the_way(writes: Sequence[Write]) -> dict[int, int]:
-    """For each result that is a plain sum the number of the one that is the squared deviations of the same
-    values, if there is one: it makes the sum on the way."""
-    rows = [w.reducer for w in writes]
-    deviations = {
-        (r.args, r.params, r.dtype): k
-        for k, r in enumerate(rows)
-        if r is not None and isinstance(r.fn, str) and isinstance(FOLDS.get(r.fn), DeviationFold)
-    }
+def sums_on_the_way(stage: Fused) -> dict[int, Maker]:
+    """For each result that is a plain sum the result that makes it on the way, if there is one: the squared
+    deviations of the same values, or a product with them as an operand."""
+    makers: dict[Hashable, Maker] = {}
+    for k, write in enumerate(stage.writes):
+        row = write.reducer
+        if row is None:
+            continue
+        if isinstance(row.fn, str) and isinstance(FOLDS.get(row.fn), DeviationFold):
+            makers[row.args, row.params, row.dtype] = k, 0
+        elif row.kind == "contract" and not write.units:
+            for key, position in _summed_operands(stage, row):
+                makers.setdefault(key, (k, position))
+    rows = {k: w.reducer for k, w in enumerate(stage.writes) if w.reducer is not None}
+    plain = {k: r for k, r in rows.items() if r.kind == "fold" and r.fn == "add"}
     return {
-        k: deviations[r.args, r.params, r.dtype]
-        for k, r in enumerate(rows)
-        if r is not None and r.kind == "fold" and r.fn == "add" and (r.args, r.params, r.dtype) in deviations
+        k: makers[key]
+        for k, r in plain.items()
+        if (key := (r.args, r.params, r.dtype)) in makers
+        and (not stage.writes[k].units or rows[makers[key][0]].kind == "fold")
     }
+
+
+def _summed_operands(stage: Fused, row: Row) -> Iterator[tuple[Hashable, int]]:
+    """Sums that a product of matrices can make on the way, as folds, with the operand that each is of."""
+    la, lb, lo = row.params
+    first = len(stage.reads)
+    values: list[Read | Row] = [*stage.reads, *stage.rows]
+    a, b = (values[r] for r in row.args)
+    if len(la) != 2 or len(lb) != 2 or len(lo) != 2 or len(summed := set(la) & set(lb) - set(lo)) != 1:
+        return
+    (label,) = summed
+    m, n = (x.shape[1 - labels.index(label)] for x, labels in ((a, la), (b, lb)))
+    if not tall.is_worth(row.dtype, m, n, a.shape[la.index(label)]):
+        return
+    for position, labels in enumerate((la, lb)):
+        register, axis = row.args[position], labels.index(label)
+        yield ((register,), ((axis,),), row.dtype), position
+        value = values[register]
+        if isinstance(value, Row) and value.kind == "transpose" and value.args[0] >= first:
+            yield ((value.args[0],), ((1 - axis,),), row.dtype), position
 
 
 def block_states(
     reducers: Sequence[Reducer | None],
-    sums: dict[int, int],
+    sums: dict[int, Maker],
     value: Callable[[int], Any],
     block: Box,
     states: list[State | None],
 ) -> None:
     """Put the block's state of every reduced result into `states` where it is missing; `sums` as from
     `sums_on_the_way`, `value` gives a register's."""
-    known: dict[int, State] = {}
+    known: dict[Maker, State | None] = {}
     for k, reducer in enumerate(reducers):
         if reducer is None or states[k] is not None or k in sums:
             continue
         args = [value(a) for a in reducer.row.args]
-        if k in sums.values():
-            known[k], states[k] = reducer.block_and_sum(args)
-        else:
+        wanted = {position for maker, position in sums.values() if maker == k}
+        if not wanted:
             states[k] = reducer.block(args, block)
-    for k, j in sums.items():
-        states[k] = known[j]
+            continue
+        states[k], found = reducer.block_and_sums(args, wanted)
+        known |= {(k, position): found.get(position) for position in wanted}
+    for k, maker in sums.items():
+        reducer, state = reducers[k], known[maker]
+        if state is None:  # the product is another's, who knows no sums
+            assert reducer is not None, "a sum is reduced"
+            state = reducer.block([value(a) for a in reducer.row.args], block)
+        states[k] = state
 
 
 def fold_axes(function: Any, x: Any, axes: tuple[int, ...]) -> Any:

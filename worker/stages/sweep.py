@@ -81,7 +81,7 @@ def _interpreted(task: Task, operands: list[Any], places: Places) -> Callable[[]
     """Tier 0's workers."""
     assert task.body is not None, "a task with a box has a body"
     assert task.box is not None, "checked by the caller"
-    body, box, sums = task.body, task.box, sums_on_the_way(places.writes)
+    body, box, sums = task.body, task.box, sums_on_the_way(task.body.stage)
 
     def make() -> Callable[[Any], States]:
         one = runner(body, operands, box, task.sizes)

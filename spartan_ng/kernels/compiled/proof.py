@@ -89,7 +89,7 @@ class _Interpreted:
         self.registers = runner.run(block)
         self.reducers = [reducer_of(stage, w) for w in stage.writes]
         self.states: list[State | None] = [None] * len(self.reducers)
-        sums = sums_on_the_way(stage.writes)
+        sums = sums_on_the_way(stage)
         block_states(self.reducers, sums, self.registers.__getitem__, block, self.states)
 
     @property

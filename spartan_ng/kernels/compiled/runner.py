@@ -29,7 +29,7 @@ class CompiledRunner:
     def __init__(self, body: Compiled, operands: list[Any], reducers: list[Reducer | None]) -> None:
         self.body = body
         self.reducers = reducers
-        self._sums = sums_on_the_way(body.stage.writes)
+        self._sums = sums_on_the_way(body.stage)
         self._operands = operands
         self._bases = [address(o) for o in operands]
         self._cutters = [slicer(r, body.tile, o) for r, o in zip(body.stage.reads, operands, strict=True)]

@@ -96,7 +96,7 @@ class Splitter:
         self.stage = stage
         self.first = len(stage.reads)
         self.results = {w.register for w in stage.writes if w.reducer is None}
-        known = sums_on_the_way(stage.writes)
+        known = sums_on_the_way(stage)
         reducers = {k: w.reducer for k, w in enumerate(stage.writes) if w.reducer and k not in known}
         self.reduced = list(reducers)
         """The numbers of the writes that are reduced over the domain, without the sums that another one makes

@@ -3,7 +3,8 @@
 BLAS is made for large matrices. It copies panels of both for each few hundred rows, and where a result has a
 hundred columns it works at half of what the processor can do, at a third where rows come from memory. Here
 some rows at a time lie in the first-level cache, sums of tiles stay in registers while they go by, and the
-next rows are asked for meanwhile.
+next rows are asked for meanwhile. Sums of the columns, as means and covariances need them, come of the same
+rows while they are there.
 
 The kernel, `loops/tall.py`, is compiled in the background once such products have taken `HOT_FLOPS`; until it
 is there, BLAS multiplies, and always where a matrix's rows are long, or lie along the sum.
@@ -11,6 +12,9 @@ is there, BLAS multiplies, and always where a matrix's rows are long, or lie alo
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +22,7 @@ import numpy as np
 from spartan_ng.arrays.copying import address
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import constant_of, source_of
-from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements, unequal
+from spartan_ng.kernels.compiled.trial import Guards, first_flaw, largest, most_elements
 from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
 NARROWEST_BYTES, WIDEST = 128, 160
@@ -26,6 +30,8 @@ NARROWEST_BYTES, WIDEST = 128, 160
 well, and more fill its panels."""
 _TALL = 8
 """Times as many rows as that there are at least."""
+LEAST_FLOPS = 1 << 21
+"""Operations of a product: with less of them BLAS is done before the kernel is called."""
 HOT_FLOPS = 1 << 34
 """Operations that such products have taken before their kernel is asked for: a fifth of a second."""
 _STEPS: int = constant_of("tall", "STEPS")
@@ -33,35 +39,60 @@ _LINE_BYTES = 64
 _TYPES = {"f4": "np.float32", "f8": "np.float64"}
 
 _heat = Heat(HOT_FLOPS)
+_scratch = threading.local()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A product, and sums over the rows of its two matrices where they are wanted."""
+
+    value: Any
+    sums: tuple[Any, Any]
 
 
 def product(a: Any, b: Any, out: Any = None) -> Any:
     """`a @ b` of two matrices, in `out` if that is given; None where BLAS is to do it (for now)."""
-    if a.ndim != 2 or b.ndim != 2 or a.dtype != b.dtype or a.dtype.str[1:] not in _TYPES:
+    found = product_and_sums(a, b)
+    if found is None:
         return None
-    (m, rows), n = a.shape, b.shape[1]
-    least, most = min(m, n), max(m, n)
-    if least * a.itemsize < NARROWEST_BYTES or most > WIDEST or rows < _TALL * most:
-        return None
-    if not a.strides[0] == b.strides[1] == a.itemsize or not a.dtype.isnative:
-        return None
-    kernel = _kernel(a, b)
-    if kernel is None:
-        return None
-    found = _multiplied(kernel, a, b)
     if out is None:
-        return found
-    np.copyto(out, found)
+        return found.value
+    np.copyto(out, found.value)
     return out
 
 
-def _kernel(a: Any, b: Any) -> Function | None:
+def product_and_sums(a: Any, b: Any, wanted: tuple[bool, bool] = (False, False)) -> Found | None:
+    """`a @ b`, with the `wanted` ones of `a.sum(1)` and `b.sum(0)`; None where others are to do it (for
+    now)."""
+    if a.ndim != 2 or b.ndim != 2 or a.dtype != b.dtype:
+        return None
+    (m, rows), n = a.shape, b.shape[1]
+    if not is_worth(a.dtype, m, n, rows) or not a.strides[0] == b.strides[1] == a.itemsize:
+        return None
+    is_square = _is_square(a, b)
+    kernel = _kernel(a, b, is_square)
+    return None if kernel is None else _multiplied(kernel, a, b, is_square, wanted)
+
+
+def is_worth(dtype: np.dtype[Any], m: int, n: int, rows: int) -> bool:
+    """Whether so many rows of `m` and of `n` numbers are multiplied here, if they lie one after the other."""
+    if dtype.str[1:] not in _TYPES or not dtype.isnative:
+        return False
+    least, most = min(m, n), max(m, n)
+    if least * dtype.itemsize < NARROWEST_BYTES or most > WIDEST or rows < _TALL * most:
+        return False
+    return 2 * m * n * rows >= LEAST_FLOPS
+
+
+def _kernel(a: Any, b: Any, is_square: bool) -> Function | None:
     _heat.add(2 * a.size * b.shape[1])
     if not _heat.is_warm:
         return None
     source = source_of("tall", NUMBER=_TYPES[a.dtype.str[1:]], WIDTH=str(a.itemsize))
-    kind = (*a.shape[:1], *b.shape[1:], _is_square(a, b))
-    return at_hand(source, kind, lambda f: _flaw(f, a, b), "products of many short rows", heat=_heat)
+    kind = (*a.shape[:1], *b.shape[1:], is_square)
+    return at_hand(
+        source, kind, lambda f: _flaw(f, a, b, is_square), "products of many short rows", heat=_heat
+    )
 
 
 def _is_square(a: Any, b: Any) -> bool:
@@ -69,36 +100,45 @@ def _is_square(a: Any, b: Any) -> bool:
     return address(a) == address(b) and a.shape == b.shape[::-1] and a.strides == b.strides[::-1]
 
 
-def _flaw(kernel: Function, a: Any, b: Any) -> str:
+def _flaw(kernel: Function, a: Any, b: Any, is_square: bool) -> str:
     """What the kernel makes otherwise than NumPy of the last rows."""
     rows = max(most_elements(a.size) // max(len(a), b.shape[1]), _STEPS + 5)
     x, y, guards = a[:, -rows:], b[-rows:], Guards()
-    found, wanted = _multiplied(kernel, x, y, guards), np.matmul(x, y)
+    found, wanted = _multiplied(kernel, x, y, is_square, (True, True), guards.empty), np.matmul(x, y)
     if not guards.intact:
         return "elements beside the result's are written to"
-    return unequal(found, wanted, largest([x, y, wanted]))
+    pairs = [(found.value, wanted), *zip(found.sums, (x.sum(axis=1), y.sum(axis=0)), strict=True)]
+    return first_flaw(pairs, largest([x, y, *(w for _, w in pairs)]))
 
 
-def _multiplied(kernel: Function, a: Any, b: Any, guards: Guards | None = None) -> Any:
-    """The product, a part of lines that have whole tiles."""
+def _multiplied(
+    kernel: Function,
+    a: Any,
+    b: Any,
+    is_square: bool,
+    wanted: tuple[bool, bool],
+    empty: Callable[..., Any] = np.empty,
+) -> Found:
+    """The product, whose sums are made in lines that have whole tiles; `empty` makes what is given back."""
     (m, rows), n, unit = a.shape, b.shape[1], _LINE_BYTES // a.itemsize
     wide_m, wide_n = -(-m // unit) * unit, -(-n // unit) * unit
-    is_square = _is_square(a, b)
-    near_a = _zeros((_STEPS, wide_m), a.dtype)
-    near_b = near_a if is_square else _zeros((_STEPS, wide_n), a.dtype)
-    out = _zeros((wide_m, wide_n), a.dtype) if guards is None else guards.empty((wide_m, wide_n), a.dtype)
-    out[:] = 0
-    places = [address(a), a.strides[1], address(b), b.strides[0], rows, m, n, wide_m, wide_n, is_square]
-    kernel(np.array([[*places, address(near_a), address(near_b), address(out)]], np.int64))
-    if is_square:
-        lower = np.tri(m, k=-1, dtype=bool)
-        np.copyto(out[:m, :n], out[:m, :n].T.copy(), where=lower)
-    return np.ascontiguousarray(out[:m, :n])
+    value = empty((m, n), a.dtype)
+    of_a, of_b = (empty((k,), a.dtype) if w else None for k, w in zip((m, n), wanted, strict=True))
+    lengths = (_STEPS * wide_m, 0 if is_square else _STEPS * wide_n, max(wide_m, wide_n), wide_m * wide_n)
+    near_a, near_b, part, sums = _places(lengths, a.itemsize)
+    near = (near_a, near_a if is_square else near_b, part, sums)
+    outs = (0 if x is None else address(x) for x in (value, of_a, of_b))
+    sizes = (rows, m, n, wide_m, wide_n, is_square)
+    kernel(np.array([[address(a), a.strides[1], address(b), b.strides[0], *sizes, *near, *outs]], np.int64))
+    return Found(value, (of_a, of_b))
 
 
-def _zeros(shape: tuple[int, int], dtype: np.dtype[Any]) -> Any:
-    """Zeros from the beginning of a cache line on: vectors that lie across two take longer."""
-    size = shape[0] * shape[1] * dtype.itemsize
-    memory = np.zeros(size + _LINE_BYTES, np.uint8)
-    first = -address(memory) % _LINE_BYTES
-    return memory[first : first + size].view(dtype).reshape(shape)
+def _places(lengths: Sequence[int], itemsize: int) -> list[int]:
+    """Addresses of this thread for so many numbers each, from the beginning of a cache line on: vectors that
+    lie across two take longer. They stay, as asking for memory anew would take a part of the time."""
+    size = sum(lengths) * itemsize
+    memory = getattr(_scratch, "memory", None)
+    if memory is None or memory.size < size + _LINE_BYTES:
+        memory = _scratch.memory = np.empty(size + _LINE_BYTES, np.uint8)
+    at = -(-address(memory) // _LINE_BYTES) * _LINE_BYTES
+    return [at + sum(lengths[:k]) * itemsize for k in range(len(lengths))]
