@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+import warnings
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy
@@ -13,15 +18,18 @@ import pytest
 import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.backends.engines.backend import EngineBackend
-from spartan_ng.config import config
+from spartan_ng.config import MASTER_VARIABLE, config
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable, UserFunctionError, WorkerLost
 from tests.engines.test_plans import PROGRAMS, check_one
-from tests.waiting import Gate, killing_one
+from tests.waiting import Gate, killing_one, until
 
 rng = numpy.random.default_rng(0)
 
 distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
 dask_array = pytest.importorskip("dask.array")
+dask_engine = pytest.importorskip("spartan_ng.backends.engines.kinds.dask")
+LOST_WORKER_TIMEOUT = "distributed.deploy.lost-worker-timeout"
 
 
 @pytest.fixture
@@ -178,6 +186,69 @@ def test_a_worker_that_is_killed_costs_no_answer(on_dask, tmp_path):
     wanted = (numpy.arange(6000.0).reshape(60, 100) * 2 + 1).sum(axis=0) + numpy.arange(6000.0).sum()
     numpy.testing.assert_allclose(found, wanted)
     numpy.testing.assert_array_equal(y, numpy.arange(6000.0).reshape(60, 100) * 2)
+
+
+@contextmanager
+def giving_up():
+    """Dask gives up at once each worker that it loses; else it does 15 s later, if that was lost anew."""
+    before = session.current().backend
+    with (
+        dask.config.set({LOST_WORKER_TIMEOUT: 0}),
+        config.override(small_bytes=0),
+        warnings.catch_warnings(action="ignore"),  # the port of dask's page may be another's
+    ):
+        yield
+    session.current().backend.retire()
+    session.use(before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("during", [False, True])
+def test_workers_that_dask_has_given_up_are_started_anew(during, tmp_path):
+    """Before a job, and while it waits for them: nobody else would ever come."""
+    a = numpy.arange(6000.0).reshape(60, 100)
+    with (
+        giving_up(),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        Gate(tmp_path / "gate") as gate,
+    ):
+        np.connect(client)
+        y = (np.array(a) * 2).persist()
+        made(y)
+        if during:
+            y = np.map(partial(_held, gate), y, dtype=float)
+        killer = threading.Thread(target=_end_all, args=(cluster, gate if during else None))
+        killer.start()
+        if not during:
+            killer.join()
+        numpy.testing.assert_array_equal(y + 1, a * 2 + 1)
+        killer.join()
+        assert len(cluster.worker_spec) == 2
+
+
+def _end_all(cluster, gate):
+    """Kill all workers, one of them in the gate; return when dask has given them up."""
+    workers = {w.pid: w for w in cluster.workers.values()}
+    if gate is not None:
+        until(lambda: gate.arrived)
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    if gate is not None:
+        gate.open()
+    until(lambda: not {*workers.values()} & {*cluster.workers.values()})
+
+
+@pytest.mark.slow
+def test_workers_of_a_run_on_dask_are_never_given_up():
+    """The cluster is another process's than the program."""
+    with giving_up(), dask_engine.local(1, 1) as variables:
+        np.connect(variables[MASTER_VARIABLE])
+        y = (np.array(numpy.arange(6000.0)) * 2).persist()
+        (future,) = made(y)
+        (pid,) = future.client.run(os.getpid).values()
+        os.kill(pid, signal.SIGKILL)
+        numpy.testing.assert_array_equal(y + 1, numpy.arange(6000.0) * 2 + 1)
 
 
 @pytest.mark.slow

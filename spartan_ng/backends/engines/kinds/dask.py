@@ -6,28 +6,37 @@ Needs the extra `[dask]`.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError
+from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, suppress
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
+import dask
 import distributed
 
+from spartan_ng.backends.engines.dask_clusters import LOST_WORKER_TIMEOUT, NEVER, Workers
 from spartan_ng.backends.engines.protocol import REPORT_S, Forgotten, Report, TaskKilled
 from spartan_ng.config import MASTER_VARIABLE, config
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable
 
 SCHEME = "dask://"
+_T = TypeVar("_T")
 _TO_DO = frozenset({"waiting", "no-worker", "queued", "processing"})
 """What dask calls tasks that have not been done; it forgets those of which nobody wants anything more."""
 
+_LOOK_S = 2.0
+"""Between two looks at whether those are there who are waited for."""
+_PATIENCE = 5
+"""Looks until it is said that nobody is there: a worker that is started anew takes some seconds."""
 _NEVER = ("cancelled", "error")
 """What dask calls futures whose tasks it does not do any more."""
 _GONE = (None, "erred", "forgotten")
@@ -58,8 +67,11 @@ def connect(address: str, workers: int) -> DaskEngine:
 
 @contextmanager
 def local(workers: int, threads: int) -> Iterator[dict[str, str]]:
-    """A scheduler and workers on this machine."""
-    with distributed.LocalCluster(n_workers=workers, threads_per_worker=threads) as cluster:
+    """A scheduler and workers on this machine; those that end are started anew, however often."""
+    with (
+        dask.config.set({LOST_WORKER_TIMEOUT: NEVER}),
+        distributed.LocalCluster(n_workers=workers, threads_per_worker=threads) as cluster,
+    ):
         yield {MASTER_VARIABLE: SCHEME + cluster.scheduler_address.partition("://")[2]}
 
 
@@ -91,6 +103,19 @@ class _Call:
         rest = iter(made)
         # behind them there may be a place, which nobody looks at
         return self.function(*(next(rest) if a is _HOLE else a for a in self.args))
+
+
+async def _ended(
+    client: distributed.Client, futures: Sequence[distributed.Future], all_of_them: bool = True
+) -> distributed.Future | None:
+    """The first of them that has failed, if any; at once, or when all have ended."""
+    failed = None
+    async for future in distributed.as_completed(futures, loop=client.loop):
+        if future.status != "finished":
+            failed = failed or future
+            if not all_of_them:
+                break
+    return failed
 
 
 def _nothing() -> None:
@@ -129,6 +154,7 @@ class DaskEngine:
     def __init__(self, client: distributed.Client, owned: bool = False) -> None:
         self._client = client
         self._owned = owned
+        self._workers = Workers(client)
         self._waiting: dict[Any, tuple[weakref.ref[_Handle], tuple[Any, ...]]] = {}
         self._sent: list[Any] = []
         """The tasks of the last graph."""
@@ -207,12 +233,12 @@ class DaskEngine:
 
         Idle workers steal from who has more than one task, and would then have several tiles.
         """
-        for _ in distributed.as_completed(self._flush(), loop=self._client.loop):
-            pass  # what has failed says so when it is asked for
+        self._until(_ended(self._client, self._flush()))  # what has failed says so when it is asked for
 
     def _flush(self) -> list[distributed.Future]:
         """Send what waits, and ask for what somebody holds."""
         self._check()
+        self._workers.renew()
         with self._lock:
             graph = {key: task for key, (_, task) in self._waiting.items()}
             held = [h for h in (ref() for ref, _ in self._waiting.values()) if h is not None]
@@ -245,11 +271,29 @@ class DaskEngine:
         """The objects."""
         self._flush()
         try:
-            return list(self._client.gather([h.future for h in handles]))
+            wanted = [h.future for h in handles]
+            return list(self._until(self._client.gather(wanted, asynchronous=True)))
         except distributed.KilledWorker as error:
             raise TaskKilled(str(error)) from error
         except CancelledError as error:
             raise Forgotten(str(error)) from error
+
+    def _until(self, coming: Coroutine[Any, Any, _T]) -> _T:
+        """What it gives, and meanwhile see that there are workers."""
+        if self._client.asynchronous:
+            coming.close()
+            raise RuntimeError("this is dask's event loop, which cannot wait for itself: compute() it before")
+        asked = asyncio.run_coroutine_threadsafe(coming, self._client.loop.asyncio_loop)
+        looks = 0
+        try:
+            while not wait_for([asked], timeout=_LOOK_S).done:
+                self._workers.renew()
+                looks += 1
+                if looks == _PATIENCE:
+                    self._workers.warn()
+        finally:
+            asked.cancel()
+        return asked.result()
 
     def is_known(self, handle: _Handle) -> bool:
         """Whether it was not cancelled, as all are when the client, or another, has restarted the cluster."""
@@ -273,9 +317,9 @@ class DaskEngine:
         self._flush()
         try:
             left = [h.future for h in handles if h.future.status != "finished"]
-            for future in distributed.as_completed(left, loop=self._client.loop):
-                if future.status != "finished":
-                    future.result()
+            failed = self._until(_ended(self._client, left, all_of_them=False))
+            if failed is not None:
+                failed.result()
         except distributed.KilledWorker as error:
             raise TaskKilled(str(error)) from error
         except CancelledError as error:
@@ -290,6 +334,7 @@ class DaskEngine:
                 return
             with suppress(TimeoutError), self._client.as_current():
                 distributed.wait(pending, timeout=REPORT_S)
+            self._workers.renew()
             with suppress(OSError):
                 states = self._client.sync(self._client.scheduler.get_task_status, keys=self._sent)
                 report(1 - sum(state in _TO_DO for state in states.values()) / max(len(states), 1))
