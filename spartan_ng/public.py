@@ -77,8 +77,8 @@ def connect(
     Parameters
     ----------
     address : the master's, as "tcp://10.0.0.1:7077", or a socket of this user's, "ipc:///folder/name"; a
-        `distributed.Client`, or "dask://host:8786"; "ray://host:10001", or "ray" for the Ray of this process
-        (a new one on this machine where there is none); "dask" for a new dask cluster on this machine
+        `distributed.Client` or cluster, or "dask://host:8786"; "ray://host:10001", or "ray" for the Ray of
+        this process (a new one on this machine where there is none); "dask" for a new dask cluster here
     keys : directory made by `spartan-ng keygen`; needed for every "tcp://" address
     workers : wait until this many workers have joined
     insecure : talk over TCP without keys, to whoever answers

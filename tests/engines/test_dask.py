@@ -320,6 +320,60 @@ def test_what_is_no_client_is_refused():
         np.connect(7)
 
 
+@pytest.mark.parametrize("kind", ["submit", "map", "delayed"])
+def test_arrays_are_arguments_of_dasks_own_tasks(on_dask, kind):
+    """Those that are there; what waits would be computed in locks that dask's loop waits for."""
+    a = numpy.arange(6000.0).reshape(60, 100)
+    there, waits = (np.array(a) * 2).persist(), np.array(a) * 2
+    given = {
+        "submit": lambda x: on_dask.submit(_total, x).result(),
+        "map": lambda x: on_dask.gather(on_dask.map(_total, [x]))[0],
+        "delayed": lambda x: on_dask.compute(dask.delayed(_total)(x), sync=True),
+    }[kind]
+    assert given(there) == given(a * 2) == (a * 2).sum()
+    with pytest.raises(TypeError, match="serialize") as raised:
+        given(waits)
+    # of a delayed object dask says what went wrong when it had tried again otherwise
+    assert "persist()" in _causes(raised.value) or kind == "delayed"
+    assert given(waits.persist()) == (a * 2).sum()
+
+
+def _total(x):
+    return float(numpy.asarray(x).sum())
+
+
+def _causes(error):
+    """What an error, and those that it comes of, say."""
+    return "" if error is None else f"{error} {_causes(error.__cause__)}"
+
+
+def test_dask_knows_arrays_by_their_elements_and_others_by_a_name(on_dask):
+    from dask.tokenize import tokenize
+
+    a = numpy.arange(60.0)
+    here = np.array(a)
+    assert tokenize(here) == tokenize(here) == tokenize(np.array(a))
+    here[3] = 7
+    assert tokenize(here) != tokenize(np.array(a))
+    lazy = np.arange(1e6) * 2
+    assert tokenize(lazy) != tokenize(lazy + 1)
+    assert lazy._peek() is None
+
+
+def test_a_cluster_object_is_connected_to(client):
+    before = session.current().backend
+    try:
+        np.connect(client.cluster)
+        with config.override(small_bytes=0):
+            assert float((np.array(numpy.ones((30, 4))) * 2).sum()) == 240.0
+        session.current().backend.close()
+        assert client.status == "running"
+        with pytest.raises(TypeError, match="cluster of dask's, not Future"):
+            np.connect(distributed.Future("a", client))
+    finally:
+        session.use(before)
+
+
 @pytest.mark.slow
 def test_a_script_runs_on_an_engine_of_its_own(tmp_path):
     script = tmp_path / "script.py"

@@ -20,20 +20,20 @@ def names_engine(address: Any) -> bool:
 
 
 def connect(address: Any, workers: int) -> EngineBackend:
-    """The backend at an engine's address, or over a `distributed.Client`.
+    """The backend at an engine's address, or over a `distributed.Client` or a cluster object of dask's.
 
     Raises ConnectionFailed, and TypeError for an object that is no client.
     """
     if isinstance(address, str):
         module = _module(address.partition("://")[0])
         return EngineBackend(module.connect(address, workers))
-    package = type(address).__module__.partition(".")[0]
-    if package != "distributed":
+    bases = {base.__module__.partition(".")[0] for base in type(address).__mro__}
+    if "distributed" not in bases:
         raise TypeError(
             f"connect() takes an address or a distributed.Client, not {type(address).__name__}; Ray is named "
             '"ray" or "ray://host:10001"'
         )
-    return EngineBackend(_module("dask").DaskEngine(address))
+    return EngineBackend(_module("dask").over(address))
 
 
 def local(engine: str, workers: int, threads: int) -> AbstractContextManager[dict[str, str]]:

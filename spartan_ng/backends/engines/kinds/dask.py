@@ -65,6 +65,20 @@ def connect(address: str, workers: int) -> DaskEngine:
     return DaskEngine(client, owned=True)
 
 
+def over(given: Any) -> DaskEngine:
+    """What a client is connected to, or a cluster object such as `LocalCluster`, which gets a client of ours.
+
+    Raises TypeError for others.
+    """
+    if isinstance(given, distributed.Client):
+        return DaskEngine(given)
+    if not isinstance(given, distributed.deploy.cluster.Cluster):
+        raise TypeError(
+            f"connect() takes a distributed.Client or a cluster of dask's, not {type(given).__name__}"
+        )
+    return DaskEngine(distributed.Client(given, set_as_default=False), owned=True)
+
+
 @contextmanager
 def local(workers: int, threads: int) -> Iterator[dict[str, str]]:
     """A scheduler and workers on this machine; those that end are started anew, however often."""
@@ -195,6 +209,11 @@ class DaskEngine:
     def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> _Handle:
         """A task; what it is given is in it, so that dask can run it again."""
         self._check()
+        if self._client._refcount_lock._is_owned():
+            # dask pickles the arguments of a task of the program's: its loop would soon wait for that
+            raise RuntimeError(
+                "an array is to be computed before it goes into a task of dask's: persist() it"
+            )
         handle = _Handle(_key(name))
         call = _Call(handle.key, function, tuple(_HOLE if isinstance(a, _Handle) else a for a in args))
         needed = [a for a in args if isinstance(a, _Handle)]
@@ -282,7 +301,9 @@ class DaskEngine:
         """What it gives, and meanwhile see that there are workers."""
         if self._client.asynchronous:
             coming.close()
-            raise RuntimeError("this is dask's event loop, which cannot wait for itself: compute() it before")
+            raise RuntimeError(
+                "an array is to be computed before dask's event loop has it: give it compute()"
+            )
         asked = asyncio.run_coroutine_threadsafe(coming, self._client.loop.asyncio_loop)
         looks = 0
         try:
