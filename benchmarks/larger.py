@@ -13,14 +13,17 @@ shows what the processes take before anything is computed.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -160,13 +163,25 @@ class Watch:
 
 def _family(pid: int) -> Iterator[int]:
     yield pid
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        try:
-            children = (task / "children").read_text().split()
-        except OSError:
-            continue
-        for child in children:
-            yield from _family(int(child))
+    children: list[int] = []
+    with suppress(OSError):  # it may end meanwhile
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                children += map(int, (task / "children").read_text().split())
+    for child in children:
+        if not _is_in_memory_of(child, pid):
+            yield from _family(child)
+
+
+_KCMP = {"x86_64": 312, "aarch64": 272}.get(platform.machine(), -1)
+_KCMP_VM = 1
+"""The system's call that compares what two processes have, and its number for memory."""
+_system = ctypes.CDLL(None).syscall
+
+
+def _is_in_memory_of(child: int, parent: int) -> bool:
+    """Whether a process still has its parent's memory, since it has not begun its program yet."""
+    return bool(_system(_KCMP, parent, child, _KCMP_VM, 0, 0) == 0)
 
 
 def _own_bytes(pid: int) -> int:

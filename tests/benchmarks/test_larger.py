@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,6 +69,25 @@ def test_memory_of_files_is_not_counted(counted: Callable[[int], int], tmp_path:
     with larger.Watch() as watch:
         pass
     assert watch.peak_bytes > before // 2  # also where all is over before the first sample
+
+
+def test_memory_that_a_process_has_of_its_parent_is_counted_once(tmp_path: Path) -> None:
+    """Until it begins a program: here it waits for a pipe before that."""
+    pipe, began = tmp_path / "pipe", tmp_path / "began"
+    os.mkfifo(pipe)
+    program = (
+        "import os\n"
+        f"waits = [(os.POSIX_SPAWN_OPEN, 0, {str(pipe)!r}, os.O_RDONLY, 0)]\n"
+        f"words = ['touch', {str(began)!r}]\n"
+        "os.waitpid(os.posix_spawn('/bin/touch', words, os.environ, file_actions=waits), 0)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        task = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        until(lambda: task.read_text().split())
+        assert [*larger._family(process.pid)] == [process.pid]
+        assert process.pid in larger._family(os.getpid())
+        pipe.open("w").close()
+    assert began.exists()
 
 
 def test_arithmetic_alone_is_known_of_rows_that_have_some() -> None:
