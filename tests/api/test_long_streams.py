@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy
@@ -105,6 +106,12 @@ def test_a_disk_that_takes_nothing_is_told(tmp_path: Any) -> None:
             np.random.default_rng(0).normal(size=SHAPE)
 
 
+def _chosen(n: int, part: int, shuffle: bool, r: Any, x: Any) -> Any:
+    """Around one in so many of the numbers up to `n`, where NumPy changes its way."""
+    counts = sorted({max(n // part + more, 1) for more in (-1, 0, 1)} - {n + 1})
+    return numpy.concatenate([r.choice(n, count, replace=False, shuffle=shuffle) for count in counts])
+
+
 ORDERS: dict[str, Any] = {
     "range": lambda r, x: r.permutation(x.size),
     "line": lambda r, x: r.permutation(x),
@@ -117,7 +124,17 @@ ORDERS: dict[str, Any] = {
     "places chosen": lambda r, x: r.choice(x.size, (7, 11), replace=False),
     "most chosen": lambda r, x: r.choice(x, x.size - 5, replace=False),
 }
+CHOICES = [
+    (n, k, s) for n in (30_000, 10_001, 10_000) for k in (1, 2, 20, 21, 50, 51, n) for s in (True, False)
+]
 COLUMNS: dict[str, Any] = {
+    **{f"{k} parts of {n} chosen, {s}": partial(_chosen, n, k, s) for n, k, s in CHOICES},
+    "parts of columns chosen": lambda r, x: r.choice(x.reshape(2, -1), 9000, replace=False, axis=1),
+    "permuted": lambda r, x: r.permuted(x.reshape(10, -1)),
+    "rows permuted": lambda r, x: r.permuted(x.reshape(10, -1), axis=1),
+    "columns permuted": lambda r, x: r.permuted(x.reshape(10, -1), axis=0),
+    "permuted in between": lambda r, x: r.permuted((x * 100).astype(numpy.int16).reshape(5, -1, 4), axis=-2),
+    "permuted into": lambda r, x: r.permuted(x.reshape(10, -1), axis=1, out=x.reshape(10, -1) * 0),
     "columns": lambda r, x: r.permutation(x.reshape(3, -1), axis=1),
     "columns shuffled": lambda r, x: _shuffled(r, x.reshape(3, -1) * 1, axis=1),
 }

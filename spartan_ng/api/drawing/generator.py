@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import joining
+from spartan_ng.api.base import joining, manipulation
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys, shape_tuple
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
-from spartan_ng.api.drawing.streams import is_copied, long_order, long_stream
+from spartan_ng.api.drawing.streams import is_copied, long_choice, long_order, long_orders, long_stream
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
 from spartan_ng.config import config
@@ -313,18 +314,29 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if n is not None:
             if self._in_parallel(shape) and p is None and replace:
                 return self.integers(0, n, shape)
-            return wrap(self._numpy.choice(n, shape, replace, forced(p), axis, shuffle))
+            return wrap(self._chosen(n, shape, replace, forced(p), axis, shuffle))
         a = as_handle(a)
         where = build.axis_index(axis, a.ndim)
         if self._in_parallel(shape) and p is None and replace:
             return taking.take(a, self.integers(0, a.shape[where], shape), where)
-        index = self._numpy.choice(a.shape[where], shape, replace, forced(p), 0, shuffle)
-        found = taking.take(a, index, where)
+        index = self._chosen(a.shape[where], shape, replace, forced(p), 0, shuffle)
+        found = taking.take(a, wrap(index) if isinstance(index, np.ndarray) else index, where)
         if shape == () and a.ndim == 1:  # an array without axes, also of an object
             one = np.empty(1, a.dtype)
             one[0] = found if a.dtype.hasobject else forced(found)
             return wrap(one.reshape(()))
         return found
+
+    def _chosen(
+        self, n: Any, shape: tuple[int, ...] | None, replace: bool, weights: Any, axis: Any, shuffle: bool
+    ) -> Any:
+        """NumPy's choice, which makes all of a range where nothing is put back, and much is taken."""
+        if isinstance(n, int | np.integer) and shape is not None and weights is None and not replace:
+            draw = partial(self._numpy.integers, 0, endpoint=True)
+            found = long_choice(draw, int(n), prod(shape), bool(shuffle))
+            if found is not None:
+                return found.reshape(shape)
+        return self._numpy.choice(n, shape, replace, weights, axis, shuffle)
 
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
@@ -345,8 +357,10 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> ndarray:
         """A copy whose lines are shuffled one by one."""
-        derived = isinstance(x, np.ndarray) and is_subclass(x)
-        result = wrap(self._numpy.permuted(x if derived else forced(as_handle(x)), axis=axis))
+        if isinstance(x, np.ndarray) and is_subclass(x):
+            result = wrap(self._numpy.permuted(x, axis=axis))
+        else:
+            result = self._permuted(as_handle(x), axis)
         if out is None:
             return result
         if out.shape != result.shape:
@@ -355,6 +369,17 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             raise TypeError(f"Cannot cast array data from {result.dtype!r} to {out.dtype!r}")
         out[...] = result
         return out  # type: ignore[no-any-return]
+
+    def _permuted(self, a: Handle, axis: Any) -> ndarray:
+        """Lines in an order each; what memory has no room for is looked up by its places."""
+        if is_copied(a.nbytes) or a.dtype.hasobject or not a.ndim:
+            return wrap(self._numpy.permuted(forced(a), axis=axis))
+        if axis is None:
+            line = manipulation.ravel(a)
+            return line[self._order(line, 0)].reshape(a.shape)  # type: ignore[no-any-return]
+        where = build.axis_index(axis, a.ndim)
+        places = wrap(long_orders(self._numpy.permuted, a.shape, where))
+        return taking.take_along_axis(a, places, where)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Shuffle in place along an axis."""

@@ -157,7 +157,8 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         weights = forced(p)
         if n is not None or not isinstance(a, Handle):
             return wrap(self._chosen(forced(a), shape, replace, weights))
-        return as_handle(a)[self._chosen(a.shape[0], shape, replace, weights)]  # type: ignore[no-any-return]
+        index = self._chosen(a.shape[0], shape, replace, weights)
+        return as_handle(a)[wrap(index) if isinstance(index, np.ndarray) else index]  # type: ignore[no-any-return]
 
     def _chosen(self, a: Any, shape: tuple[int, ...] | None, replace: bool, weights: Any) -> Any:
         """NumPy's choice, which puts all of a range in another order where nothing is put back."""
@@ -165,7 +166,8 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if counts and shape is not None and 0 < prod(shape) <= a:
             order = long_order(self._numpy.shuffle, int(a))
             if order is not None:
-                return np.array(order[: prod(shape)]).reshape(shape)
+                few = order[: prod(shape)]
+                return (few.copy() if is_copied(few.nbytes) else few).reshape(shape)
         return self._numpy.choice(a, shape, replace, weights)
 
     def permutation(self, x: Any) -> ndarray:

@@ -17,6 +17,8 @@ from spartan_ng.system.files import set_aside
 
 PIECE = 1 << 18
 """Numbers that are drawn at a time, at most."""
+_SWAPS = 1 << 14
+"""Elements that change places one by one have numbers of Python's, ten times as large."""
 _FEW_BYTES = 1 << 16
 """Memory has room for so many without being asked."""
 _LEAST_BYTES = 4
@@ -54,15 +56,57 @@ def long_stream(draw: Callable[[int], Any], size: Any) -> np.ndarray[Any, Any] |
 def long_order(shuffle: Callable[[Any], None], n: int, columns: int = 0) -> np.ndarray[Any, Any] | None:
     """The numbers up to `n` as `shuffle` orders them in place, as rows of so many columns each if that is
     not 0; None where memory has room for these."""
-    shape = (n, columns) if columns else (n,)
-    kind = np.dtype(np.intp)
-    if is_copied(prod(shape) * kind.itemsize):
+    if is_copied(n * max(columns, 1) * np.dtype(np.intp).itemsize):
         return None
-    out = _on_disk(shape, kind)
+    out = _range(n, columns)
+    shuffle(out)
+    return out
+
+
+def long_orders(permuted: Callable[..., Any], shape: tuple[int, ...], axis: int) -> np.ndarray[Any, Any]:
+    """The places along an axis, each of its lines as `permuted` orders it, in a file."""
+    out = _on_disk(shape, np.dtype(np.intp))
+    places = np.arange(shape[axis]).reshape((-1,) + (1,) * (len(shape) - axis - 1))
+    np.copyto(out, places)
+    permuted(out, axis=axis, out=out)
+    return out
+
+
+_TAILS = {True: 50, False: 20}
+"""NumPy puts a range in order from its end on, as far as is asked for, where that is more than one part in so
+many of it (with a shuffle of what is chosen, or without), and"""
+_TAIL_OF = 10_000
+"""the range is longer than that; fewer numbers are drawn one by one."""
+
+
+def long_choice(
+    integers: Callable[[Any], Any], n: int, count: int, shuffle: bool
+) -> np.ndarray[Any, Any] | None:
+    """So many different numbers up to `n`, as NumPy's generators choose them, in a file; None where it needs
+    no range for them, or memory has room for that.
+
+    Parameters
+    ----------
+    integers : draws a number for each of an array of numbers, from 0 up to that and with it
+    """
+    if is_copied(n * np.dtype(np.intp).itemsize) or n <= _TAIL_OF or not n // _TAILS[shuffle] < count <= n:
+        return None
+    out = _range(n)
+    places: Any = out.data
+    last = max(n - count, 1)
+    for end in range(n, last, -_SWAPS):
+        ends = np.arange(end - 1, max(end - _SWAPS, last) - 1, -1)
+        for i, j in zip(ends.tolist(), integers(ends).tolist(), strict=True):
+            places[i], places[j] = places[j], places[i]
+    return out[n - count :]
+
+
+def _range(n: int, columns: int = 0) -> np.ndarray[Any, Any]:
+    """The numbers up to `n` in a file, as rows of so many columns each if that is not 0."""
+    out = _on_disk((n, columns) if columns else (n,), np.dtype(np.intp))
     for k in range(0, n, PIECE):
         part = out[k : k + PIECE]
         part.T[...] = np.arange(k, k + len(part))
-    shuffle(out)
     return out
 
 
