@@ -46,7 +46,9 @@ PURE_VARIABLE = "SPARTAN_NG_PURE"
 
 
 _SMALL_BYTES = 1 << 25
-"""The default of `Config.small_bytes`."""
+"""The default of `Config.small_bytes`, where"""
+_SMALL_SHARE, _LEAST_SMALL_BYTES = 4, 1 << 16
+"""`memory_bytes` is not set; beside a small one it is one part in so many of that, and no less than this."""
 
 
 @dataclass(slots=True)
@@ -56,7 +58,8 @@ class Config:
     Parameters
     ----------
     small_bytes : operands up to this many bytes in all are worked on by NumPy at once, on the driver: to plan
-        them takes longer than fusing them saves
+        them takes longer than fusing them saves. Unless it is set, it follows `memory_bytes`: 32 MiB, and no
+        more than a quarter of that
     tiling : a tiling forced on every array ("row", "column", "block", "duplicate", "single"), or None
     fusion : "cost" runs in one pass what is predicted to be fastest, computing again what is cheaper to
         compute than to store; "all" stores as little as possible, "no_redundancy" computes nothing twice,
@@ -121,7 +124,9 @@ class Config:
         if name == "small_bytes" and value and before:
             raise OptionError("config: small_bytes is 0 as long as reproducible is set")
         if name == "reproducible" and value != before:
-            object.__setattr__(self, "small_bytes", 0 if value else _SMALL_BYTES)
+            object.__setattr__(self, "small_bytes", 0 if value else _most_small(self.memory_bytes))
+        elif name == "memory_bytes" and self.small_bytes == _most_small(getattr(self, name, None)):
+            object.__setattr__(self, "small_bytes", _most_small(value))
         object.__setattr__(self, name, value)
 
     @property
@@ -132,6 +137,13 @@ class Config:
     def override(self, **options: Any) -> Override:
         """Set options inside a `with` block, and set all of them back after it."""
         return Override(self, options)
+
+
+def _most_small(memory_bytes: int | None) -> int:
+    """What `small_bytes` is beside a budget, unless it is set."""
+    if memory_bytes is None:
+        return _SMALL_BYTES
+    return min(_SMALL_BYTES, max(memory_bytes // _SMALL_SHARE, _LEAST_SMALL_BYTES))
 
 
 _NAMES = frozenset(Config.__dataclass_fields__)

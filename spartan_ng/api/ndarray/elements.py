@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.quick import selected
 from spartan_ng.api.ndarray.copies import Copies
 from spartan_ng.config import config
+from spartan_ng.memory import copied_bytes
 
 NUMPYS_INTEGERS = frozenset(t for t in NUMERIC if issubclass(t, np.integer))
 """Classes of NumPy's integers, and ours."""
@@ -52,6 +54,28 @@ def _stays_small(value: Any, index: Any) -> bool:
     if nbytes > small or not value.ndim:
         return False
     return index.dtype.kind == "b" or index.size * nbytes < small * len(value)  # type: ignore[no-any-return]
+
+
+def _may_select_much(key: tuple[Any, ...], value: Any) -> bool:
+    """Whether memory may have no room for what arrays in a key select, or lists in it of a large array."""
+    if any(type(k) is _array and k.ndim for k in key):
+        return True
+    lists = [k for k in key if type(k) is list]
+    return bool(lists) and value is not None and not _has_room(value, key, lists)
+
+
+def _has_room(value: Any, key: tuple[Any, ...], lists: Sequence[list[Any]]) -> bool:
+    """Whether memory has room for what a key with lists in it selects, or lists alone, be it all they can."""
+    if value.nbytes <= config.small_bytes:
+        return True
+    if not all(map(_is_short, lists)):
+        return False
+    one = slice(0, 1)
+    try:
+        line = value[tuple(one if type(k) is list else k for k in key) or one]
+    except (IndexError, TypeError, ValueError):  # ours say what is wrong
+        return False
+    return bool(prod(map(len, lists)) * line.nbytes <= copied_bytes())
 
 
 def _with_arrays(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -159,7 +183,7 @@ class Elements(Copies):
             if not plain:
                 if type(key[0]) is Late.ndarray or type(key[-1]) is Late.ndarray:
                     return self._by_other_keys(key, kind, shown)
-                if any(type(k) is _array and k.ndim for k in key):  # what they select may be large
+                if _may_select_much(key, shown):
                     return indexing.getitem(self, key)
         elif kind is not int and kind is not slice:
             if kind in NUMPYS_INTEGERS:
@@ -225,7 +249,7 @@ class Elements(Copies):
                     return fresh(shown[index])
                 except IndexError:
                     pass
-        elif shown is not None and config.small_bytes and _is_short(key):
+        elif shown is not None and config.small_bytes and _is_short(key) and _has_room(shown, (), (key,)):
             try:
                 return wrap(shown[key])
             except IndexError:

@@ -87,7 +87,7 @@ fancy_key(PyObject *key)
     return plain;
 }
 
-/* The elements that such a key selects of a small array, or a list of any, or NULL, with an error unless the methods say
+/* The elements that such a key selects of a small array, or few that a list selects of any, or NULL, with an error unless the methods say
  * it. */
 static PyObject *
 selected(PyArrayObject *shown, PyObject *key)
@@ -101,7 +101,7 @@ selected(PyArrayObject *shown, PyObject *key)
         return NULL;
     PyObject *found = NULL;
     int whole = PyArray_CheckExact(plain) && !PyArray_ISBOOL((PyArrayObject *)plain);
-    if (!whole || is_list || PyArray_SIZE((PyArrayObject *)plain) * nbytes < small * PyArray_DIM(shown, 0)) {
+    if (!whole || PyArray_SIZE((PyArrayObject *)plain) * nbytes < small * PyArray_DIM(shown, 0)) {
         Py_INCREF(shown);
         if (PyArray_CheckExact(plain))
             found = whole ? taken(shown, (PyArrayObject *)plain) : masked(shown, (PyArrayObject *)plain);

@@ -1,0 +1,63 @@
+"""Options that follow others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api.drawing.streams import is_copied
+from spartan_ng.config import Config
+
+USUAL = Config().small_bytes
+BUDGETS = [(None, USUAL), (1 << 40, USUAL), (4 * USUAL, USUAL), (40_000_000, 10_000_000), (1, 1 << 16)]
+
+
+@pytest.mark.parametrize(("budget", "small"), BUDGETS)
+def test_what_is_small_follows_the_budget_unless_it_is_set(budget: int | None, small: int) -> None:
+    config = Config(memory_bytes=budget)
+    assert config.small_bytes == small
+    config.memory_bytes = 8_000_000
+    assert config.small_bytes == 2_000_000
+    config.reproducible = True
+    config.memory_bytes = budget
+    assert config.small_bytes == 0
+    config.reproducible = False
+    assert config.small_bytes == small
+    for own in (0, 1000, 1 << 50):
+        config.small_bytes = own
+        config.memory_bytes = 12_000_000
+        config.memory_bytes = None
+        assert config.small_bytes == own
+    with config.override(memory_bytes=8_000_000):
+        assert config.small_bytes == 1 << 50
+
+
+LISTS: dict[str, Any] = {
+    "columns": (slice(None), [3, 1, 19, *range(40)]),
+    "rows": [2, 0, 1, 2, 1, 0, 3],
+    "rows in a key": ([0, 3, 1, 2], slice(1, None)),
+    "last": (..., [5, -1, 5, 0]),
+    "both": ([[0], [2]], [1, 1, 2]),
+    "with an axis": (None, slice(None, None, -1), [1, 0, 1, 0]),
+    "flags": ([True, False, True, True], slice(2)),
+    "few elements": ([1, 2], [7, 5]),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("shape", [(4, 30_000), (4, 50), (4, 40, 700)])
+def test_what_lists_select_of_a_large_array_is_copied_where_there_is_room(
+    name: str, shape: tuple[int, ...]
+) -> None:
+    value = numpy.arange(numpy.prod(shape), dtype=float).reshape(shape)
+    with np.config.override(memory_bytes=1 << 19, small_bytes=1 << 17):
+        x = np.array(value)
+        found, wanted = x[LISTS[name]], value[LISTS[name]]
+        assert found._peek() is None or is_copied(wanted.nbytes) or value.nbytes <= 1 << 17
+        assert found.shape == wanted.shape
+        numpy.testing.assert_array_equal(found, wanted)
+        with pytest.raises(IndexError):
+            x[:, [0, 1 << 40]].compute()
