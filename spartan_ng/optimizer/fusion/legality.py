@@ -42,6 +42,9 @@ LEAST_TASKS = 64
 """What dimensions that stay whole must leave of a domain to cut."""
 LARGEST_BLOCK = 8192
 """The most elements of the domain that one block may be forced to hold by dimensions that stay whole."""
+LARGEST_RESULT = 1 << 15
+"""The same where all of these are dimensions of a product's result: the sums alone are so many, a line of an
+operand has the numbers of one dimension."""
 SMALL_REPEAT = 64
 """Elements that may be computed again for every block."""
 MOST_RESULTS = 16
@@ -124,7 +127,9 @@ def _repeats_nothing(node: Node, stage: Group, labels: Labels) -> bool:
     whole = kept_for(node, stage, labels) | whole_dimensions(node, labels)
     if whole <= stage.whole:
         return True
-    return not _cuts_chunks(stage, whole) and leaves_enough(stage.domain, stage.whole | whole, stage.uncut)
+    every = stage.whole | whole
+    most = LARGEST_RESULT if stage.root.fn == "contract" and every <= {*stage.out} else LARGEST_BLOCK
+    return not _cuts_chunks(stage, whole) and leaves_enough(stage.domain, every, stage.uncut, most)
 
 
 def _cuts_chunks(stage: Group, whole: Collection[int]) -> bool:
@@ -139,16 +144,22 @@ def _cuts_chunks(stage: Group, whole: Collection[int]) -> bool:
     return False
 
 
-def leaves_enough(domain: tuple[int, ...], whole: Collection[int], uncut: Collection[int] = ()) -> bool:
+def leaves_enough(
+    domain: tuple[int, ...],
+    whole: Collection[int],
+    uncut: Collection[int] = (),
+    most: int = LARGEST_BLOCK,
+) -> bool:
     """Whether a block may hold the whole dimensions, and what is left is enough to cut."""
     kept = prod(domain[d] for d in whole)
     left = prod(n for d, n in enumerate(domain) if d not in whole and d not in uncut)
-    return leaves_tasks(prod(domain), left, kept)
+    return leaves_tasks(prod(domain), left, kept, most)
 
 
-def leaves_tasks(size: int, left: int, kept: int) -> bool:
-    """Whether a domain of `size` may have blocks of `kept` elements at least, with `left` of it to cut."""
-    return left >= min(LEAST_TASKS, size) and kept <= LARGEST_BLOCK
+def leaves_tasks(size: int, left: int, kept: int, most: int = LARGEST_BLOCK) -> bool:
+    """Whether a domain of `size` may have blocks of `kept` elements at least, and `most` at most, with `left`
+    of it to cut."""
+    return left >= min(LEAST_TASKS, size) and kept <= most
 
 
 def lines_fit(node: Node, labels: Labels) -> bool:

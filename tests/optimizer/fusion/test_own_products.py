@@ -11,7 +11,7 @@ import pytest
 import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng.config import config
-from spartan_ng.optimizer.fusion.legality import LARGEST_BLOCK
+from spartan_ng.optimizer.fusion.legality import LARGEST_RESULT
 from tests.test_programs import running_on
 
 ROWS = 12_000
@@ -46,7 +46,7 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("columns", [1, 2, 7, 60])
+@pytest.mark.parametrize("columns", [1, 2, 7, 60, 100])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_operand_of_two_names_is_made_in_the_pass(name: str, columns: int, workers: int) -> None:
     x = np.random.default_rng(columns).random((ROWS, columns))
@@ -55,7 +55,7 @@ def test_an_operand_of_two_names_is_made_in_the_pass(name: str, columns: int, wo
         explained = sp.explain(made)
         with np.errstate(all="ignore"):
             np.testing.assert_allclose(np.asarray(made), PROGRAMS[name](np, x), rtol=1e-9, atol=1e-12)
-    assert columns * columns < LARGEST_BLOCK
+    assert columns * columns < LARGEST_RESULT
     if columns > 1:  # else there is nothing that would be seen in two ways
         stored = [s for s in explained.slots if s.role not in ("input", "both")]
         assert max(s.nbytes for s in stored) < x.nbytes, explained
@@ -73,7 +73,8 @@ def test_an_operand_that_is_asked_for_is_stored_beside(workers: int) -> None:
 
 
 def test_rows_too_long_for_a_block_are_stored() -> None:
-    x = np.random.default_rng(0).random((ROWS, 100))
+    x = np.random.default_rng(0).random((40_000, 182))
+    assert x.shape[1] ** 2 > LARGEST_RESULT
     with running_on(SimulatedBackend(1)), config.override(small_bytes=0):
         z = sp.tanh(sp.asarray(x))
         made = z.T @ z
