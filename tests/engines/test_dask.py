@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -186,6 +187,37 @@ def test_a_worker_that_is_killed_costs_no_answer(on_dask, tmp_path):
     wanted = (numpy.arange(6000.0).reshape(60, 100) * 2 + 1).sum(axis=0) + numpy.arange(6000.0).sum()
     numpy.testing.assert_allclose(found, wanted)
     numpy.testing.assert_array_equal(y, numpy.arange(6000.0).reshape(60, 100) * 2)
+
+
+@pytest.mark.parametrize("what", ["place", "plan", "upload", "multiply"])
+def test_what_dask_gave_up_is_made_all_the_same(on_dask, what):
+    """It counts for each key, for as long as there is one, how many workers were lost while they made it."""
+    a = numpy.arange(60_000.0).reshape(600, 100)
+    x = np.array(a)
+    y = (x * 2).persist()
+    made(y)
+
+    def give_up(dask_scheduler):
+        given_up = []
+        for task in list(dask_scheduler.tasks.values()):
+            key = task.key
+            if task.prefix.name.startswith(what) and task.state == "memory":
+                dask_scheduler.transitions({key: "released"}, "test")
+                if task.state == "processing":
+                    worker = task.processing_on
+                    error = distributed.KilledWorker(key, worker.clean(), 3)
+                    told = {"exception": pickle.dumps(error), "cause": key, "worker": worker.address}
+                    left = dask_scheduler.transition(key, "erred", stimulus_id="test", **told)
+                    dask_scheduler.transitions(left, "test")
+                    given_up.append(key)
+        return len(given_up)
+
+    assert on_dask.run_on_scheduler(give_up)
+    for _ in range(2):
+        numpy.testing.assert_array_equal(x * 2 + 1, a * 2 + 1)
+        numpy.testing.assert_array_equal(np.map(numpy.negative, x, dtype=float), -a)
+        numpy.testing.assert_array_equal(y, a * 2)
+        numpy.testing.assert_array_equal(y + np.arange(60_000.0).reshape(600, 100), a * 3)
 
 
 @contextmanager

@@ -37,6 +37,10 @@ _LOOK_S = 2.0
 """Between two looks at whether those are there who are waited for."""
 _PATIENCE = 5
 """Looks until it is said that nobody is there: a worker that is started anew takes some seconds."""
+_HARMLESS = ("plan", "upload")
+"""Tasks that give what they hold."""
+_TRIES = 8
+"""Of what was given up though it ends no worker, while one job waits."""
 _NEVER = ("cancelled", "error")
 """What dask calls futures whose tasks it does not do any more."""
 _GONE = (None, "erred", "forgotten")
@@ -119,17 +123,17 @@ class _Call:
         return self.function(*(next(rest) if a is _HOLE else a for a in self.args))
 
 
-async def _ended(
-    client: distributed.Client, futures: Sequence[distributed.Future], all_of_them: bool = True
-) -> distributed.Future | None:
-    """The first of them that has failed, if any; at once, or when all have ended."""
-    failed = None
+async def _ended(client: distributed.Client, futures: Sequence[distributed.Future]) -> None:
+    """When all have ended; what has failed says so when it is asked for."""
+    async for _ in distributed.as_completed(futures, loop=client.loop):
+        pass
+
+
+async def _there(client: distributed.Client, futures: Sequence[distributed.Future]) -> None:
+    """When all are there; raises what the first that has failed does."""
     async for future in distributed.as_completed(futures, loop=client.loop):
         if future.status != "finished":
-            failed = failed or future
-            if not all_of_them:
-                break
-    return failed
+            await future
 
 
 def _nothing() -> None:
@@ -178,6 +182,8 @@ class DaskEngine:
         """Next to nothing for each rank, wherever dask makes it. What ranks begin with reads it, and so goes
         there: the tiles that a rank has of all arrays lie together, else a task may run where its smaller one
         is."""
+        self._harmless: weakref.WeakSet[_Handle] = weakref.WeakSet()
+        """Those whose tasks end no worker: they do nothing but be there."""
         self._lock = threading.RLock()
 
     def slots(self) -> int:
@@ -222,6 +228,8 @@ class DaskEngine:
                 needed.append(self._place(rank))
             task = (call, *(h.key if h.future is None else h.future for h in needed))
             self._waiting[handle.key] = (weakref.ref(handle), task)
+            if name in _HARMLESS:
+                self._harmless.add(handle)
         return handle
 
     def _place(self, rank: int) -> _Handle:
@@ -230,6 +238,7 @@ class DaskEngine:
             self._places = []
         if not self._places:
             self._places = [_Handle(_key("place")) for _ in range(max(1, sum(self._threads.values())))]
+            self._harmless.update(self._places)
             graph = {place.key: (_nothing,) for place in self._places}
             for place, future in zip(
                 self._places, self._client.get(graph, [*graph], sync=False), strict=True
@@ -252,12 +261,13 @@ class DaskEngine:
 
         Idle workers steal from who has more than one task, and would then have several tiles.
         """
-        self._until(_ended(self._client, self._flush()))  # what has failed says so when it is asked for
+        self._until(_ended(self._client, self._flush()))
 
     def _flush(self) -> list[distributed.Future]:
         """Send what waits, and ask for what somebody holds."""
         self._check()
         self._workers.renew()
+        self._try_again()
         with self._lock:
             graph = {key: task for key, (_, task) in self._waiting.items()}
             held = [h for h in (ref() for ref, _ in self._waiting.values()) if h is not None]
@@ -289,16 +299,48 @@ class DaskEngine:
     def get(self, handles: Sequence[_Handle]) -> list[Any]:
         """The objects."""
         self._flush()
+        futures = [h.future for h in handles]
+        return list(self._made(futures, lambda: self._client.gather(futures, asynchronous=True)))
+
+    def _made(
+        self, futures: Sequence[distributed.Future], coming: Callable[[], Coroutine[Any, Any, _T]]
+    ) -> _T:
+        """What `coming` gives, which waits for the futures.
+
+        What was given up is no fault of a job's, where it is what ends no worker: it is tried again.
+        """
         try:
-            wanted = [h.future for h in handles]
-            return list(self._until(self._client.gather(wanted, asynchronous=True)))
+            for _ in range(_TRIES):
+                try:
+                    return self._until(coming())
+                except distributed.KilledWorker as error:
+                    if not self._is_harmless(error.task):
+                        raise TaskKilled(str(error)) from error
+                    self._client.retry([future for future in futures if future.status == "error"])
+            return self._until(coming())
         except distributed.KilledWorker as error:
             raise TaskKilled(str(error)) from error
         except CancelledError as error:
             raise Forgotten(str(error)) from error
 
+    def _is_harmless(self, key: Any) -> bool:
+        with self._lock:
+            return any(handle.key == key for handle in self._harmless)
+
+    def _try_again(self) -> None:
+        """Have what ends no worker made again where dask has given it up.
+
+        For as long as there is a key it counts how many workers were lost while they made it. What was made
+        of that, and is there, it would take for failed, too, when a graph comes that reads it.
+        """
+        with self._lock:
+            futures = [handle.future for handle in self._harmless if handle.future is not None]
+        given_up = [future for future in futures if future.status == "error"]
+        if given_up:
+            self._client.retry(given_up)
+
     def _until(self, coming: Coroutine[Any, Any, _T]) -> _T:
-        """What it gives, and meanwhile see that there are workers."""
+        """What it gives, and meanwhile see that there are workers, and that they do what ends none."""
         if self._client.asynchronous:
             coming.close()
             raise RuntimeError(
@@ -309,6 +351,7 @@ class DaskEngine:
         try:
             while not wait_for([asked], timeout=_LOOK_S).done:
                 self._workers.renew()
+                self._try_again()  # it may have been given up as the graph was sent
                 looks += 1
                 if looks == _PATIENCE:
                     self._workers.warn()
@@ -336,15 +379,8 @@ class DaskEngine:
     def wait(self, handles: Sequence[_Handle]) -> None:
         """Until all are there, or one has failed."""
         self._flush()
-        try:
-            left = [h.future for h in handles if h.future.status != "finished"]
-            failed = self._until(_ended(self._client, left, all_of_them=False))
-            if failed is not None:
-                failed.result()
-        except distributed.KilledWorker as error:
-            raise TaskKilled(str(error)) from error
-        except CancelledError as error:
-            raise Forgotten(str(error)) from error
+        left = [h.future for h in handles if h.future.status != "finished"]
+        self._made(left, lambda: _there(self._client, left))
 
     def follow(self, handles: Sequence[_Handle], report: Report) -> None:
         """Ask the scheduler what is left of the last graph."""
