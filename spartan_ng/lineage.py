@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, box_of, box_shape
+from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.config import config
 from spartan_ng.errors import OutOfResources
 from spartan_ng.graph import build
@@ -25,7 +26,7 @@ from spartan_ng.graph.node import Node
 from spartan_ng.memory import free_disk_bytes
 from spartan_ng.optimizer.rewrite.rebuild import rebuild
 from spartan_ng.optimizer.rewrite.regions import restricted
-from spartan_ng.worker.memory.scratch import is_mapped, on_disk
+from spartan_ng.worker.memory.scratch import on_disk
 
 _DISK_SHARE = 4
 """An upload that is kept on disk takes at most one part in so many of what that has room for."""

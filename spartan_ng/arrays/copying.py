@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import prod
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,20 @@ _MOST_THREADS = 8
 def address(array: Any) -> int:
     """Where the array's first element lies in this process's memory."""
     return int(array.__array_interface__["data"][0])
+
+
+def owner(array: np.ndarray[Any, Any]) -> Any:
+    """Whose memory an array looks at; None where it is its own."""
+    base: Any = array.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base
+
+
+def is_mapped(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an array's memory is a file's, which the kernel reads when it is used, and lets go."""
+    base = owner(array)
+    return isinstance(base, mmap) or getattr(base, "of_file", False)
 
 
 def private_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

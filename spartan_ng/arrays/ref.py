@@ -82,7 +82,7 @@ class ArrayRef:
         self.also: tuple[ArrayRef, ...] = ()
         """The same array in other tilings, where the workers keep it more than once."""
         self.on_disk = False
-        """Whether the value lies in a file because memory had no room for it."""
+        """Whether the value lies in a file: the user's, or because memory had no room for it."""
         self.private = False
         """Whether nobody else sees the value's memory, though it is a view of a buffer."""
         self.backend: object | None = None

@@ -16,6 +16,7 @@ import pytest
 import spartan_ng as sp
 from spartan_ng import session
 from spartan_ng.api.core import dispatch
+from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.backends import embedded
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
@@ -24,7 +25,6 @@ from spartan_ng.graph import build
 from spartan_ng.interrupts import run_interruptibly
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.session import Session
-from spartan_ng.worker.memory.scratch import is_mapped
 from tests.cluster.programs import evaluate, total, user
 from tests.test_programs import running_on
 from tests.waiting import endless_in_c, endless_in_python, until

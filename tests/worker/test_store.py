@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse import random as random_csr
 
+from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError, OutOfResources
 from spartan_ng.system import mapping, segments
 from spartan_ng.worker.memory import scratch
 from spartan_ng.worker.memory.pool import BufferPool
-from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.memory.store import Store
 
 F8 = np.dtype(np.float64)
@@ -370,7 +370,7 @@ def test_what_is_put_into_an_array_on_disk_is_there(described, monkeypatch):
             expected[part] = data
             np.testing.assert_array_equal(found, expected)
             np.testing.assert_array_equal(view, expected[3:])
-        assert scratch.is_mapped(view)
+        assert is_mapped(view)
     plain = np.zeros(5)
     scratch.put(plain[1:3], np.ones(2))
     assert plain.tolist() == [0, 1, 1, 0, 0]

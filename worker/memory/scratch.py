@@ -7,14 +7,13 @@ however the process ends.
 
 from __future__ import annotations
 
-import mmap
 import tempfile
 from math import prod
 from typing import IO, Any
 
 import numpy as np
 
-from spartan_ng.arrays.copying import address
+from spartan_ng.arrays.copying import address, owner
 from spartan_ng.errors import OutOfResources
 from spartan_ng.memory import disk_folder
 from spartan_ng.system.files import set_aside, write_at
@@ -53,24 +52,10 @@ def no_room(nbytes: int, error: OSError) -> OutOfResources:
 def put(place: np.ndarray[Any, Any], data: np.ndarray[Any, Any]) -> None:
     """Copy `data` to `place`; into a file by a call of the system, since through the map each page is read
     before it is written to."""
-    mapping = getattr(_owner(place), "mapping", None)
+    mapping = getattr(owner(place), "mapping", None)
     is_alike = place.dtype == data.dtype and place.flags.c_contiguous
     if isinstance(mapping, Mapping) and mapping.descriptor >= 0 and is_alike:
         rest = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
         write_at(mapping.descriptor, rest, mapping.place_of(address(place)))
     else:
         np.copyto(place, data)
-
-
-def _owner(array: np.ndarray[Any, Any]) -> Any:
-    """Whose memory an array looks at."""
-    base: Any = array.base
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return base
-
-
-def is_mapped(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array's memory is a file's, which the kernel reads when it is used, and lets go."""
-    base = _owner(array)
-    return isinstance(base, mmap.mmap) or getattr(base, "of_file", False)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.errors import WorkerLost
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.channel import Channel, has_header
@@ -50,7 +51,6 @@ from spartan_ng.wire.transfers import (
 )
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.memory.pool import SHARED_BYTES
-from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.memory.store import Region, Store, read_region, selected
 from spartan_ng.worker.network.long_reads import is_long, part_of
 from spartan_ng.worker.network.long_writes import Arrivals

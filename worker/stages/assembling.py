@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.arrays import box_shape
-from spartan_ng.arrays.copying import copy_run
+from spartan_ng.arrays.copying import copy_run, is_mapped
 from spartan_ng.kernels.formats import dense
 from spartan_ng.plan.stages import (
     Assemble,
     Combine,
 )
-from spartan_ng.worker.memory.scratch import is_mapped
 from spartan_ng.worker.scheduling.shares import Task, cover
 from spartan_ng.worker.stages.fused import run_loaded
 

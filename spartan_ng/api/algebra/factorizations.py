@@ -16,12 +16,13 @@ import numpy as np
 
 from spartan_ng.api.algebra import matrices, products
 from spartan_ng.api.base import constants, joining, manipulation
+from spartan_ng.api.base.room import budget
 from spartan_ng.api.base.stacks import on_stack
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.handle import settle, wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process, worker_bytes
+from spartan_ng.graph.evaluation import in_process
 from spartan_ng.memory import budget_bytes
 
 if TYPE_CHECKING:
@@ -209,8 +210,7 @@ def _kind(a: ndarray) -> np.dtype[Any]:
 
 
 def _group_bytes() -> int:
-    room = budget_bytes() if in_process() else worker_bytes()
-    return min(GROUP_BYTES, room // GROUP_SHARE)
+    return min(GROUP_BYTES, budget() // GROUP_SHARE)
 
 
 def _grouped(beside: Sequence[ndarray], least: int) -> list[list[ndarray]]:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import reductions
+from spartan_ng.api.base.room import budget, has_room
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.forcing import run, value_of
 from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process, is_limited, worker_bytes
-from spartan_ng.memory import budget_bytes
+from spartan_ng.graph.evaluation import is_limited
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -96,21 +96,14 @@ def _check_room(name: str, arrays: Sequence[Handle], outputs: Outputs) -> None:
         return
     one = sum(prod(a.shape[-2:]) * a.dtype.itemsize for a in arrays)
     needed = _COPIES * (one + sum(prod(shape) * dtype.itemsize for shape, dtype in outputs))
-    budget = budget_bytes() if in_process() else worker_bytes()
-    if needed > budget and not (in_process() and all(map(is_here, arrays))):
+    if not has_room(arrays, needed):
         shapes = " and ".join(str(a.shape[-2:]) for a in arrays)
         raise MemoryBudgetError(
             f"linalg: {name.removesuffix(' positive')} of a matrix of shape {shapes} is one task, and takes "
-            f"about {needed:,} bytes, with a budget of {budget:,}: raise config.memory_bytes (of workers, "
+            f"about {needed:,} bytes, with a budget of {budget():,}: raise config.memory_bytes (of workers, "
             "--memory), or take a narrower dtype; of at least four times as many rows as columns it is done "
             "by groups of rows, if a few times the square of the columns has room"
         )
-
-
-def is_here(a: Handle) -> bool:
-    """Whether the program has an array in memory."""
-    ref = a._node().data
-    return ref is not None and ref.value is not None and ref.source is None and not ref.is_mapped
 
 
 def _checked(name: str, lines: ndarray) -> ndarray:

@@ -23,7 +23,7 @@ from spartan_ng.api.core.forcing import count_true, release, run, settled
 from spartan_ng.api.core.holders import hold, hold_as
 from spartan_ng.api.core.quick import CellFields
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.arrays.copying import private_copy
+from spartan_ng.arrays.copying import is_mapped, private_copy
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process, writes_in_place
@@ -153,8 +153,11 @@ class Cell(CellFields):
             return build.broadcast(build.constant(np.zeros((), self.value.dtype)), self.value.shape)
         self._take_possession()
         array = np.asarray(self.value)
-        source = self.source if self.borrowed else None
-        return build.data(ArrayRef(array.shape, array.dtype, value=array, source=source))
+        if not self.borrowed:
+            return build.data(ArrayRef(array.shape, array.dtype, value=array))
+        ref = ArrayRef(array.shape, array.dtype, value=array, source=self.source)
+        ref.on_disk = is_mapped(array)
+        return build.data(ref)
 
     def _take_possession(self) -> None:
         """Copy a value that somebody else may still write to: what is built on it must not change."""

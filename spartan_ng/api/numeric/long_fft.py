@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import creation, joining, manipulation
-from spartan_ng.api.base.stacks import is_here
+from spartan_ng.api.base import creation, joining, manipulation, room
 from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process, is_limited, worker_bytes
-from spartan_ng.memory import block_bytes, budget_bytes
+from spartan_ng.graph.evaluation import is_limited
+from spartan_ng.memory import block_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -37,9 +36,7 @@ _SMOOTH = (2, 3, 5, 7)
 def has_room(a: Handle, length: int) -> bool:
     """Whether a worker has room for the transform of a line; what the program has in its own memory is
     transformed as it is, whatever that takes."""
-    if not is_limited() or (in_process() and is_here(a)):
-        return True
-    return _needed(length, a.dtype) <= _budget()
+    return not is_limited() or room.has_room([a], _needed(length, a.dtype))
 
 
 def transform(name: str, a: ndarray, length: int, axis: int, norm: Any) -> ndarray:
@@ -91,7 +88,7 @@ def _lines(name: str, a: ndarray, axis: int, norm: Any) -> ndarray:
 def _factors(n: int, dtype: np.dtype[Any]) -> tuple[int, int]:
     """Two factors of a length: the second the largest of which a thread's block may have a line, if there is
     room for lines of the first, too."""
-    each, budget = _needed(1, dtype), _budget()
+    each, budget = _needed(1, dtype), room.budget()
     within = block_bytes(budget) // each
     found = sorted({d for k in range(1, isqrt(n) + 1) if n % k == 0 for d in (k, n // k)})
     q = max((d for d in found if d <= within), default=1)
@@ -121,7 +118,3 @@ def _smooth(n: int) -> int:
 
 def _needed(n: int, dtype: np.dtype[Any]) -> int:
     return _COPIES * n * np.fft.fft(np.zeros(1, dtype), n=2).dtype.itemsize
-
-
-def _budget() -> int:
-    return budget_bytes() if in_process() else worker_bytes()

@@ -14,6 +14,7 @@ from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.forcing import counted
 from spartan_ng.api.core.handle import settle, wrap, wrap_node
 from spartan_ng.api.core.operands import small_values
+from spartan_ng.api.ordering import long_lines
 from spartan_ng.api.places import taking
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -70,7 +71,10 @@ def sort(
         return gathered(np.sort, a, axis, kind, order, stable=stable)  # type: ignore[no-any-return]
     a, where = _line(a, axis)
     _kind(kind, stable)
-    result = wrap_node(build.along_axis("sort", [a._node()], where, dtype=a.dtype))
+    if long_lines.are_long(a, where, a.dtype):
+        result = long_lines.one_by_one(sort, a, where)
+    else:
+        result = wrap_node(build.along_axis("sort", [a._node()], where, dtype=a.dtype))
     return _turned(result, where) if descending else result
 
 
@@ -89,9 +93,13 @@ def argsort(
         return gathered(np.argsort, a, axis, kind, order, stable=stable)  # type: ignore[no-any-return]
     a, where = manipulation.along(as_handle(a), axis)
     a = _turned(a, where) if descending else a
-    result = wrap_node(
-        build.along_axis("argsort", [a._node()], where, dtype=build.INTP, keywords=_kind(kind, stable))
-    )
+    if long_lines.are_long(a, where, build.INTP):
+        result = long_lines.one_by_one(argsort, a, where)
+    else:
+        keywords = _kind(kind, stable)
+        result = wrap_node(
+            build.along_axis("argsort", [a._node()], where, dtype=build.INTP, keywords=keywords)
+        )
     return a.shape[where] - 1 - _turned(result, where) if descending else result
 
 
@@ -109,8 +117,8 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
     keywords = (("kth", _kth(kth, a.shape[where] if a.size else 0, kind)),)
     if not a.size:
         return a.copy()  # type: ignore[no-any-return]
-    if _is_long(a):
-        return sort(a)
+    if _is_long(a) or long_lines.are_long(a, where, a.dtype):
+        return sort(a, where)
     return wrap_node(build.along_axis("partition", [a._node()], where, dtype=a.dtype, keywords=keywords))
 
 
@@ -123,8 +131,8 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
     keywords = (("kth", _kth(kth, a.shape[where] if a.size else 0, kind)),)
     if not a.size:
         return wrap(np.empty(a.shape, build.INTP))
-    if _is_long(a):
-        return argsort(a)
+    if _is_long(a) or long_lines.are_long(a, where, build.INTP):
+        return argsort(a, where)
     return wrap_node(
         build.along_axis("argpartition", [a._node()], where, dtype=build.INTP, keywords=keywords)
     )

@@ -1,0 +1,71 @@
+"""Sorts along an axis whose lines the memory budget has no room for: NumPy's values, in parts that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spartan_ng as sp
+from spartan_ng.api.ordering import long_lines
+from spartan_ng.config import config
+from spartan_ng.optimizer.fusion import labels
+
+MB = 1 << 20
+CASES: dict[str, Callable[[Any, Any, int], Any]] = {
+    "sort": lambda np, x, axis: np.sort(x, axis=axis),
+    "argsort": lambda np, x, axis: np.argsort(x, axis=axis, kind="stable"),
+    "partition": lambda np, x, axis: np.take(np.partition(x, 7, axis=axis), 7, axis=axis),
+    "argpartition": lambda np, x, axis: np.take_along_axis(
+        x, np.argpartition(x, (7, 50), axis=axis), axis
+    ).take(50, axis=axis),
+    "median": lambda np, x, axis: np.median(x, axis=axis),
+    "percentile": lambda np, x, axis: np.percentile(x, [5, 50, 99.5], axis=axis),
+    "nanmedian": lambda np, x, axis: np.nanmedian(x, axis=axis, keepdims=True),
+    "lexsort": lambda np, x, axis: np.lexsort((x, x > 0), axis=axis),
+}
+SHAPES = [(60_000, 1), (1, 60_000), (60_000, 3), (2, 60_000), (2, 50_000, 2)]
+
+
+def long_axis(shape: tuple[int, ...]) -> int:
+    return shape.index(max(shape))
+
+
+@pytest.mark.parametrize("kind", ["a file", "a map", "computed"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("case", CASES)
+def test_values_are_numpys(case: str, shape: tuple[int, ...], kind: str, tmp_path: Path) -> None:
+    x = np.random.default_rng(3).integers(-999, 999, shape).astype(float)
+    np.save(tmp_path / "x.npy", x)
+    axis = long_axis(shape)
+    wanted = CASES[case](np, x, axis)
+    with config.override(memory_bytes=MB, small_bytes=1 << 14):
+        y = sp.load(tmp_path / "x.npy", mmap_mode="r" if kind == "a map" else None)
+        if kind == "computed":
+            y = y * 1
+        found = CASES[case](sp, y, axis)
+        np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
+@pytest.mark.parametrize("shape", [(300_000, 1), (1, 300_000), (300_000, 3), (2, 300_000)], ids=str)
+def test_each_line_is_sorted_in_runs(
+    shape: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No stage has a whole line at work."""
+    monkeypatch.setattr(labels, "_LONG_LINE_BYTES", 1 << 16)
+    np.save(tmp_path / "x.npy", np.random.default_rng(3).random(shape))
+    with config.override(memory_bytes=MB, small_bytes=1 << 14):
+        y = sp.load(tmp_path / "x.npy", mmap_mode="r")
+        text = str(sp.explain(sp.sort(y, axis=long_axis(shape))))
+        assert text.count("sortparts over") == y.size // max(shape)
+        assert "along_axis" not in text
+
+
+def test_what_has_room_is_sorted_together() -> None:
+    y = sp.zeros((1000, 40))
+    with config.override(memory_bytes=MB):
+        assert not long_lines.are_long(y, 0, y.dtype)
+        assert not long_lines.are_long(sp.zeros(1000_000), 0, y.dtype)
