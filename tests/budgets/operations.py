@@ -202,6 +202,17 @@ def _within(m: Any, line: Any, p: Any) -> Any:
     return ((line - means[p]) ** 2).mean()
 
 
+def _many(m: Any, line: Any, p: Any) -> Any:
+    """Places of which there are as many as of a fifth of a budget's numbers."""
+    return p * 1000 + m.arange(len(p)) % 1000
+
+
+def _means(m: Any, line: Any, p: Any) -> Any:
+    """The mean of each of many groups."""
+    places = _many(m, line, p)
+    return m.bincount(places, weights=line) / m.maximum(m.bincount(places), 1)
+
+
 def _at(ufunc: str, shape: Any, dtype: Any = float) -> Callable[[Any, Any, Any], Any]:
     """What a universal function's `at` leaves in an array of zeros."""
 
@@ -228,6 +239,10 @@ BY_PLACES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "add.at of integers": lambda m, line, p: _at("add", GROUPS, int)(m, p, p * 2),
     "add.at in a plane": lambda m, line, p: _at("add", (100, 10))(m, (p // 10, p % 10), line),
     "subtract.at": lambda m, line, p: _at("subtract", GROUPS)(m, p, line * 2),
+    "add.at in many groups": lambda m, line, p: _at("add", GROUPS * 1000)(m, _many(m, line, p), line),
+    "counts of many groups": lambda m, line, p: m.bincount(_many(m, line, p)),
+    "sums of many groups": lambda m, line, p: m.bincount(_many(m, line, p), weights=line),
+    "means of many groups": _means,
     "maximum.at": lambda m, line, p: _at("maximum", GROUPS)(m, p, line + 1),
 }
 """What is done with the line and places in it, in files or computed both."""

@@ -37,7 +37,7 @@ from spartan_ng.worker.scheduling.lending import lending
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.nonzeros import run_nonzeros
 from spartan_ng.worker.stages.products import multiplied
-from spartan_ng.worker.stages.results import InTurn
+from spartan_ng.worker.stages.results import InTurn, is_crowded, is_tight, one_by_one
 from spartan_ng.worker.stages.sweep import run_sweep
 from spartan_ng.worker.stages.windows import Bands, opened
 
@@ -68,6 +68,8 @@ class Pass:
     """Of an interpreted pass: what a worker that takes a task over would need a part of."""
     bands: Bands | None = None
     """Who reads what runs of blocks need."""
+    fills: bool = False
+    """Whether the blocks of a run fill one state, rather than that each makes one which is added."""
 
 
 def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
@@ -180,7 +182,7 @@ def _made(
             how = Pass(patches, work, small, blas, lent, bands)
         else:
             work = _compiled(choice.body, operands, reducer)
-            how = Pass(patches, work, small, blas, bands=bands)
+            how = Pass(patches, work, small, blas, bands=bands, fills=choice.body.is_whole)
         if reducer is not None:
             values = _reduced(ex, run, stage, write, task, how, reducer)
         else:
@@ -344,9 +346,13 @@ def _reduced(
     large = (
         tiles.size_bytes > _LARGE_BYTES and how.operands is None
     )  # those that are lent come back at the end
+    sizes = [tiles.state_bytes(patch) for patch in how.patches]
+    large |= is_crowded(sum(n * len(patch.runs) for n, patch in zip(sizes, how.patches, strict=True)))
     if (how.bands is not None or len(runs) > _MANY_RUNS or large) and reducer.combines_in_turn:
-        totals = [InTurn(reducer.combine, count=len(patch.runs)) for patch in how.patches]
-        places = {r: (c, k) for c, patch in enumerate(how.patches) for k, r in enumerate(patch.runs)}
+        tight = len(runs) > 1 and is_tight(max(sizes), ex.threads)
+        each = [one_by_one(p.runs) if tight and not how.fills else p.runs for p in how.patches]
+        totals = [InTurn(reducer.combine, count=len(own)) for own in each]
+        places = {r: (c, k) for c, own in enumerate(each) for k, r in enumerate(own)}
 
         def adding() -> Callable[[Blocks], None]:
             one = how.worker(None, _no_target)
@@ -359,7 +365,7 @@ def _reduced(
 
             return add
 
-        ex.parallel(run, runs, adding, how.small, how.blas, bands=how.bands)
+        ex.parallel(run, [*places], adding, how.small or tight, how.blas, bands=how.bands)
         return tiles.found
     lent = None if how.operands is None else lending(ex, run, stage, task, how.operands, runs, _own_state)
     work = lambda: how.worker(None, _no_target)  # noqa: E731
@@ -383,6 +389,11 @@ class _Reduced:
         self._lock = threading.Lock()
         self.found: list[Any] = []
         self.size_bytes = box_size(self._own) * sum(d.itemsize for d in self._dtypes)
+
+    def state_bytes(self, patch: Patch) -> int:
+        """What the state of a patch takes."""
+        part = labelled_box(self._write.labels, self._shape, patch.box)
+        return box_size(part) * sum(d.itemsize for d in self._dtypes)
 
     def put(self, patch: Patch, states: list[Any]) -> None:
         """Put what the states of a patch come to in its place."""

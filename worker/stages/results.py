@@ -6,13 +6,15 @@ Fusion plans (SystemML), section 2.2: the template MAgg.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.arrays import Box, box_shape, slices_within
 from spartan_ng.kernels.rows import labelled_box
+from spartan_ng.kernels.sequences import Run as Blocks
+from spartan_ng.memory import budget_bytes, copied_bytes
 from spartan_ng.ops.by_ufunc import State
 from spartan_ng.plan.rows import Write
 from spartan_ng.worker.scheduling.shares import Task
@@ -24,6 +26,29 @@ if TYPE_CHECKING:
 States = list[dict[Box, Any]]
 """For each result what a run knows of it (`Reducer.run_state`), by the box of the result; empty for plain
 ones."""
+
+
+_TIGHT = 2
+"""Threads that work on states at the same time take up to one part in so many of the memory."""
+
+
+def is_crowded(states_bytes: int) -> bool:
+    """Whether memory has no room for the states of all runs until the last of them has come."""
+    return states_bytes > copied_bytes()
+
+
+def is_tight(state_bytes: int, threads: int) -> bool:
+    """Whether it has none for the states that threads work on: what each has come to and what it adds to
+    that, and beside them what all have come to, and a state that is early.
+
+    One thread works then, and adds what a block gives to what all have come to.
+    """
+    return 2 * (threads + 1) * state_bytes > budget_bytes() // _TIGHT
+
+
+def one_by_one(runs: Sequence[Blocks]) -> tuple[Blocks, ...]:
+    """Each block as a run of its own, so that none has a state of several beside."""
+    return tuple((block,) for blocks in runs for block in blocks)
 
 
 class InTurn:

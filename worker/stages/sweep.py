@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_size
 from spartan_ng.kernels.blocks import Sweep
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
@@ -27,7 +27,16 @@ from spartan_ng.kernels.sampled import runner
 from spartan_ng.ops.by_ufunc import State
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.scheduling.shares import Task
-from spartan_ng.worker.stages.results import InTurn, Places, States, add_state, adding, finish
+from spartan_ng.worker.stages.results import (
+    InTurn,
+    Places,
+    States,
+    add_state,
+    adding,
+    finish,
+    is_tight,
+    one_by_one,
+)
 from spartan_ng.worker.stages.windows import Bands
 
 if TYPE_CHECKING:
@@ -63,18 +72,32 @@ def run_sweep(
         first = [{} for _ in stage.writes]
     add = adding(task)
     every = InTurn(add, add([{} for _ in stage.writes], first))
-    turns = {blocks: n for n, blocks in enumerate(cut.runs)}
+    in_order = all(r is None or r.combines_in_turn for r in task.reducers)
+    tight = in_order and len(cut.runs) > 1 and is_tight(_state_bytes(cut, places), ex.threads)
+    fills = choice is not None and choice.body.is_whole
+    runs = one_by_one(cut.runs) if tight and not fills else cut.runs
+    turns = {blocks: n for n, blocks in enumerate(runs)}
 
     def in_turn() -> Callable[[Any], bool]:
         one = make()
         return lambda blocks: every.add(turns[blocks], one(blocks))
 
-    ex.parallel(run, cut.runs, in_turn, small, blas, bands=bands)
+    ex.parallel(run, runs, in_turn, small or tight, blas, bands=bands)
     for k, write in enumerate(stage.writes):
         if write.reducer is None:
             ex.put(run, write.slots[0], places.tiles[k])
         else:
             finish(ex, run, task, k, every.total[k], places)
+
+
+def _state_bytes(cut: Sweep, places: Places) -> int:
+    """What the states of a run take: those of results of which it has no part of its own."""
+    every = zip(places.writes, places.own, places.slots, strict=True)
+    return sum(
+        box_size(own) * slot.dtype.itemsize
+        for write, own, slot in every
+        if write.reducer is not None and cut.split not in write.labels
+    )
 
 
 def _interpreted(task: Task, operands: list[Any], places: Places) -> Callable[[], Callable[[Any], States]]:

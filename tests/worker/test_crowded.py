@@ -1,0 +1,71 @@
+"""States that memory has no room for many of: one thread adds each block's to what all have come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.worker.stages import fused, sweep
+from spartan_ng.worker.stages.results import is_crowded, is_tight
+
+LENGTH, GROUPS = 1_200_000, 20_000
+
+
+def _line(at: Any) -> Any:
+    ((lo, hi),) = at
+    return numpy.arange(lo, hi) * 7919 % 1009 / 8
+
+
+def _at(m: Any, x: Any, i: Any) -> Any:
+    out = m.zeros((GROUPS // 2, 2))
+    m.add.at(out, i[::2] // 2, x.reshape(-1, 2))
+    return out
+
+
+PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "counts": lambda m, x, i: m.bincount(i),
+    "sums": lambda m, x, i: m.bincount(i, weights=x),
+    "sums of rows": _at,
+    "both": lambda m, x, i: m.bincount(i, weights=x) / m.bincount(i, minlength=1),
+    "columns": lambda m, x, i: x.reshape(-1, 15_000).sum(axis=0),
+    "computed columns": lambda m, x, i: m.sqrt(x * 2 + i).reshape(-1, 15_000).sum(axis=0),
+    "extremes": lambda m, x, i: m.ptp(x.reshape(-1, 15_000), axis=0),
+    "places": lambda m, x, i: x.reshape(-1, 15_000).argmax(axis=0),
+    "products": lambda m, x, i: x.reshape(-1, 150).T @ x.reshape(-1, 150),
+    "deviations": lambda m, x, i: x.reshape(-1, 15_000).std(axis=0),
+    "covariances": lambda m, x, i: m.cov(x.reshape(-1, 150), rowvar=False),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("kind", ["array", "source"])
+@pytest.mark.parametrize("memory", [1 << 18, 1 << 22])
+def test_results_are_numpys_where_their_states_are_large(
+    name: str, kind: str, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if memory == 1 << 22:  # with room for the blocks of other plans
+        for module in (fused, sweep):
+            monkeypatch.setattr(module, "is_tight", lambda state_bytes, threads: True)
+        monkeypatch.setattr(fused, "is_crowded", lambda states_bytes: True)
+    value = _line(((0, LENGTH),))
+    places = numpy.arange(LENGTH) * 104_729 % GROUPS
+    with numpy.errstate(all="ignore"):
+        wanted = PROGRAMS[name](numpy, value, places)
+        with np.config.override(memory_bytes=memory, small_bytes=0):
+            x = np.array(value) if kind == "array" else np.from_function(_line, (LENGTH,), float)
+            found = numpy.asarray(PROGRAMS[name](np, x, np.array(places)))
+    assert found.dtype == wanted.dtype
+    numpy.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_what_is_tight_is_crowded_and_follows_the_budget_and_the_threads() -> None:
+    with np.config.override(memory_bytes=60_000_000):
+        assert is_crowded(16_000_001)
+        assert not is_crowded(14_000_000)
+        assert is_tight(6_000_000, 2)
+        assert not is_tight(4_000_000, 2)
+        assert is_tight(4_000_000, 8)
