@@ -12,6 +12,7 @@ import pytest
 from scipy import sparse
 
 import spartan_ng as sp
+from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.errors import KernelWarning
@@ -30,6 +31,7 @@ from spartan_ng.kernels.compiled import (
     tall,
     trust,
 )
+from spartan_ng.kernels.compiled.trial import Guards
 from tests.test_programs import running_on
 
 RANDOM = np.random.default_rng(0)
@@ -76,6 +78,7 @@ def everything_is_compiled(monkeypatch):
     monkeypatch.setattr(few_lines, "WORTH", 1)
     monkeypatch.setattr(few_lines, "_WIDE", 1)
     monkeypatch.setattr(group_sums, "LEAST", 1)
+    monkeypatch.setattr(tall, "LEAST_FLOPS", 1)
     monkeypatch.setattr(lines, "_LARGE", 1 << 12)
     with config.override(small_bytes=0, kernels="compile"), running_on(EmbeddedBackend(2)):
         yield
@@ -124,6 +127,19 @@ def arguments(name):
     return [sp.compress_columns(sp.asarray(FEW), always=True)], [FEW]
 
 
+def test_a_trial_of_a_large_tile_lies_in_a_file():
+    """A block of some columns touches all pages of its tile."""
+    with config.override(memory_bytes=1 << 20):
+        guards = Guards()
+        small, large = guards.empty((1000,), "f8"), guards.empty((1000, 1000), "f8")
+    assert not is_mapped(small)
+    assert is_mapped(large)
+    large[:, 7] = 1
+    assert guards.intact
+    large.base[-1] = 0  # behind its end
+    assert not guards.intact
+
+
 @pytest.mark.parametrize("name", CSR)
 def test_right_loops_over_nonzeros(name):
     assert not check(CSR[name], list(map(sp.asarray, (S, U, V))), [S.toarray(), U, V])
@@ -138,8 +154,8 @@ def test_right_scans(name):
 def test_right_ready_made_kernels(monkeypatch, name):
     used = []
 
-    def noted(*args):
-        used.append(trust.at_hand(*args))
+    def noted(*args, **keywords):
+        used.append(trust.at_hand(*args, **keywords))
         return used[-1]
 
     for place in (deviations, dictionaries, few_lines, group_sums, narrow, prefixes, sparse_product, tall):

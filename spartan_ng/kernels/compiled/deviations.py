@@ -55,8 +55,8 @@ def sum_and_deviations(x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tup
     if kernel is None:
         return None
     found = [_folded(kernel, np.ascontiguousarray(piece), axes, out) for piece in pieces]
-    if any(np.any(~np.isfinite(state[3]) & ~np.isnan(total)) for (total,), state in found):
-        return None  # it overflows
+    if any(np.any(_overflows(total, state[3])) for (total,), state in found):
+        return None
     if len(found) == 1:
         return found[0]
     fold = FOLDS["squared deviations"]
@@ -79,9 +79,14 @@ def _flaw(kernel: Function, x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -
     assert isinstance(fold, DeviationFold), "the row says how NumPy does it"
     (total,), (_, mean, rest, squares) = _folded(kernel, part, axes, out)
     (sums,), (_, center, off, spread) = fold.block_and_sum(part, axes, out)
-    middle = center + off
+    middle, used = center + off, ~_overflows(sums, spread)
     pairs = [(total, sums), (squares, spread), (np.where(np.isfinite(middle), mean + rest, middle), middle)]
-    return first_flaw(pairs, largest([part, sums, spread]))
+    return first_flaw([(f[used], w[used]) for f, w in pairs], largest([part, sums, spread]))
+
+
+def _overflows(total: Any, squares: Any) -> Any:
+    """Where squares of finite numbers are beyond all others: NumPy folds such blocks."""
+    return ~np.isfinite(squares) & ~np.isnan(total)
 
 
 def _folded(kernel: Function, x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tuple[State, State]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
+
+from spartan_ng.memory import copied_bytes, disk_folder
+from spartan_ng.system.files import set_aside
 
 SHARE = 1 << 10
 """The part of the work that is done twice, at most: a thousandth, but no less than"""
@@ -33,7 +37,7 @@ class Guards:
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
         """An array of the kernel's."""
         dtype = np.dtype(dtype)
-        memory = np.empty(prod(shape) * dtype.itemsize + 2 * _GUARD, np.uint8)
+        memory = _memory(prod(shape) * dtype.itemsize + 2 * _GUARD)
         memory[:_GUARD] = memory[-_GUARD:] = PATTERN
         self._around += [memory[:_GUARD], memory[-_GUARD:]]
         return memory[_GUARD:-_GUARD].view(dtype).reshape(shape)
@@ -42,6 +46,16 @@ class Guards:
     def intact(self) -> bool:
         """Whether nothing was written beside the arrays."""
         return all((part == PATTERN).all() for part in self._around)
+
+
+def _memory(nbytes: int) -> Any:
+    """So many bytes, in a file without a name where memory has no room for them: of a tile, a block of some
+    columns touches every page."""
+    if nbytes <= copied_bytes():
+        return np.empty(nbytes, np.uint8)
+    with tempfile.TemporaryFile(dir=disk_folder()) as file:
+        set_aside(file.fileno(), 0, nbytes)
+        return np.asarray(np.memmap(file, np.uint8, "r+", shape=(nbytes,)))
 
 
 def most_elements(size: int) -> int:
