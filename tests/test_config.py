@@ -61,3 +61,30 @@ def test_what_lists_select_of_a_large_array_is_copied_where_there_is_room(
         numpy.testing.assert_array_equal(found, wanted)
         with pytest.raises(IndexError):
             x[:, [0, 1 << 40]].compute()
+
+
+ARRAYS: dict[str, Any] = {
+    "columns": (slice(None), numpy.arange(40)),
+    "most columns": (slice(None), numpy.arange(-30, 10) % 40),
+    "rows and columns": (numpy.array([[0], [2]]), numpy.array([1, 1, 2])),
+    "rows twice": (numpy.array([0, 1, 2, 3] * 2), slice(None, None, -1)),
+    "last": (..., numpy.array([5, -1, 5, 0])),
+    "flags": (slice(3), numpy.arange(40) % 3 > 0),
+    "an axis": (None, slice(None), numpy.array([1, 0])),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("ours", [False, True])
+@pytest.mark.parametrize("shape", [(4, 40, 700), (4, 40, 7)])
+def test_what_arrays_in_a_key_select_of_a_large_array_is_copied_where_there_is_room(
+    name: str, ours: bool, shape: tuple[int, ...]
+) -> None:
+    value = numpy.arange(numpy.prod(shape), dtype=float).reshape(shape)
+    with np.config.override(memory_bytes=1 << 19, small_bytes=1 << 17):
+        x, key = np.array(value), ARRAYS[name]
+        given = tuple(np.array(k) if ours and isinstance(k, numpy.ndarray) else k for k in key)
+        found, wanted = x[given], value[key]
+        assert found._peek() is None or wanted.nbytes <= 1 << 17
+        assert found.shape == wanted.shape
+        numpy.testing.assert_array_equal(found, wanted)

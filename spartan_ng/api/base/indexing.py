@@ -148,12 +148,12 @@ def _small_key(key: Any, value: Any) -> Any:
         plain.append(p)
     small = config.small_bytes
     few = here or (small and elements * value.nbytes <= small)  # or they are counted
-    if not few and (not small or _selected(plain, value.shape) * value.itemsize > small):
+    if not few and (not small or most_selected(plain, value.shape) * value.itemsize > small):
         return None
     return tuple(plain) if isinstance(key, tuple) else plain[0]
 
 
-def _selected(key: list[Any], shape: tuple[int, ...]) -> int:
+def most_selected(key: list[Any], shape: tuple[int, ...]) -> int:
     """How many elements a key of NumPy's arrays, integers, slices and new axes selects, at most."""
     taken = sum(p.ndim if _is_mask(p) else 1 for p in key if p is not None and p is not ...)
     if taken > len(shape):  # NumPy says so

@@ -86,6 +86,12 @@ def _with_arrays(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
     return tuple(few)
 
 
+def _selects_little(value: Any, key: tuple[Any, ...]) -> bool:
+    """Whether memory has room for what a key of NumPy's arrays, numbers and slices selects."""
+    few = prod(k.size for k in key if k.__class__ is _array) * value.nbytes <= config.small_bytes
+    return few or indexing.most_selected(list(key), value.shape) * value.itemsize <= copied_bytes()
+
+
 def _integer(part: Any) -> Any:
     """An integer of NumPy's or ours in a key as Python's; any other part as it is."""
     return int(part) if type(part) in NUMPYS_INTEGERS else part
@@ -244,7 +250,7 @@ class Elements(Copies):
                     pass
         elif kind is tuple and shown is not None:
             index = _with_arrays(key)
-            if index is not None:
+            if index is not None and _selects_little(shown, index):
                 try:
                     return fresh(shown[index])
                 except IndexError:
