@@ -89,7 +89,7 @@ def _with_arrays(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
 def _selects_little(value: Any, key: tuple[Any, ...]) -> bool:
     """Whether memory has room for what a key of NumPy's arrays, numbers and slices selects."""
     few = prod(k.size for k in key if k.__class__ is _array) * value.nbytes <= config.small_bytes
-    return few or indexing.most_selected(list(key), value.shape) * value.itemsize <= copied_bytes()
+    return bool(few or indexing.most_selected(list(key), value.shape) * value.itemsize <= copied_bytes())
 
 
 def _integer(part: Any) -> Any:
