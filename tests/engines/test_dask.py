@@ -306,6 +306,31 @@ def test_an_address_is_a_schedulers(client):
         session.use(before)
 
 
+def test_dask_computes_what_it_is_given_where_only_an_address_is_known(client):
+    """No other scheduler of dask's could. A client of the user's goes first; in the end dask is as it was."""
+    address = "dask://" + client.scheduler.address.removeprefix("tcp://")
+    a = numpy.arange(60_000.0)
+    before = session.current().backend
+    try:
+        with config.override(small_bytes=0):
+            for _ in range(2):  # the second comes before the first has gone
+                np.connect(address)
+                there = np.to_dask((np.array(a) * 2).persist())
+                assert float(there.sum().compute()) == (a * 2).sum()
+            mine = distributed.default_client()
+            with distributed.Client(client.scheduler.address) as theirs:
+                np.connect(address)
+                assert distributed.default_client() is theirs is not mine
+        session.current().backend.close()
+    finally:
+        session.use(before)
+    del there
+    mine.close()
+    assert float(dask_array.ones(5, chunks=2).sum().compute()) == 5
+    with pytest.raises(ValueError, match="No client"):
+        distributed.default_client()
+
+
 def test_an_address_where_nobody_is_says_so():
     with config.override(timeout_s=0.2), pytest.raises(MasterUnreachable, match=r"dask://127\.0\.0\.1:9"):
         np.connect("dask://127.0.0.1:9")

@@ -22,6 +22,7 @@ from uuid import uuid4
 
 import dask
 import distributed
+from distributed.client import _set_global_client
 
 from spartan_ng.backends.engines.dask_clusters import LOST_WORKER_TIMEOUT, NEVER, Workers
 from spartan_ng.backends.engines.protocol import REPORT_S, Forgotten, Report, TaskKilled
@@ -55,10 +56,10 @@ def connect(address: str, workers: int) -> DaskEngine:
     timeout_s = config.timeout_s
     try:
         if address in ("dask", SCHEME):
-            client = distributed.Client(set_as_default=False)
+            client = _client()
         else:
             tcp = "tcp://" + address.removeprefix(SCHEME)
-            client = distributed.Client(tcp, timeout=timeout_s, set_as_default=False)
+            client = _client(tcp, timeout=timeout_s)
     except (OSError, TimeoutError) as error:
         raise MasterUnreachable(f"no dask scheduler answers at {address}: {error}") from error
     try:
@@ -80,7 +81,28 @@ def over(given: Any) -> DaskEngine:
         raise TypeError(
             f"connect() takes a distributed.Client or a cluster of dask's, not {type(given).__name__}"
         )
-    return DaskEngine(distributed.Client(given, set_as_default=False), owned=True)
+    return DaskEngine(_client(given), owned=True)
+
+
+_ours: weakref.WeakSet[distributed.Client] = weakref.WeakSet()
+"""The clients that were made here."""
+
+
+def _client(*to: Any, **options: Any) -> distributed.Client:
+    """A client of ours, which dask uses where nobody names one, unless the program has one for that.
+
+    What `to_dask` gives lies on its cluster, and no other scheduler can compute it. dask's own setting stays
+    as it is (`set_as_default` would leave it behind where one client comes before another one goes).
+    """
+    client = distributed.Client(*to, set_as_default=False, **options)
+    try:
+        is_free = distributed.default_client() in _ours
+    except ValueError:
+        is_free = True
+    if is_free:
+        _set_global_client(client)
+    _ours.add(client)
+    return client
 
 
 @contextmanager
