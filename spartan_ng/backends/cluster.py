@@ -32,7 +32,7 @@ from spartan_ng.events import record
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.access import Access, is_local
-from spartan_ng.wire.codec import NOTHING
+from spartan_ng.wire.codec import NOTHING, Blob
 from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.keys import Keys
 from spartan_ng.wire.messages import JobDone, JobFailed, Key, Member, Printed, Status, Submit
@@ -144,6 +144,7 @@ class ClusterBackend:
     ) -> tuple[list[ArrayRef], RunStats]:
         """Run `plan` on the cluster; see `Backend.run`."""
         start = time.perf_counter()
+        packed = self._link.packed(plan)  # before all else: functions may read arrays, by jobs of their own
         drops = self._link.drops
         self._check_ranks(plan.workers)
         if record.is_full:
@@ -158,11 +159,12 @@ class ClusterBackend:
             if value is not None:
                 small.append((i, value))
         with self._held.new_keys(len(plan.outputs)) as keys:
-            return self._run(plan, inputs, keys, small, progress, start, drops)
+            return self._run(plan, packed, inputs, keys, small, progress, start, drops)
 
     def _run(
         self,
         plan: Plan,
+        packed: Blob | None,
         inputs: Sequence[ArrayRef],
         keys: list[Key],
         small: list[tuple[int, Any]],
@@ -191,7 +193,7 @@ class ClusterBackend:
             values=pack(tuple(small)) if small else NOTHING,
         )
         try:
-            begin = partial(self._link.submit, plan, submit, drops)
+            begin = partial(self._link.submit, plan, packed, submit, drops)
             done = self._await(submit.job, begin, plan, progress)
             if isinstance(done, JobFailed):
                 raise self._failure(done, plan, keys, members)

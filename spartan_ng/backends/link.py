@@ -30,6 +30,8 @@ from spartan_ng.plan.plan import Plan
 from spartan_ng.system.segments import host_identity
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.clocks import Clock, on_our_clock
+from spartan_ng.wire.codec import Blob
+from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.loop import send
 from spartan_ng.wire.messages import (
     TO_CLIENT,
@@ -128,11 +130,25 @@ class Link(Reconnecting):
         """Whether a job of ours is under way."""
         return bool(self._jobs)
 
-    def submit(self, plan: Plan, message: Submit, drops: int, events: JobEvents) -> None:
-        """Start a job over arrays that were there after so many `drops`; what becomes of it arrives in
-        `events`."""
+    def packed(self, plan: Plan) -> Blob | None:
+        """A plan as it is sent, None where the cluster has it already.
+
+        Not on the loop's thread, since functions of the user's may read arrays that come by the loop.
+        """
+        if plan.key in self._plans:
+            return None
+        try:
+            return encode_plan(plan)
+        except SpartanError:
+            raise
+        except Exception as error:
+            raise rebuild(type(error).__name__, f"the plan cannot be sent: {error}") from error
+
+    def submit(self, plan: Plan, packed: Blob | None, message: Submit, drops: int, events: JobEvents) -> None:
+        """Start a job over arrays that were there after so many `drops`, with its plan as `packed` has given
+        it; what becomes of it arrives in `events`."""
         self.check()
-        self._loop.call(lambda: self._submit(plan, message, drops, events))
+        self._loop.call(lambda: self._submit(plan, packed, message, drops, events))
 
     def new_job(self) -> str:
         """A job name of ours."""
@@ -231,24 +247,25 @@ class Link(Reconnecting):
 
     # --- on the loop's thread
 
-    def _submit(self, plan: Plan, message: Submit, drops: int, events: JobEvents) -> None:
+    def _submit(
+        self, plan: Plan, packed: Blob | None, message: Submit, drops: int, events: JobEvents
+    ) -> None:
         if self._error is not None:
             events.put(self._error)
             return
         if not self._is_up or drops != self.drops:
             events.put(JobFailed(message.job, WorkersChanged.__name__, UNDER_WAY))
             return
+        if packed is None and plan.key not in self._plans:
+            events.put(JobFailed(message.job, WorkersChanged.__name__, "the cluster has forgotten the plan"))
+            return
         over = self._take_dead()
         message = replace(message, released=over.serials, retired=over.jobs)
         if plan.key in self._plans:
             self._plans.move_to_end(plan.key)
         else:
-            try:
-                message = replace(message, plan=encode_plan(plan))
-            except Exception as error:  # noqa: BLE001 - whatever pickling raises is the job's error
-                self._send(over)
-                events.put(JobFailed(message.job, type(error).__name__, f"the plan cannot be sent: {error}"))
-                return
+            assert packed is not None, "it is sent"
+            message = replace(message, plan=packed)
             self._plans[plan.key] = None
             if len(self._plans) > _PLANS:
                 self._send(ForgetPlan(self._plans.popitem(last=False)[0]))

@@ -1,6 +1,7 @@
 """Clusters that a program or a notebook starts, changes and ends: arrays live on."""
 
 import os
+import threading
 
 import numpy
 import pytest
@@ -119,3 +120,28 @@ def test_workers_do_not_draw_the_same():
         rows = {*map(tuple, np.map(drawn, np.array(numpy.zeros((4000, 3)))).tolist())}
     assert len({pid for pid, _, _ in rows}) == 2
     assert len({number for row in rows for number in row[1:]}) == 2 * len(rows)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_functions_read_arrays_that_are_on_the_workers(lazy):
+    """When they are sent: not where what brings them would have to wait for that."""
+    a = numpy.arange(60_000.0).reshape(3000, 20)
+    with np.cluster(2, threads=1), config.override(small_bytes=0):
+        x = np.array(a) * 2
+        if not lazy:
+            x.persist()
+
+        def times_first(tile):
+            return tile * numpy.asarray(x[1, 1])
+
+        for y in (a + 1, a - 1):
+            numpy.testing.assert_array_equal(np.map(times_first, np.array(y)), y * 42)
+
+
+def test_a_function_that_cannot_be_sent_is_the_programs_error():
+    lock = threading.Lock()
+    with np.cluster(1, threads=1), config.override(small_bytes=0):
+        x = np.array(numpy.ones((60, 4)))
+        with pytest.raises(TypeError, match=r"the plan cannot be sent: .*lock"):
+            np.map(lambda tile: tile * bool(lock), x, dtype=float).compute()
+        assert float(x.sum()) == 240

@@ -283,6 +283,17 @@ def test_workers_of_a_run_on_dask_are_never_given_up():
         numpy.testing.assert_array_equal(y + 1, numpy.arange(6000.0) * 2 + 1)
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+def test_functions_read_arrays_that_are_on_the_engine(on_dask, lazy):
+    """dask pickles them while nothing can be computed."""
+    a = numpy.arange(60_000.0).reshape(3000, 20)
+    x = np.array(a) * 2
+    if not lazy:
+        x.persist()
+    found = np.map(lambda tile: tile * numpy.asarray(x[1, 1]), np.array(a + 1))
+    numpy.testing.assert_array_equal(found, (a + 1) * 42)
+
+
 @pytest.mark.slow
 def test_a_function_that_kills_workers_is_named(on_dask):
     def exits(block):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copyreg
 import logging
+import pickle
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -301,11 +302,18 @@ class EngineBackend:
         """The plan on the engine, and what its stages read."""
         found = self._plans.get(plan.key)
         if found is None or not self.tasks.is_known(found.handle):
-            found = self._plans[plan.key] = _Known(self.tasks.submit("plan", _same, plan), steps_of(plan))
+            found = self._plans[plan.key] = _Known(self._given(plan), steps_of(plan))
             if len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(plan.key)
         return found
+
+    def _given(self, plan: Plan) -> Handle:
+        """A plan as an object of the engine. Functions of the user's may read arrays when they are pickled,
+        which an engine had better not do in the middle of its own."""
+        if users_of(plan.stages):
+            return self.tasks.submit("plan", pickle.loads, pickle.dumps(plan, pickle.HIGHEST_PROTOCOL))
+        return self.tasks.submit("plan", _same, plan)
 
     # --- what is lost (see `Losing`): the session computes it again
 
