@@ -21,6 +21,8 @@ _GUARD = 256
 """Bytes before and behind an array that must stay."""
 PATTERN = 0x5A
 """What guarded bytes hold."""
+_PIECE = 1 << 18
+"""Elements that are looked at together."""
 _RTOL = {4: 1e-3, 8: 1e-7}
 """How far results may be apart, as a share of the largest value on the way, where tiers cannot agree to the
 bit; by the bytes of a real number."""
@@ -93,6 +95,8 @@ def _largest(value: Any) -> float:
     x = np.asarray(value)
     if x.dtype.kind not in "fc":
         return 0.0
+    if x.size > _PIECE and len(x) > 1:  # a whole operand, perhaps, beside which there is no room for another
+        return max(map(_largest, np.array_split(x, min(-(-x.size // _PIECE), len(x)))))
     return float(np.max(np.abs(x), where=np.isfinite(x), initial=0))
 
 
