@@ -28,7 +28,8 @@ from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, Serial, checked_dtype, said_of
 
 _BUFFER_BYTES = 1 << 18
-"""A column of a Parquet file is read so many bytes at a time."""
+"""A column of a local Parquet file is read so many bytes at a time: pyarrow would have all that are packed of
+a row group in memory before it unpacks any, which saves requests to a server."""
 _READINGS = 1
 """Row groups of a file, or columns of one, that are read on in where somebody left off."""
 _SHARE = 2
@@ -207,7 +208,8 @@ class ParquetColumns(Columns):
     def open(self) -> Any:
         """Pyarrow's file, and who reads on in it: row groups may be larger than memory, so that they are
         unpacked some rows at a time, one behind the other."""
-        file = needed("pyarrow.parquet", "tables").ParquetFile(self._file(), buffer_size=_BUFFER_BYTES)
+        parquet = needed("pyarrow.parquet", "tables").ParquetFile
+        file = parquet(self._file(), buffer_size=_BUFFER_BYTES, pre_buffer=is_url(self.path))
         return file, OrderedDict[Any, _Reading]()
 
     def _described(self) -> tuple[Any, list[int]]:
