@@ -41,6 +41,8 @@ _MUCH = 8
 """Regions of at least one part in so many of a tile keep it while they are there."""
 _SHARE = 32
 """A process keeps at most one part in so many of the machine's memory for tiles to come."""
+_LIMIT_SHARE = 16
+"""And one in so many of what its engine lets it have."""
 _PROGRAMS = 1024
 """Programs that a process keeps, one for each plan and rank."""
 
@@ -375,6 +377,13 @@ def _prepare() -> None:
     """Once in a process: dask has its workers return each freed block to the system, which for blocks of a
     cache's size takes longer than what is computed in them."""
     keep_freed()
+
+
+def limit_memory(limit_bytes: int) -> None:
+    """Keep less for what is to come where the engine stops, or ends, a process that has so much."""
+    _prepare()
+    keep_freed(limit_bytes)
+    _recycler.keep_bytes = min(_recycler.keep_bytes, limit_bytes // _LIMIT_SHARE)
 
 
 _recycler = Recycler(machine_bytes() // _SHARE)

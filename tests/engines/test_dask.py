@@ -21,6 +21,7 @@ from spartan_ng import session
 from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.config import MASTER_VARIABLE, config
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable, UserFunctionError, WorkerLost
+from spartan_ng.worker import tasks
 from tests.engines.test_plans import PROGRAMS, check_one
 from tests.waiting import Gate, killing_one, until
 
@@ -269,6 +270,17 @@ def _end_all(cluster, gate):
     if gate is not None:
         gate.open()
     until(lambda: not {*workers.values()} & {*cluster.workers.values()})
+
+
+def test_a_worker_keeps_little_beside_what_dask_knows_of(on_dask):
+    """What dask cannot spill counts for its limits, too: a worker that has much of it never goes on."""
+    assert float((np.array(numpy.ones((60, 4))) * 2).sum()) == 480.0
+
+    def kept(dask_worker):
+        return tasks._recycler.keep_bytes, dask_worker.memory_manager.memory_limit
+
+    found = on_dask.run(kept).values()  # some have had no task of ours yet
+    assert any(0 < kept_bytes <= limit_bytes // 16 for kept_bytes, limit_bytes in found)
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 
 import spartan_ng as sp
@@ -80,3 +82,28 @@ def test_only_what_lies_in_its_buffers_is_its_own() -> None:
     assert not r.owns(small), "the allocator's"
     assert not r.owns(np.empty(N)), "large, but not from here"
     assert not r.owns(np.empty(3))
+
+
+def test_what_is_not_kept_goes_at_once() -> None:
+    """And not when the next result is made: a process that an engine has stopped makes none."""
+    r = Recycler(6 * N * 8)
+    held = [r.allocate((4 * N,), F8) for _ in range(3)]
+    gone = [weakref.ref(array.base.base.obj) for array in held]  # type: ignore[union-attr]
+    del held
+    assert sum(ref() is None for ref in gone) == 2, "one is kept"
+
+
+def test_what_comes_back_while_another_is_taken_is_kept_for_later() -> None:
+    """A finalizer runs anywhere."""
+    r = Recycler(1 << 30)
+    a = r.allocate((N,), F8)
+    with r._lock:
+        del a
+    assert r.free_bytes >= N * 8
+
+
+def test_what_outlives_its_recycler_is_whole() -> None:
+    a = Recycler(1 << 30).allocate((N,), F8)
+    a[:] = 1
+    assert a.sum() == N
+    del a

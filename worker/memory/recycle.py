@@ -36,6 +36,7 @@ class Recycler:
         self._returned: deque[np.ndarray[Any, Any]] = deque()
         self._live: set[int] = set()
         self._lock = threading.Lock()
+        self._self = weakref.ref(self)
 
     def owns(self, array: np.ndarray[Any, Any]) -> bool:
         """Whether the array lies in one of these buffers."""
@@ -57,8 +58,7 @@ class Recycler:
         storage = self._take(size_class(nbytes))
         self._live.add(address(storage))
         root: np.ndarray[Any, Any] = np.frombuffer(storage.data, np.uint8, nbytes)
-        # Finalizers run anywhere, also inside our own locked parts: they only append.
-        weakref.finalize(root, self._returned.append, storage).atexit = False
+        weakref.finalize(root, _come_back, self._self, storage).atexit = False
         return root.view(dtype).reshape(shape)
 
     def _take(self, size: int) -> np.ndarray[Any, Any]:
@@ -72,6 +72,19 @@ class Recycler:
                     return storage
             self._trim()
         return np.empty(size, np.uint8)
+
+    def come_back(self, storage: np.ndarray[Any, Any]) -> None:
+        """Take a buffer at which no array looks any more, and let go now of what is not to be kept: nobody
+        may allocate for long.
+
+        Finalizers run anywhere, also inside our own locked parts, which take it later then.
+        """
+        self._returned.append(storage)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._collect()
+            finally:
+                self._lock.release()
 
     def _collect(self) -> None:
         while self._returned:
@@ -89,3 +102,9 @@ class Recycler:
 
     def _kept(self) -> int:
         return sum(s.nbytes for s in self._free)
+
+
+def _come_back(to: weakref.ref[Recycler], storage: np.ndarray[Any, Any]) -> None:
+    recycler = to()
+    if recycler is not None:
+        recycler.come_back(storage)

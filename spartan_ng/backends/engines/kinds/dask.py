@@ -17,6 +17,7 @@ from concurrent.futures import CancelledError
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, suppress
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -28,6 +29,7 @@ from spartan_ng.backends.engines.dask_clusters import LOST_WORKER_TIMEOUT, NEVER
 from spartan_ng.backends.engines.protocol import REPORT_S, Forgotten, Report, TaskKilled
 from spartan_ng.config import MASTER_VARIABLE, config
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable
+from spartan_ng.worker.tasks import limit_memory
 
 SCHEME = "dask://"
 _T = TypeVar("_T")
@@ -140,9 +142,18 @@ class _Call:
         return self.key
 
     def __call__(self, *made: Any) -> Any:
+        _heed_limit()
         rest = iter(made)
         # behind them there may be a place, which nobody looks at
         return self.function(*(next(rest) if a is _HOLE else a for a in self.args))
+
+
+@cache
+def _heed_limit() -> None:
+    """Once in a worker's process: dask stops a worker for good whose memory is that of nothing it knows."""
+    limit_bytes = distributed.get_worker().memory_manager.memory_limit
+    if limit_bytes:
+        limit_memory(limit_bytes)
 
 
 async def _ended(client: distributed.Client, futures: Sequence[distributed.Future]) -> None:
