@@ -228,7 +228,8 @@ def from_ray(rows: Any, column: str = "data") -> ndarray:
 def to_ray(x: Any, column: str = "data") -> Any:
     """The rows of the array `x` as a `ray.data.Dataset` of one column; also `x.to_ray()`.
 
-    `x` is evaluated now, cut by rows. A block of the data set is a tile, where it is.
+    `x` is evaluated now, cut by rows. A block of the data set is a tile, where it is. Ray's tables have the
+    machine's order of bytes, complex numbers as objects of Python's, and no shape of rows that are not there.
 
     Raises
     ------

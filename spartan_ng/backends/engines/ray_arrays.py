@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.backends.engines.kinds.ray import RayEngine
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.errors import ConnectionFailed
-from spartan_ng.worker.tasks import Made, read
+from spartan_ng.worker.tasks import Made, Number, read
 
 
 def taken(backend: Backend, rows: ray.data.Dataset, column: str) -> ArrayRef:
@@ -30,6 +30,8 @@ def taken(backend: Backend, rows: ray.data.Dataset, column: str) -> ArrayRef:
     blocks = [engine.submit("column", _column, block, column) for block in found]
     known = engine.get([engine.submit("block", _kind, block) for block in blocks])
     filled = [(block, kind) for block, kind in zip(blocks, known, strict=True) if kind[0][0]]
+    if not filled:  # what a filter has emptied may have no columns
+        filled = [(b, k) for b, k in zip(blocks, known, strict=True) if not k[1].hasobject][:1]
     blocks, known = [b for b, _ in filled], [k for _, k in filled]
     shapes = {shape[1:] for shape, _ in known}
     dtype = np.result_type(*(d for _, d in known)) if known else np.dtype(float)
@@ -68,7 +70,9 @@ def given(backend: Backend, ref: ArrayRef, column: str) -> ray.data.Dataset:
         else [tiling.rank((i,) + (0,) * (len(ref.shape) - 1)) for i in range(tiling.parts[0])]
     )
     blocks = [
-        home.tasks.submit("to_ray", read, tiles[r].handle, tiles[r].number, None) for r in ranks if r in tiles
+        home.tasks.submit("to_ray", _native, tiles[r].handle, tiles[r].number, None)
+        for r in ranks
+        if r in tiles
     ]
     rows = ray.data.from_numpy_refs(blocks)
     return rows if column == "data" else rows.rename_columns({"data": column})
@@ -94,10 +98,23 @@ def _on_ray(backend: Backend) -> tuple[EngineBackend, RayEngine]:
     return backend, backend.engine
 
 
+def _native(found: Made, number: Number, region: None) -> Any:
+    """A tile in the machine's order of bytes: Ray's tables have no other, and take the bytes as they are."""
+    tile = read(found, number, region)
+    return np.asarray(tile, tile.dtype.newbyteorder("="))
+
+
 def _column(block: Any, column: str) -> np.ndarray[Any, Any]:
     """What Ray's `to_numpy_refs` gives of a block; one that a filter has emptied has no columns."""
     rows = BlockAccessor.for_block(block)
-    return np.asarray(rows.to_numpy(column)) if rows.num_rows() else np.empty(0)
+    if not rows.num_rows() and column not in rows.column_names():
+        return np.empty(0, object)
+    found = np.asarray(rows.to_numpy(column))
+    if found.dtype == object and len(found):  # so it has complex numbers, which Arrow does not know
+        with suppress(ValueError):  # rows of several shapes
+            numbers = np.array([*found])
+            return numbers if numbers.dtype.kind == "c" else found
+    return found
 
 
 def _kind(block: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], np.dtype[Any]]:
