@@ -234,8 +234,8 @@ class DaskEngine:
         """MasterUnreachable where somebody has closed the client."""
         if self._client.status in ("closing", "closed"):
             raise MasterUnreachable(
-                "the dask client was closed, and what only dask had is gone: np.connect(...) to another "
-                "one, or np.disconnect() to run in this process"
+                "the dask client was closed, or has lost its scheduler, and what only dask had is gone: "
+                "np.connect(...) to another one, or np.disconnect() to run in this process"
             )
 
     def _most(self) -> int:
