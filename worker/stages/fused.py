@@ -50,6 +50,8 @@ _MANY_RUNS = 1 << 8
 """The states of more runs of blocks are not kept until the end."""
 _LARGE_BYTES = 1 << 24
 """Nor are those of a larger result, whose value they would be beside it."""
+_FEW_BYTES = 1 << 16
+"""Memory has room for so much of states without being asked."""
 Target = Callable[[Box], Any]
 """The part of the result's tile that belongs to a block."""
 
@@ -346,8 +348,10 @@ def _reduced(
     large = (
         tiles.size_bytes > _LARGE_BYTES and how.operands is None
     )  # those that are lent come back at the end
-    sizes = [tiles.state_bytes(patch) for patch in how.patches]
-    large |= is_crowded(sum(n * len(patch.runs) for n, patch in zip(sizes, how.patches, strict=True)))
+    sizes = [0]
+    if tiles.size_bytes * len(runs) > _FEW_BYTES:
+        sizes = [tiles.state_bytes(patch) for patch in how.patches]
+        large |= is_crowded(sum(n * len(patch.runs) for n, patch in zip(sizes, how.patches, strict=True)))
     if (how.bands is not None or len(runs) > _MANY_RUNS or large) and reducer.combines_in_turn:
         tight = len(runs) > 1 and is_tight(max(sizes), ex.threads)
         each = [one_by_one(p.runs) if tight and not how.fills else p.runs for p in how.patches]
