@@ -22,6 +22,7 @@ import pytest
 from spartan_ng.config import config
 from spartan_ng.costs.measured import PROFILE_VARIABLE
 from spartan_ng.kernels import user
+from spartan_ng.kernels.compiled import select, trust
 from spartan_ng.kernels.compiled.compile import Compiler
 from tests.sampling import (
     pytest_addoption,
@@ -47,6 +48,7 @@ __all__ = [
 
 os.environ[PROFILE_VARIABLE] = "assumed"  # plans are the same on every machine, also those of processes
 Compiler.patience_s = 86_400.0
+select.SOON_S, trust.WARM = float("inf"), 1  # which kernels lie on disk depends on the tests before
 config.small_bytes = 1 << 20
 config.check = True
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -37,6 +37,11 @@ def litter() -> set[str]:
     }
 
 
+def await_no_litter(before: set[str]) -> None:
+    """Until there is no more than before; another process of the tests may have a cluster meanwhile."""
+    until(lambda: litter() <= before)
+
+
 def alive(pid: int) -> bool:
     """Whether a process runs (a zombie does not)."""
     try:
@@ -71,7 +76,7 @@ def start(n: int, **options) -> Iterator[LocalCluster]:
         all_pids += pids(cluster)
         cluster.stop()
     until(lambda: not any(alive(p) for p in all_pids))
-    assert litter() <= before
+    await_no_litter(before)
 
 
 def serve(server: MasterServer | WorkerServer) -> threading.Thread:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.cli import main
-from tests.cluster.conftest import alive, litter
+from tests.cluster.conftest import alive, await_no_litter, litter
 from tests.waiting import until
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -72,7 +72,7 @@ def test_run_runs_a_script_on_a_cluster_that_ends_with_it(tmp_path):
     for line in done.stdout.splitlines():
         if line.startswith("member"):
             assert not os.path.exists(f"/proc/{line.split()[1]}")
-    assert litter() <= before
+    await_no_litter(before)
 
 
 @pytest.mark.slow
@@ -221,7 +221,7 @@ def test_run_leaves_nothing_however_it_ends(tmp_path, gate, how, code):
     if how == "ctrl-c":
         assert "KeyboardInterrupt" in errors
     until(lambda: not any(alive(p) for p in pids))
-    assert litter() <= before
+    await_no_litter(before)
 
 
 @pytest.mark.slow

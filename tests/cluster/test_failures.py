@@ -14,7 +14,7 @@ from spartan_ng.config import config
 from spartan_ng.errors import MasterUnreachable, UserFunctionError, WorkerLost
 from spartan_ng.graph import build
 from spartan_ng.session import Session
-from tests.cluster.conftest import alive, litter, once, pids, start
+from tests.cluster.conftest import alive, await_no_litter, litter, once, pids, start
 from tests.cluster.programs import doubled, evaluate, expected, held, leaf, total, user, value
 from tests.waiting import until
 
@@ -193,7 +193,7 @@ def test_a_killed_program_takes_its_local_cluster_with_it():
         assert all(alive(p) for p in children)
         kill(process)
     until(lambda: not any(alive(p) for p in children))
-    assert litter() <= before
+    await_no_litter(before)
 
 
 def test_what_is_sent_beyond_the_memory_goes_to_disk_and_the_next_job_runs():
@@ -266,7 +266,7 @@ def test_starting_again_after_everything_was_killed():
         node = build.constant(rng.random((60, 4)))
         np.testing.assert_allclose(evaluate(Session(client), total(node)), expected(node))
     assert pids(cluster) == []
-    assert litter() <= before
+    await_no_litter(before)
 
 
 @pytest.fixture

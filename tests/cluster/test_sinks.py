@@ -19,7 +19,7 @@ from spartan_ng.api.files import saving, sinks
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import config
 from spartan_ng.sinks import Hdf5File, NpyFile, ZarrStore
-from tests.cluster.conftest import alive, litter, once, start
+from tests.cluster.conftest import alive, await_no_litter, litter, once, start
 from tests.waiting import Gate, until
 
 VALUE = numpy.random.default_rng(0).random((3001, 40))
@@ -209,7 +209,7 @@ def test_a_killed_program_leaves_the_old_file(suffix: str, gate: Gate, tmp_path)
     assert len(workers) == WORKERS
     gate.open()
     until(lambda: not any(alive(p) for p in (master, *workers)))
-    assert litter() <= before
+    await_no_litter(before)
     numpy.testing.assert_array_equal(found(path), OLD)
     np.save(path, VALUE)
     numpy.testing.assert_array_equal(found(path), VALUE)

@@ -14,8 +14,7 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.costs.tuned import FEW_LINES
 from spartan_ng.kernels import blocks
-from spartan_ng.kernels.compiled import few_lines
-from spartan_ng.kernels.compiled.trust import WARM, Heat
+from spartan_ng.kernels.compiled import few_lines, trust
 from spartan_ng.kernels.contract import dense_product
 from tests.sampling import examples
 from tests.test_programs import running_on
@@ -94,7 +93,7 @@ def test_what_blas_does() -> None:
 
 def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = np.ones((4, 30)), np.ones((30, 50))
-    monkeypatch.setattr(few_lines, "_heat", Heat(3 * WARM * b.nbytes))
+    monkeypatch.setattr(few_lines, "_heat", trust.Heat(3 * trust.WARM * b.nbytes))
     asked: list[str] = []
     monkeypatch.setattr(few_lines, "at_hand", lambda source, *rest, heat: asked.append(source))
     with config.override(kernels="auto"):

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
-from spartan_ng.kernels.compiled import narrow, ready_made
-from spartan_ng.kernels.compiled.trust import WARM, Heat
+from spartan_ng.kernels.compiled import narrow, ready_made, trust
 from spartan_ng.kernels.contract import dense_product
 from tests.sampling import examples
 from tests.test_programs import running_on
@@ -109,7 +108,7 @@ def test_what_blas_does(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = np.ones((300, 20)), np.ones((20, 6))
-    monkeypatch.setattr(narrow, "_heat", Heat(3 * WARM * x.nbytes))
+    monkeypatch.setattr(narrow, "_heat", trust.Heat(3 * trust.WARM * x.nbytes))
     asked: list[str] = []
     monkeypatch.setattr(narrow, "at_hand", lambda source, *rest, heat: asked.append(source))
     with config.override(kernels="auto"):

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
-from spartan_ng.kernels.compiled import ready_made, tall
-from spartan_ng.kernels.compiled.trust import WARM, Heat
+from spartan_ng.kernels.compiled import ready_made, tall, trust
 from spartan_ng.kernels.contract import dense_product
 from tests.sampling import examples
 from tests.test_programs import running_on
@@ -128,7 +127,7 @@ def test_what_blas_does(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.ones((300, 20))
-    monkeypatch.setattr(tall, "_heat", Heat(3 * WARM * 2 * 300 * 20 * 20))
+    monkeypatch.setattr(tall, "_heat", trust.Heat(3 * trust.WARM * 2 * 300 * 20 * 20))
     asked: list[str] = []
     monkeypatch.setattr(tall, "at_hand", lambda source, *rest, heat: asked.append(source))
     with config.override(kernels="auto"):

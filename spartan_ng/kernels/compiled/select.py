@@ -4,9 +4,9 @@ worth it.
 The rule: a stage that the interpreter has worked on for `HOT_S` seconds in all will be run again, and is
 compiled in the background; the first run that finds all its kernels ready uses them. A run that is predicted
 to be long waits for its kernels where these pay within it (`Compiler.wait_if_worth`). One that is predicted
-to take `HOT_S` uses kernels that lie on disk; if there are none, they are compiled when the program has ended
-(`heir`), and its next start has them from the first run on. A run never changes its tier under way, so that
-runs of one plan give the same bits once the tier is settled. Until then, programs take the place of rows
+to take `SOON_S` uses kernels that lie on disk; if there are none, they are compiled when the program has
+ended (`heir`), and its next start has them from the first run on. A run never changes its tier under way, so
+that runs of one plan give the same bits once the tier is settled. Until then, programs take the place of rows
 where they are predicted to end the first run sooner: they give the same bits. Neither programs nor compiled
 loops report floating-point errors: where NumPy's error state asks for more than warnings, the interpreter
 stays.
@@ -51,6 +51,8 @@ from spartan_ng.plan.stages.passes import row_operations
 
 HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled."""
+SOON_S = 0.02
+"""A run of so many seconds on its threads is worth loading kernels that lie on disk."""
 LONG_S = 0.2
 """A first run of so many seconds has its stage compiled at once."""
 LONGEST = 200
@@ -110,7 +112,7 @@ class Tier:
     ) -> Choice | Sampled | None:
         """The compiled stage for these operands, or None: interpret this run, on so many threads."""
         is_hot = self.is_hot
-        if not is_hot and (self._expected_s < HOT_S * threads or not config.compiles):
+        if not is_hot and (self._expected_s < SOON_S * threads or not config.compiles):
             return None
         if is_strict(error_state):
             return None
