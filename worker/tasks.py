@@ -41,7 +41,7 @@ _MUCH = 8
 """Regions of at least one part in so many of a tile keep it while they are there."""
 _SHARE = 32
 """A process keeps at most one part in so many of the machine's memory for tiles to come."""
-_LIMIT_SHARE = 16
+_LIMIT_SHARE = 8
 """And one in so many of what its engine lets it have."""
 _PROGRAMS = 1024
 """Programs that a process keeps, one for each plan and rank."""

@@ -280,7 +280,7 @@ def test_a_worker_keeps_little_beside_what_dask_knows_of(on_dask):
         return tasks._recycler.keep_bytes, dask_worker.memory_manager.memory_limit
 
     found = on_dask.run(kept).values()  # some have had no task of ours yet
-    assert any(0 < kept_bytes <= limit_bytes // 16 for kept_bytes, limit_bytes in found)
+    assert any(0 < kept_bytes <= limit_bytes // tasks._LIMIT_SHARE for kept_bytes, limit_bytes in found)
 
 
 @pytest.mark.slow
