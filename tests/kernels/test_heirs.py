@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from spartan_ng.config import KERNELS_VARIABLE
-from spartan_ng.kernels.compiled import heir
+from spartan_ng.config import KERNELS_VARIABLE, config
+from spartan_ng.kernels.compiled import heir, trust
 from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE, find, keep, kernel_name, want, wanted
+from spartan_ng.kernels.compiled.compile import Kernel
 from spartan_ng.system.files import locked
 from tests.waiting import until
 
@@ -109,3 +110,29 @@ def test_who_does_not_wait_for_a_lock_is_told(free: bool, tmp_path: Path) -> Non
         return
     with locked(path), locked(path, waits=False) as mine:
         assert not mine
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_warm_kernel_is_used_if_it_lies_on_disk_and_wished_for_if_not(
+    is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is not warm is neither; a hot one is compiled."""
+    asked: list[str] = []
+
+    class Noted:
+        kernel = staticmethod(Kernel)
+        is_kept = staticmethod(lambda kernel: is_kept)
+        wish = staticmethod(lambda kernels: asked.append("wish"))
+        request = staticmethod(lambda kernel: asked.append("request"))
+
+    monkeypatch.setattr(trust, "compiler", Noted)
+    monkeypatch.setattr(trust, "WARM", 8)
+    heat, found = trust.Heat(80), []
+    with config.override(kernels="auto"):
+        for work in (9, 1, 69, 1):
+            heat.add(work)
+            if heat.is_warm:
+                assert trust.at_hand("a = 1\n", None, lambda f: "", "a kernel", heat=heat) is None
+            found.append(asked[-1:])
+    warm = "request" if is_kept else "wish"
+    assert found == [[], [warm], [warm], ["request"]]
