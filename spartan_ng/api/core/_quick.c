@@ -31,6 +31,7 @@
 #include "plain/loops.h"
 #include "plain/helpers.h"
 #include "plain/sharing.h"
+#include "plain/folds.h"
 #include "plain/masks.h"
 #include "plain/elements.h"
 #include "plain/keys.h"

@@ -20,6 +20,23 @@ import numpy as np
 from spartan_ng.config import PURE_VARIABLE
 
 F = TypeVar("F", bound=Callable[..., Any])
+FOLDED: dict[Any, tuple[np.ufunc, bool]] = {
+    np.sum: (np.add, False),
+    np.ndarray.sum: (np.add, False),
+    np.mean: (np.add, True),
+    np.ndarray.mean: (np.add, True),
+    np.prod: (np.multiply, False),
+    np.ndarray.prod: (np.multiply, False),
+    np.max: (np.maximum, False),
+    np.ndarray.max: (np.maximum, False),
+    np.min: (np.minimum, False),
+    np.ndarray.min: (np.minimum, False),
+    np.any: (np.logical_or, False),
+    np.ndarray.any: (np.logical_or, False),
+    np.all: (np.logical_and, False),
+    np.ndarray.all: (np.logical_and, False),
+}
+"""What NumPy's functions fold by, and whether sums are divided by how many there are."""
 
 
 def text() -> bytes:
@@ -113,7 +130,13 @@ if TYPE_CHECKING or _module is None:
 else:
     CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
     QuickFloat, QuickFunction = _module.QuickFloat, _module.QuickFunction
-    connect, connect_numbers, in_front = _module.connect, _module.connect_numbers, _module.in_front
+    connect, connect_numbers = _module.connect, _module.connect_numbers
+
+    def in_front(ours: F, numpys: Any, names: frozenset[str], most: int, size: int) -> F:
+        """`ours`, but NumPy's function at once where its arguments are small arrays and no other ones."""
+        fold, is_mean = FOLDED.get(numpys, (None, False))
+        return _module.in_front(ours, numpys, names, most, size, fold, is_mean)  # type: ignore[no-any-return]
+
     applied, selected, array_of = _module.applied, _module.selected, _module.array_of
 
 

@@ -6,8 +6,10 @@ typedef struct {
     vectorcallfunc call;
     PyObject *ours, *numpys;
     PyObject *names;  /* keywords that say what is to be done */
+    PyObject *fold;   /* what it folds by, or NULL */
     Py_ssize_t most;  /* arguments by their places */
     int size;         /* what bounds the size of a result */
+    int is_mean;      /* which is a sum that is divided */
 } Shortcut;
 
 enum { MOST_GIVEN = 12, DEEPEST = 3, MOST_ITEM = 16 };
@@ -245,6 +247,19 @@ done:
     return found;
 }
 
+/* A fold of a small array; NULL, also without an error, where it is none that is plain. */
+static PyObject *
+fold_at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyArrayObject *a = Py_TYPE(args[0]) == known.array ? value_of((Handle *)args[0]) : NULL;
+    if (a == NULL || PyArray_NBYTES(a) >= Py_MIN(known.least, small_bytes()))
+        return NULL;
+    Py_INCREF(a);
+    PyObject *found = fold_called(f->fold, f->is_mean, a, args, n, names);
+    Py_DECREF(a);
+    return found == NULL ? NULL : wrapped(found);
+}
+
 static PyObject *
 shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *names)
 {
@@ -259,7 +274,9 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
             return Py_NewRef(args[0]);
     }
     else if (is_plain) {
-        PyObject *found = at_once(f, args, n, more ? names : NULL);
+        PyObject *found = f->fold == NULL ? NULL : fold_at_once(f, args, n, names);
+        if (found == NULL && !PyErr_Occurred())
+            found = at_once(f, args, n, more ? names : NULL);
         if (found != NULL || PyErr_Occurred())
             return found;
     }
@@ -310,6 +327,7 @@ shortcut_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(f->ours);
     Py_VISIT(f->numpys);
     Py_VISIT(f->names);
+    Py_VISIT(f->fold);
     return 0;
 }
 
@@ -320,6 +338,7 @@ shortcut_clear(PyObject *self)
     Py_CLEAR(f->ours);
     Py_CLEAR(f->numpys);
     Py_CLEAR(f->names);
+    Py_CLEAR(f->fold);
     return 0;
 }
 
@@ -354,15 +373,17 @@ static PyTypeObject ShortcutType = {
     .tp_dealloc = shortcut_dealloc,
 };
 
-/* `in_front(ours, numpys, names, most, size)`: `ours`, but NumPy's function at once where all arguments are small
- * arrays of numbers, numbers, words, or lists of them, at most `most` by their places, and others by `names`. */
+/* `in_front(ours, numpys, names, most, size, fold=None, is_mean=False)`: `ours`, but NumPy's function at once where all
+ * arguments are small arrays of numbers, numbers, words, or lists of them, at most `most` by their places, and others by
+ * `names`; `fold` is the function of two that it folds by. */
 static PyObject *
 in_front(PyObject *module, PyObject *args)
 {
-    PyObject *ours, *numpys, *names;
+    PyObject *ours, *numpys, *names, *fold = Py_None;
     Py_ssize_t most;
-    int size;
-    if (!PyArg_ParseTuple(args, "OOO!ni:in_front", &ours, &numpys, &PyFrozenSet_Type, &names, &most, &size))
+    int size, is_mean = 0;
+    if (!PyArg_ParseTuple(args, "OOO!ni|Op:in_front", &ours, &numpys, &PyFrozenSet_Type, &names, &most, &size, &fold,
+                          &is_mean))
         return NULL;
     if (size < 0 || size >= SIZES) {
         PyErr_SetString(PyExc_ValueError, "in_front: no such size");
@@ -374,6 +395,8 @@ in_front(PyObject *module, PyObject *args)
         f->ours = Py_NewRef(ours);
         f->numpys = Py_NewRef(numpys);
         f->names = Py_NewRef(names);
+        f->fold = fold == Py_None ? NULL : Py_NewRef(fold);
+        f->is_mean = is_mean;
         f->most = most;
         f->size = size;
     }

@@ -1,0 +1,113 @@
+"""Folds of small arrays along axes are done at once: as NumPy does them, to the bit."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from functools import partial
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api.core import quick
+from tests.api.test_shared_functions import elements, told
+
+FOLDS = ("sum", "mean", "prod", "max", "min", "any", "all")
+SHAPES = [(1,), (5,), (700,), (3, 4), (70, 65), (4, 75, 8), (2, 5, 5, 3, 7), (9, 1, 13), (1, 1), (6, 300)]
+FEW = [(), (0,), (0, 3), (2, 0, 4), (2, 1, 2, 1, 2, 1, 2, 1)]
+LAYOUTS = {
+    "plain": lambda a: a,
+    "inner": lambda a: a[..., 1:-1] if a.ndim and a.shape[-1] > 2 else a,
+    "lower": lambda a: a[1:] if a.ndim and a.shape[0] > 1 else a,
+    "every second": lambda a: a[..., ::2] if a.ndim else a,
+    "backwards": lambda a: a[..., ::-1] if a.ndim else a,
+    "turned": lambda a: a.T,
+    "deeper": lambda a: a[:, None] if a.ndim else a,
+    "across": lambda a: a[:, 0] if a.ndim > 1 and a.shape[1] else a,
+}
+AXES = [(0,), (-1,), (1,), None, 0.5, True, "x", (0, 0), (), 99, [0]]
+"""What else may be given as an axis."""
+
+
+def of(space, name, a, as_method, axis, keywords):
+    """A fold as a function or as a method, the axis by its place or by its name."""
+    function = getattr(a, name) if as_method else getattr(space, name)
+    given = () if as_method else (a,)
+    return function(*given, axis, **keywords) if axis != "none" else function(*given, **keywords)
+
+
+def drawn_axis(draw, ndim):
+    """An axis, some axes, or none; now and then another thing."""
+    if draw.random() < 0.1:
+        return draw.choice(AXES)
+    some = draw.sample(range(-ndim, ndim), draw.randint(0, ndim)) if ndim else []
+    if draw.random() < 0.4 and some:
+        return some[0]
+    return tuple(some) if some else draw.choice([None, "none"])
+
+
+def test_answers_are_numpys_to_the_bit(request):
+    """Values, dtypes, layouts, errors and warnings, with special numbers and sums that overflow."""
+    draw = random.Random(request.config.option.seed)
+    for _ in range(600):
+        shape = draw.choice(FEW if draw.random() < 0.1 else SHAPES)
+        a = elements(shape, draw.choice("fdfdFilB?"), draw.randrange(1000))
+        if draw.random() < 0.1 and a.dtype.char in "fd":
+            with numpy.errstate(all="ignore"):
+                a = a * numpy.finfo(a.dtype).max
+        lay = LAYOUTS[draw.choice([*LAYOUTS] if draw.random() < 0.4 else ["plain"])]
+        a, ours = lay(a), lay(np.array(a))
+        name, as_method, axis = draw.choice(FOLDS), draw.random() < 0.5, drawn_axis(draw, a.ndim)
+        keywords = draw.choice([{}, {}, {"keepdims": True}, {"keepdims": False}])
+        if axis != "none" and draw.random() < 0.5:
+            keywords, axis = {**keywords, "axis": axis}, "none"
+        expected, found = (
+            told(partial(of, space, name, x, as_method, axis, keywords))
+            for space, x in ((numpy, a), (np, ours))
+        )
+        assert found == expected, (name, a.shape, a.dtype, a.strides, axis, keywords)
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_every_set_of_axes(name):
+    """Of an array of four axes and of a part of it, in which no two of them lie as one."""
+    for a in (elements((3, 4, 5, 6), "d", 3), elements((5, 6, 7, 8), "f", 4)[1:, :-1, 1:-1, :3]):
+        ours = np.array(numpy.pad(a, 1))[1:-1, 1:-1, 1:-1, 1:-1]
+        for n in range(1, 5):
+            for axes in itertools.combinations(range(4), n):
+                expected = told(lambda at=axes, a=a: getattr(numpy, name)(a, axis=at))
+                assert told(lambda at=axes, ours=ours: getattr(np, name)(ours, axis=at)) == expected, axes
+
+
+def test_results_are_arrays_and_numbers_of_ours():
+    a = np.arange(12.0).reshape(3, 4)
+    for name in FOLDS[:5]:
+        found = getattr(np, name)(a, axis=0)
+        assert type(found) is np.ndarray
+        found[0] = 7.0
+        assert found[0] == 7.0
+        assert a[0, 0] == 0.0
+        assert type(getattr(a, name)()) is type(np.add.reduce(a, axis=None))
+    assert isinstance(np.any(a), numpy.bool)
+
+
+def test_errors_are_raised_where_they_are_asked_for():
+    a = np.full((2, 3), 1e308)
+    with np.errstate(over="raise"):
+        for call in (lambda: a.sum(), lambda: np.sum(a, axis=0), lambda: a.mean(1), lambda: np.prod(a)):
+            with pytest.raises(FloatingPointError):
+                call()
+
+
+@pytest.mark.skipif(not quick.IS_COMPILED, reason="nothing is compiled here")
+def test_numpy_is_not_asked(monkeypatch):
+    """What is plain is folded by loops alone: NumPy's function is another one, and is not called."""
+
+    def never(*_, **__):
+        raise AssertionError("called")
+
+    monkeypatch.setitem(quick.FOLDED, never, (numpy.add, False))
+    fold = quick.in_front(never, never, frozenset({"axis", "keepdims"}), 2, quick.AS_BROADCAST)
+    assert fold(np.arange(6.0).reshape(2, 3), axis=(0, 1)) == 15
+    assert fold(np.arange(6.0).reshape(2, 3), 1, keepdims=True).tolist() == [[3.0], [12.0]]
