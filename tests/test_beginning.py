@@ -25,6 +25,7 @@ def run(program: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_at_once_says_nothing_else() -> None:
     """The import beside it may find that the end has come."""
     program = "import spartan_ng as np; print(float(np.random.RandomState(1).randn(1_000_000, 5).sum()))"
@@ -71,6 +72,7 @@ def test_step_by_step_as_numpy(program: Program) -> None:
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_numpy_answers_until_the_session_is_there() -> None:
     told = run(
         """
@@ -87,6 +89,7 @@ print(session.current().last_run is not None)
     assert told == "True\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what",
     [
@@ -104,6 +107,7 @@ def test_what_is_asked_of_the_session_waits_for_it(what: str) -> None:
     assert told == "True\n"
 
 
+@pytest.mark.slow
 def test_what_takes_long_waits_for_the_session() -> None:
     told = run(
         """
@@ -130,6 +134,7 @@ go.set()
     assert told == "True\n"
 
 
+@pytest.mark.slow
 def test_a_longer_program_does_not_wait_either() -> None:
     """NumPy takes longer than the import, but not longer than that and a plan without kernels."""
     told = run(
@@ -173,6 +178,7 @@ go.set()
     assert told == f"{waits}\nTrue\n"
 
 
+@pytest.mark.slow
 def test_the_import_gives_way_and_nobody_after_it() -> None:
     told = run(
         """

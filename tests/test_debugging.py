@@ -74,6 +74,7 @@ def test_a_level_that_there_is_not_is_refused(text: str) -> None:
     assert found.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_of_the_page_run(command: str, tmp_path) -> None:

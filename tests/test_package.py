@@ -138,6 +138,7 @@ print(begun.count("start"))
 """
 
 
+@pytest.mark.slow
 def test_a_plan_for_this_process_imports_no_sockets_and_no_scipy() -> None:
     """Nor what only explains it; and Python looks for no garbage among what has just been imported."""
     done = subprocess.run([sys.executable, "-c", PLANNED], capture_output=True, text=True, check=True)

@@ -32,6 +32,7 @@ def seen_on(url):
     return seen
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_this_process_runs(capsys):
     page = np.page()
     assert capsys.readouterr().out.strip() == page.url

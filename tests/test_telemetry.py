@@ -67,6 +67,7 @@ def test_evaluations_are_spans_inside_the_programs_own(exporter):
     assert check_spans(exporter.get_finished_spans(), 1)
 
 
+@pytest.mark.slow
 def test_stages_on_workers_are_spans(exporter):
     own = trace.get_tracer("program").start_as_current_span("own")
     with np.config.override(progress=False), np.cluster(2, threads=1), own:

@@ -199,6 +199,7 @@ print(subprocess.run([sys.executable, "-c", "import os; print(os.environ.get('SP
 """
 
 
+@pytest.mark.slow
 def test_the_command_traces_a_script_and_not_what_it_starts(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, "-m", "spartan_ng.cli", "run", "--trace", "run.json", "script.py"]

@@ -82,6 +82,7 @@ def test_a_cost_counts_what_is_shared() -> None:
     assert shared.faster(4).compute_ns(10**6, 0, 4) * 4 == shared.compute_ns(10**6, 0, 4)
 
 
+@pytest.mark.slow
 def test_a_cluster_plans_with_its_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setenv(PROFILE_VARIABLE, str(tmp_path / "profile.json"))
     with sp.cluster(2):

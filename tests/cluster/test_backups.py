@@ -54,6 +54,7 @@ KINDS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_nobody_waits_for_a_worker_that_stands_still(
     kind: str, session: Session, gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

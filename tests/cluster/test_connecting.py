@@ -71,6 +71,7 @@ def test_a_port_that_speaks_something_else():
         refusal(ConnectionFailed, f"tcp://127.0.0.1:{port}", NOBODY_S, insecure=True)
 
 
+@pytest.mark.slow
 def test_a_master_without_workers(master):
     assert "0 workers" in refusal(ConnectionFailed, master.address, 2.0)
 
@@ -104,6 +105,7 @@ def test_a_worker_may_hear_of_keys_later_than_they_of_it(keys):
         client.close()
 
 
+@pytest.mark.slow
 def test_a_worker_that_never_lets_us_in_is_an_error(keys):
     server = MasterServer("tcp://127.0.0.1:*", Access(Keys.load(keys, "server")))
     worker = WorkerServer(server.address, access=Access(Keys.load(keys, "worker")))
@@ -147,6 +149,7 @@ def opened(address, keys, role):
     return link
 
 
+@pytest.mark.slow
 def test_a_key_is_added_and_revoked_while_the_cluster_runs(keyed, tmp_path_factory, keys):
     keygen_for(keys, "alice", "client")
     client = None
@@ -283,6 +286,7 @@ def test_a_port_that_is_taken(master):
         MasterServer(master.address)
 
 
+@pytest.mark.slow
 def test_a_worker_goes_on_looking_for_a_master(monkeypatch, caplog):
     """It says so, and joins the one that comes at last."""
     monkeypatch.setattr("spartan_ng.worker.server.ALONE_S", 0.01)

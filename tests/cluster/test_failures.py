@@ -276,6 +276,7 @@ def impatient():
         yield from start(3)
 
 
+@pytest.mark.slow
 def test_a_worker_that_falls_silent_is_given_up_and_may_come_back(impatient):
     cluster = impatient
     client = cluster.connect()

@@ -71,6 +71,7 @@ def test_clients_are_served_meanwhile(ports):
     assert ports.dead == 0
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("port", [0, 1], ids=["master", "worker"])
 def test_who_only_occupies_connections_makes_room_for_others(ports, port):
@@ -88,6 +89,7 @@ def test_who_only_occupies_connections_makes_room_for_others(ports, port):
     assert ports.dead == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1], ids=["master", "worker"])
 def test_what_strangers_have_sent_goes_back_to_the_system_though_they_stay(ports, number):
     """Frames that are under way have 256 kB each, and ZeroMQ takes memory for them at once."""

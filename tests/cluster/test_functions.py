@@ -45,6 +45,7 @@ def reads_nothing(tile):
     ctypes.string_at(0)
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("function", [exits, aborts, reads_nothing])
 def test_a_function_that_ends_its_process_takes_two_workers_and_its_name_is_said(three, function):
@@ -282,6 +283,7 @@ def test_whatever_a_function_prints_is_shown(session, capsys, printed, shown):
     assert {line.split("] ")[1] for line in capsys.readouterr().out.splitlines()} == {shown}
 
 
+@pytest.mark.slow
 def test_a_deadline_ends_a_job(session, backend, tmp_path):
     node = build.constant(rng.random((60, 4)))
     endless = total(user(endless_in_python((tmp_path / "started").touch), node))
@@ -291,6 +293,7 @@ def test_a_deadline_ends_a_job(session, backend, tmp_path):
     until(lambda: backend.status().jobs == ())
 
 
+@pytest.mark.slow
 def test_status_says_who_waits_for_whom(shared, session, tmp_path):
     """The one worker that has the first row runs a function; those who sum its result wait for it."""
     watcher = shared.connect()

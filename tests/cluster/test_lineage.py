@@ -282,6 +282,7 @@ def test_with_no_retries_a_loss_is_an_error(cluster):
     numpy.testing.assert_array_equal(y + 1, X * 2 + 1)
 
 
+@pytest.mark.slow
 def test_workers_that_join_take_part_in_what_is_left_of_a_job(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "pays", lambda plan, way, workers, profile: workers > plan.workers)
     before = session.current().backend

@@ -50,6 +50,7 @@ def uploaded(client, x):
     return ref
 
 
+@pytest.mark.slow
 def test_arrays_outlive_their_master(cluster, client):
     session = Session(client)
     x = rng.random((20000, 8))
@@ -109,6 +110,7 @@ def test_a_worker_that_dies_with_its_master_is_lost_alone(cluster):
     client.close()
 
 
+@pytest.mark.slow
 def test_a_client_that_its_master_has_given_up_comes_back(cluster):
     """What it had is computed again, or is still on the driver."""
     with config.override(heartbeat_s=0.5):

@@ -31,6 +31,7 @@ def watched(cluster):
     client.close()
 
 
+@pytest.mark.slow
 def test_jobs_arrays_and_workers_are_there(watched):
     _, url = watched
     x = np.array(numpy.random.default_rng(0).random((60_000, 8))).persist()
@@ -86,6 +87,7 @@ def test_losses_errors_and_prints_are_there(watched):
     assert "what was lost is there again, by second copies" in rows(url, "losses")[-1]["text"]
 
 
+@pytest.mark.slow
 def test_users_functions_are_seen_where_they_run(watched, tmp_path):
     _, url = watched
     shown: list[str] = []

@@ -34,6 +34,7 @@ def test_connecting_again_leaves_nothing_of_the_connection_before(shared):
         assert usage.threads <= before[name].threads + 2, name
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_clients_that_have_left(master):
     """No tile, no lease, no plan, and no function with what it has captured."""
     workers = [WorkerServer(master.address) for _ in range(2)]

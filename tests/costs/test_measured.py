@@ -152,6 +152,7 @@ def test_a_busy_machine_is_noticed_before_memory_is_taken(monkeypatch: pytest.Mo
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_a_short_program_measures_nothing(path: Path) -> None:
     program = "import spartan_ng as np; np.config.small_bytes = 0; print(float(np.arange(100.0).sum()))"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -90,6 +90,7 @@ def test_uploads_begin_where_words_do(on_dask):
     assert all(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_what_dask_was_told_to_forget_is_computed_again(on_dask, seed):
     """As when a cluster is restarted, which cancels all futures of all clients; but not dask's own arrays."""
@@ -190,6 +191,7 @@ def test_a_worker_that_is_killed_costs_no_answer(on_dask, tmp_path):
     numpy.testing.assert_array_equal(y, numpy.arange(6000.0).reshape(60, 100) * 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["place", "plan", "upload", "multiply"])
 def test_what_dask_gave_up_is_made_all_the_same(on_dask, what):
     """It counts for each key, for as long as there is one, how many workers were lost while they made it."""
@@ -329,6 +331,7 @@ def test_an_address_is_a_schedulers(client):
         session.use(before)
 
 
+@pytest.mark.slow
 def test_dask_computes_what_it_is_given_where_only_an_address_is_known(client):
     """No other scheduler of dask's could. A client of the user's goes first; in the end dask is as it was."""
     address = "dask://" + client.scheduler.address.removeprefix("tcp://")

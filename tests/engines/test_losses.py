@@ -69,6 +69,7 @@ def steps(xp, x, s):
     return [y, sums, order, ordered, chosen, product, drawn, keep(y.T @ y)], sparse
 
 
+@pytest.mark.slow
 @pytest.mark.some(10)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])

@@ -188,6 +188,7 @@ class Depth(int):
     __eq__ = object.__eq__
 
 
+@pytest.mark.slow
 def test_a_step_of_a_factorization_waits_for_others_twice():
     """Of h: a task a rank, and one that puts together both products of theirs, the little one without tasks
     that cut it out. Of w: a task a rank, which makes what it needs of h by itself."""
@@ -219,6 +220,7 @@ def twice(block):
     return block * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "waits"),
     [
@@ -411,6 +413,7 @@ def test_tasks_have_the_names_of_stages():
     assert {stage.name for stage in last[0].stages} <= set("; ".join(engine.names).split("; "))
 
 
+@pytest.mark.slow
 def test_an_array_that_nobody_needs_is_let_go():
     backend = EngineBackend(InlineEngine(2))
     with running_on(backend), config.override(small_bytes=0):

@@ -90,6 +90,7 @@ def test_a_program_gives_numpys_answer(on_ray, name):
     check_one(name)
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_costs_no_answer(on_ray, tmp_path):
     x = np.array(numpy.arange(600.0).reshape(60, 10))
     with killing_one(tmp_path / "gate") as slow:
@@ -153,6 +154,7 @@ def test_what_was_given_to_ray_is_taken_back(on_ray, shape, dtype):
     numpy.testing.assert_array_equal(found, x)
 
 
+@pytest.mark.slow
 def test_numbers_that_others_read_are_those_that_were_given_to_ray(on_ray):
     x = numpy.arange(15).reshape(5, 3)
     rows = np.array(x.astype(">i4")).to_ray("v").take_all()  # type: ignore[attr-defined]
@@ -166,6 +168,7 @@ def test_a_column_of_a_table_is_an_array(on_ray):
     numpy.testing.assert_array_equal(np.from_ray(last, "id"), range(991, 1000))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Use 'expr' instead of 'fn'")
 @pytest.mark.parametrize("at", [-1, 400, 900, 999])
 def test_blocks_without_rows_are_none(on_ray, at):
@@ -177,6 +180,7 @@ def test_blocks_without_rows_are_none(on_ray, at):
     numpy.testing.assert_array_equal(np.from_ray(there.materialize(), "id"), numpy.arange(at + 1, 1000))
 
 
+@pytest.mark.slow
 def test_a_column_that_is_not_there_is_an_error(on_ray):
     with pytest.raises(ValueError, match="Cannot find column other"):
         np.from_ray(ray.data.range(10), "other")

@@ -27,6 +27,7 @@ def test_programs_over_breaking_connections_are_right_or_say_why(seed):
     assert found.total() == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 2])
 def test_who_could_not_be_reached_for_long_is_given_the_whole_time_by_a_new_request(seed):
     network = Network(seed)

@@ -42,6 +42,7 @@ def test_clients_leave_no_objects_in_their_program(one):
     assert blocks() - before < MOST_A_CLIENT * clients
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.__name__)
 def test_what_clients_leave_waits_for_no_collector(one, job):

@@ -109,6 +109,7 @@ def test_processes_that_want_a_kernel_at_one_time_compile_it_once(a_compiler, mo
     assert not list(tmp_path.rglob("*.lock"))
 
 
+@pytest.mark.slow
 def test_without_locks_every_process_compiles(a_compiler, monkeypatch, tmp_path):
     def no_locks(path):
         raise OSError("no locks here")

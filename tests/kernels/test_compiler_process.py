@@ -233,6 +233,7 @@ def test_an_interrupt_does_not_reach_it(shared):
     assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)
 
 
+@pytest.mark.slow
 def test_it_inherits_no_files(tmp_path, process):
     with (tmp_path / "open").open("w") as f:
         os.set_inheritable(f.fileno(), True)

@@ -43,6 +43,7 @@ def kept(tmp_path: Path) -> list[Path]:
     return [f for f in tmp_path.glob("*/spartan_ng_kernel_*") if not f.suffix]
 
 
+@pytest.mark.slow
 def test_a_short_program_has_its_kernels_from_the_second_start_on(tmp_path: Path) -> None:
     assert run(tmp_path) == [0, 1]
     until(lambda: kept(tmp_path) and not list(tmp_path.glob("*/*.wanted")))
@@ -51,6 +52,7 @@ def test_a_short_program_has_its_kernels_from_the_second_start_on(tmp_path: Path
     assert code.with_suffix(".py").exists()
 
 
+@pytest.mark.slow
 def test_one_start_compiles_all_ahead(tmp_path: Path) -> None:
     assert run(tmp_path, {KERNELS_VARIABLE: "compile"}) == [1, 0]
     assert run(tmp_path) == [1, 0]
@@ -70,6 +72,7 @@ def inherited(folder: Path) -> None:
     assert process.exitcode == 0
 
 
+@pytest.mark.slow
 def test_an_heir_compiles_all_that_waits(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     for source in ("a = 1\n", "bad\n", "b = 2\n", "c = 3\n"):

@@ -49,6 +49,7 @@ def test_any_function_of_one_compressed_operand_and_scalars_stays_compressed() -
     assert asked > 100
 
 
+@pytest.mark.slow
 def test_blocks_are_as_many_as_the_work_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each row looks up its tuple of each group for each column of the product, and has its plain columns."""
     monkeypatch.setattr(packed, "_PIECE", 1 << 8)

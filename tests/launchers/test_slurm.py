@@ -121,6 +121,7 @@ def test_a_script_runs_on_the_nodes_of_an_allocation(slurm, place: Place):
     assert f"threads {max(1, (os.cpu_count() or 1) // 2)}\n" in done.stdout
 
 
+@pytest.mark.slow
 @needs_slurm
 def test_what_slurm_refuses_is_told(slurm, place: Place):
     place.environment["SLURM_CONF"] = slurm

@@ -434,6 +434,7 @@ def test_a_store_at_a_url() -> None:
     numpy.testing.assert_array_equal(numpy.asarray(np.from_zarr("memory://sinks/x.zarr")), VALUE * 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".npy", ".h5", ".parquet", ".zarr", ".zarr.zip"])
 def test_files_at_a_url(suffix: str, workers: int) -> None:
     """As others read them; they may be made of what they take the place of, and stay what they are where they

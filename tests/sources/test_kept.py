@@ -79,6 +79,7 @@ KINDS: dict[str, Callable[..., Source]] = {
 }
 
 
+@pytest.mark.slow
 @examples(60)
 @given(
     kind=st.sampled_from(list(KINDS)),

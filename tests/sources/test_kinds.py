@@ -267,6 +267,7 @@ def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     serving.server_close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["npy", "Parquet", "HDF5 in chunks", "CSV"])
 def test_files_at_a_server(kind: str, tmp_path: Path, server: str) -> None:
     KINDS[kind](tmp_path)
@@ -276,6 +277,7 @@ def test_files_at_a_server(kind: str, tmp_path: Path, server: str) -> None:
     numpy.testing.assert_array_equal(numpy.asarray(x[5:9]), TABLE[5:9])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["npy", "CSV"])
 def test_files_at_a_server_that_change_are_read_anew(kind: str, tmp_path: Path, server: str) -> None:
     KINDS[kind](tmp_path)
@@ -301,6 +303,7 @@ def _fill_elsewhere(folder: Path, kind: str, value: Any) -> bytes:
 _REMOTE = ["npy", "npy in Fortran's order", "Parquet", "HDF5 in chunks", "CSV"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", _REMOTE)
 @pytest.mark.parametrize("server", ["parts", "all"], indirect=True)
 def test_files_that_change_at_a_server_while_they_are_read(kind: str, tmp_path: Path, server: str) -> None:

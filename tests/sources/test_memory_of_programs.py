@@ -52,6 +52,7 @@ def little_memory() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_keep_parts(name: str) -> None:
     value = VALUE.reshape(-1) if "histogram" in name else VALUE
@@ -108,6 +109,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [folder / "i.npy", folder / "v.npy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAPPED)
 def test_programs_over_mapped_files_keep_parts(name: str, files: list[Path]) -> None:
     """Files that are mapped are arrays that are here, and yet take no memory."""

@@ -129,6 +129,7 @@ class _Reading(Runner):
     banded = 0
 
 
+@pytest.mark.slow
 def test_stages_over_sources() -> None:
     """Random stages in every tier, a few elements at a time."""
     runner = _Reading()

@@ -65,6 +65,7 @@ def test_servers_may_be_given_their_own_time() -> None:
             np.load(url, storage_options={"client_kwargs": {"timeout": timeout}})
 
 
+@pytest.mark.slow
 def test_servers_that_fall_silent_are_given_up(tmp_path: Path) -> None:
     """What is read later has the time that there was as the file was opened, wherever it is read."""
 

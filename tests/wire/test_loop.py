@@ -85,6 +85,7 @@ def test_much_may_be_on_its_way_over_a_local_socket(pair):
             assert end.getsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF) == 2 * min(1 << 20, allowed)
 
 
+@pytest.mark.slow
 def test_nothing_is_sent_to_who_does_not_let_us_in(tmp_path):
     """ZeroMQ would wait for ever for another to connect to, and the loop with it."""
     loop = Loop()

@@ -72,6 +72,7 @@ def test_an_operand_that_is_asked_for_is_stored_beside(workers: int) -> None:
         np.testing.assert_allclose(np.asarray(f), w, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_rows_too_long_for_a_block_are_stored() -> None:
     x = np.random.default_rng(0).random((40_000, 182))
     assert x.shape[1] ** 2 > LARGEST_RESULT
