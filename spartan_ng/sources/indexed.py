@@ -1,14 +1,23 @@
-"""Anything with a shape, a dtype and `__getitem__` as a source."""
+"""Anything with a shape, a dtype and `__getitem__` as a source.
+
+What says that it has chunks is asked for whole ones, which are kept for a while: nobody knows what it does to
+make them, and xarray's have to be read, unpacked and decoded.
+"""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
+from spartan_ng.sources.kept import kept_bytes
 from spartan_ng.sources.source import Serial, Source, checked_dtype
+
+_SEVERAL = 4
+"""So many chunks, at the least, are kept."""
 
 
 class Indexed(Source):
@@ -30,13 +39,24 @@ class Indexed(Source):
     @property
     def chunks(self) -> tuple[int, ...]:
         """The object's own."""
+        found = self._said
+        return super().chunks if found is None else found
+
+    @property
+    def _said(self) -> tuple[int, ...] | None:
+        """What the object says of chunks; None where it says nothing, or what nobody can go by."""
         found: Any = getattr(self.of, "chunks", None)
-        if not isinstance(found, tuple) or len(found) != len(self.shape):
-            return super().chunks
-        return found if all(isinstance(n, int) and n > 0 for n in found) else super().chunks
+        fits = isinstance(found, tuple) and len(found) == len(self.shape)
+        return found if fits and all(isinstance(n, int) and n > 0 for n in found) else None
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
-        """What the object has at the box."""
+        """What the object has at the box: of whole chunks, where some can be kept."""
+        chunk = self._said
+        if chunk is None or prod(chunk) * self.dtype.itemsize > kept_bytes() // _SEVERAL:
+            return self._at(box)
+        return self.by_chunks(chunk).read(box, self._at)
+
+    def _at(self, box: Box) -> np.ndarray[Any, Any]:
         with self._serial:
             return np.asarray(self.of[box_slices(box)])
 

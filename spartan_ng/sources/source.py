@@ -37,6 +37,8 @@ ZARRS_LOOP = "zarr_io"
 """The thread of zarr's."""
 _MOST_SAID = 200
 """Characters of a library's message."""
+_OF_A_PROCESS = ("_opened", "_owner", "_unpacked")
+"""What sources do not take along to another one."""
 
 
 class Source(ABC):
@@ -73,6 +75,18 @@ class Source(ABC):
         """Whether what was mapped, and may be there still, has changed since."""
         return False
 
+    def by_chunks(self, chunk: tuple[int, ...]) -> Chunks:
+        """What this process has of its chunks, which have that shape."""
+        process, found = self.__dict__.get("_unpacked", (None, None))
+        if process != os.getpid():
+            found = Chunks(owner_of(self), self.shape, self.dtype, chunk)
+            self.__dict__["_unpacked"] = os.getpid(), found
+        return found  # type: ignore[no-any-return]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what a process has opened and keeps."""
+        return {k: v for k, v in self.__dict__.items() if k not in _OF_A_PROCESS}
+
     def __str__(self) -> str:
         """What people call it."""
         return type(self).__name__
@@ -99,18 +113,6 @@ class OpenedSource(Source):
                 found = self.open()
             self.__dict__["_opened"] = os.getpid(), found
         return found
-
-    def by_chunks(self, chunk: tuple[int, ...]) -> Chunks:
-        """What this process has of its chunks, which have that shape."""
-        process, found = self.__dict__.get("_unpacked", (None, None))
-        if process != os.getpid():
-            found = Chunks(owner_of(self), self.shape, self.dtype, chunk)
-            self.__dict__["_unpacked"] = os.getpid(), found
-        return found  # type: ignore[no-any-return]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but that, and what is kept of it."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_opened", "_owner", "_unpacked")}
 
 
 class Serial:

@@ -30,6 +30,7 @@ from spartan_ng.errors import SourceError
 from spartan_ng.sources import kept, read_box
 from spartan_ng.sources.columns import ParquetColumns
 from spartan_ng.sources.hdf5 import Hdf5Dataset
+from spartan_ng.sources.indexed import Indexed
 from spartan_ng.sources.source import Source
 from spartan_ng.sources.zarr_array import ZarrArray
 from tests.sampling import examples
@@ -71,7 +72,24 @@ def _hdf5(folder: str, rows: int, value: Any = VALUE) -> Source:
     return Hdf5Dataset(f"{folder}/x.h5", "x")
 
 
+class _Object:
+    """Of somebody's, that says how it is asked best."""
+
+    def __init__(self, value: Any, chunks: tuple[int, ...] | None) -> None:
+        self.value, self.shape, self.dtype, self.chunks = value, value.shape, value.dtype, chunks
+        self.asked: list[Any] = []
+
+    def __getitem__(self, key: Any) -> Any:
+        self.asked.append(key)
+        return self.value[key].copy()
+
+
+def _object(folder: str, rows: int, value: Any = VALUE) -> Source:
+    return Indexed(_Object(value, (rows, 5)))
+
+
 KINDS: dict[str, Callable[..., Source]] = {
+    "object": _object,
     "Parquet": _parquet,
     "zarr": _zarr,
     "shards": _shards,
@@ -182,6 +200,17 @@ def test_row_groups_that_are_larger_than_memory_are_read_on_in(
         numpy.testing.assert_array_equal(read_box(source, ((5, 9), (0, 12))), VALUE[5:9])
         assert begun.call_count == 2
     assert kept.KEPT._nbytes <= 30_000
+
+
+@pytest.mark.parametrize("chunks", [None, (500, 12), (3,), "all", (0, 5)])
+def test_objects_are_asked_for_no_more_than_is_wanted_where_it_could_not_be_kept(
+    chunks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "MOST_BYTES", 4 * VALUE.nbytes // 3)
+    of = _Object(VALUE, chunks)
+    numpy.testing.assert_array_equal(read_box(Indexed(of), ((3, 5), (1, 2))), VALUE[3:5, 1:2])
+    assert of.asked == [(slice(3, 5), slice(1, 2))]
+    assert kept.KEPT._nbytes == 0
 
 
 def test_what_is_kept_goes_with_its_source_and_does_not_travel(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
-from spartan_ng.graph.node import Node, Op
+from spartan_ng.graph.node import Node
+from spartan_ng.graph.ranges import range_of
 from spartan_ng.memory import copied_bytes
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def checked_index(index: Any, n: int, axis: int) -> ndarray:
     """Index arrays as int64 in [0, n); raises NumPy's IndexError where one is out of bounds."""
     is_much = _is_much(index)
     node, low = None if index._peek() is not None and not is_much else index._node(), -1
-    if node is not None and node.size and not _in_range(node, n):
+    if node is not None and node.size and not _in_range(node, n, -n):
         least, most = index.min(), index.max()
         settle(*(() if is_much else (index,)), least, most)
         low = int(least)
@@ -256,25 +257,10 @@ def _is_much(index: Any) -> bool:
     return (in_process() or index._peek() is not None) and index.nbytes > copied_bytes()
 
 
-def _in_range(node: Node, n: int) -> bool:
-    """Whether a node's elements lie in [0, n) by the way they were made."""
-    while node.op in (Op.SLICE, Op.TRANSPOSE, Op.RESHAPE, Op.BROADCAST) or node.fn == "cast":
-        if node.fn == "cast" and node.inputs[0].dtype.kind not in "iu":
-            return False
-        node = node.inputs[0]
-    if node.op is Op.INDEX:
-        return node.shape[0] <= n
-    if node.op is Op.FILTER:
-        return node.inputs[0].size <= n if node.fn == "nonzero" else _in_range(node.inputs[0], n)
-    if node.op is Op.FOLD and node.fn in ("argmin", "argmax"):
-        return node.inputs[0].shape[node.params[0][0]] <= n  # type: ignore[no-any-return]
-    if (
-        node.op is Op.JOIN_UPDATE
-        and node.fn == "along_axis"
-        and node.params[0] in ("argsort", "argpartition")
-    ):
-        return node.inputs[0].shape[node.params[1]] <= n  # type: ignore[no-any-return]
-    return False
+def _in_range(node: Node, n: int, first: int = 0) -> bool:
+    """Whether a node's elements lie in [first, n) by the way they were made."""
+    found = range_of(node)
+    return found is not None and first <= found[0] and found[1] < n
 
 
 def placed(key: Key) -> tuple[list[int], list[int], int]:

@@ -80,9 +80,9 @@ def from_function(
 def from_source(source: Any, *, serial: bool = False) -> ndarray:
     """An array of anything that has `shape`, `dtype` and `__getitem__` of a tuple of slices.
 
-    What it has is read where and when it is worked on: its `chunks`, if there are any, at a time. Workers get
-    a pickled copy of the object, which should say where the elements are, not have them. NumPy's arrays are
-    taken as they are, as by `asarray`.
+    What it has is read where and when it is worked on: whole ones of its `chunks`, if there are any, of which
+    the last are kept where memory has room for several. Workers get a pickled copy of the object, which
+    should say where the elements are, not have them. NumPy's arrays are taken as they are, as by `asarray`.
 
     Parameters
     ----------

@@ -11,13 +11,14 @@ import numpy as np
 from spartan_ng.api.base import cumulative, reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.handle import settle, wrap_node
 from spartan_ng.api.core.layouts import lying_as, lying_as_copy
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.statistics.statistics import mean, one_of, var
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.memory import copied_bytes
 from spartan_ng.ops.functions import UserFunction
 
 if TYPE_CHECKING:
@@ -258,11 +259,17 @@ def nanstd(
 
 def _nanarg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
     a = as_handle(a)
-    if has_nan(a) and a.size:
-        if bool(reductions.any(reductions.all(ufuncs.isnan(a), axis))):
-            raise ValueError("All-NaN slice encountered")
-        a = _filled(a, np.inf if name == "argmin" else -np.inf)
-    return getattr(reductions, name)(a, axis, out, keepdims=keepdims)  # type: ignore[no-any-return]
+    find: Callable[..., ndarray] = getattr(reductions, name)
+    if not has_nan(a) or not a.size:
+        return find(a, axis, out, keepdims=keepdims)
+    bad = reductions.any(reductions.all(ufuncs.isnan(a), axis))
+    filled = _filled(a, np.inf if name == "argmin" else -np.inf)
+    found = find(filled, axis, keepdims=keepdims)
+    if found.nbytes <= copied_bytes():
+        settle(bad, found)  # both in one pass over the elements
+    if bool(bad):
+        raise ValueError("All-NaN slice encountered")
+    return found if out is None else find(filled, axis, out, keepdims=keepdims)
 
 
 @numpy_function(np.nanargmin, few=2)

@@ -108,7 +108,8 @@ class _Lines:
         """The value of each line at a place, which is moved into the line where it is not."""
         if isinstance(self.count, int):
             return self.values[..., int(min(max(place, 0), self.count - 1))]  # type: ignore[no-any-return]
-        place = ufuncs.maximum(ufuncs.minimum(place, self.count - 1), 0).astype(np.intp)
+        place = ufuncs.minimum(place, self.count - 1).astype(np.intp)
+        place = logic.clip(place, 0, self.values.shape[-1] - 1)
         return taking.take_along_axis(self.values, place[..., None], -1)[..., 0]  # type: ignore[no-any-return]
 
     def result(self, found: ndarray, keepdims: bool) -> ndarray:
@@ -358,7 +359,7 @@ def _by_share(lines: _Lines, shares: ndarray, q: Any) -> ndarray:
     """The first value of every line whose share of the weights reaches `q`."""
     shares = shares.astype(q.dtype) if q.dtype.kind == "f" else shares
     place = reductions.sum(shares < q, -1, np.intp)
-    place = ufuncs.minimum(place, lines.values.shape[-1] - 1)
+    place = logic.clip(place, 0, lines.values.shape[-1] - 1)
     return taking.take_along_axis(lines.values, place[..., None], -1)[..., 0]  # type: ignore[no-any-return]
 
 
