@@ -26,7 +26,7 @@ from spartan_ng.graph.node import Node
 from spartan_ng.memory import free_disk_bytes
 from spartan_ng.optimizer.rewrite.rebuild import rebuild
 from spartan_ng.optimizer.rewrite.regions import restricted
-from spartan_ng.worker.memory.scratch import on_disk
+from spartan_ng.scratch import on_disk
 
 _DISK_SHARE = 4
 """An upload that is kept on disk takes at most one part in so many of what that has room for."""

@@ -41,6 +41,13 @@ def _shuffled(x: Any) -> Any:
     return numpy.random.default_rng(0).permutation(len(x))
 
 
+def _written(x: Any, write: Callable[[Any], Any]) -> Any:
+    """A copy that something is written to."""
+    y = x.copy()
+    write(y)
+    return y
+
+
 def _weighing(m: Any, x: Any) -> Any:
     return m.cos(m.arange(len(x)))
 
@@ -150,6 +157,10 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "concatenate": lambda m, x, line: m.concatenate([x, x * 2]),
     "hstack": lambda m, x, line: m.hstack([x, x]),
     "stack": lambda m, x, line: m.stack([x, x + 1], axis=1),
+    "rows joined": lambda m, x, line: m.concatenate(x),
+    "rows as columns": lambda m, x, line: m.column_stack(x),
+    "progressions": lambda m, x, line: m.geomspace(x + 1, 3, 2),
+    "filled with rows": lambda m, x, line: m.full_like(x, x),
     "repeat": lambda m, x, line: m.repeat(line, 3),
     "repeat folded": lambda m, x, line: m.repeat(line, 2).mean(),
     "repeat of rows": lambda m, x, line: m.repeat(x, 2, axis=0),
@@ -194,6 +205,14 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "rfft of a line": lambda m, x, line: m.abs(m.fft.rfft(line)).max(),
     "irfft of a line": lambda m, x, line: m.fft.irfft(line[:10_000_001]),
     "fft of rows": lambda m, x, line: m.abs(m.fft.fft(x, axis=1)),
+    # written to
+    "element written": lambda m, x, line: _written(x, lambda y: y.__setitem__((3, 4), 7.0)),
+    "rows written": lambda m, x, line: _written(x, lambda y: y.__setitem__(slice(0, None, 3), 7.0)),
+    "written by mask": lambda m, x, line: _written(x, lambda y: y.__setitem__(y > 0.5, 0.5)),
+    "added to": lambda m, x, line: _written(x, lambda y: y.__iadd__(1)),
+    "diagonal filled": lambda m, x, line: _written(x, lambda y: m.fill_diagonal(y, 7)),
+    "put": lambda m, x, line: _written(x, lambda y: m.put(y, [5, 70], 7)),
+    "memory lent": lambda m, x, line: m.frombuffer(x.copy()),
     # with functions of one's own
     "apply_along_axis": lambda m, x, line: m.apply_along_axis(numpy.sum, 1, x),
     "vectorize": lambda m, x, line: m.vectorize(abs, otypes=[float])(x[:2000]),

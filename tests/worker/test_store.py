@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse import random as random_csr
 
+from spartan_ng import scratch
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError, OutOfResources
 from spartan_ng.system import mapping, segments
-from spartan_ng.worker.memory import scratch
 from spartan_ng.worker.memory.pool import BufferPool
 from spartan_ng.worker.memory.store import Store
 
@@ -193,7 +193,7 @@ def test_what_does_not_fit_lies_on_disk(tmp_path):
 def test_a_full_disk_is_an_error_that_says_where():
     with (
         patch.object(scratch, "set_aside", side_effect=OSError(errno.ENOSPC, "No space left on device")),
-        pytest.raises(OutOfResources, match=r"8,388,608 bytes .*disk_folder.*No space left"),
+        pytest.raises(OutOfResources, match=r"8,388,608 bytes,.*disk_folder.*No space left"),
     ):
         Store(BufferPool(4 << 20)).allocate((8 * MB,), F8)
 
@@ -309,7 +309,10 @@ def test_a_full_disk_names_the_folder_and_the_bytes_and_loses_nothing(small_disk
             store.put(("c", i), filled(store, MB, i))
             stored.append(i)
 
-    with pytest.raises(OutOfResources, match=rf"1,048,576 bytes cannot be written to {small_disk}.*No space"):
+    with pytest.raises(
+        OutOfResources,
+        match=rf"1,048,576 bytes, .* cannot be written to {small_disk}.*No space",
+    ):
         fill()
     assert len(stored) >= 4
     for i in stored[:2]:  # what has gone to disk is there, and makes room

@@ -24,12 +24,12 @@ from spartan_ng.arrays.sparse import csr_array, is_csr
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.events import record
 from spartan_ng.memory import budget_bytes
+from spartan_ng.scratch import nameless, no_room, on_disk, put
 from spartan_ng.sources import SourceTile
 from spartan_ng.system.files import read_at
 from spartan_ng.system.mapping import Mapping
 from spartan_ng.worker.memory.pool import SHARED_BYTES, BufferPool
 from spartan_ng.worker.memory.recycle import Recycler
-from spartan_ng.worker.memory.scratch import nameless, no_room, on_disk, put
 
 Key = tuple[str, int]
 Region = tuple[Any, ...]

@@ -18,8 +18,8 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.arrays.copying import is_mapped
+from spartan_ng.scratch import put
 from spartan_ng.wire.values import Make
-from spartan_ng.worker.memory.scratch import put
 from spartan_ng.worker.memory.store import Region, is_ranges, range_lengths, selected
 
 LONG_BYTES = 1 << 22

@@ -19,8 +19,8 @@ from spartan_ng.arrays import box_shape
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.kernels.line_sorts import argsorted_line, is_vectorized, sorted_line
 from spartan_ng.plan.stages import MergeParts, SortParts
+from spartan_ng.scratch import put
 from spartan_ng.sources import Unread
-from spartan_ng.worker.memory.scratch import put
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.picking import pick
 from spartan_ng.worker.stages.sorted_parts import Coming, Parts

@@ -120,7 +120,10 @@ def full(
         lengths, dtype = _unpacked(lengths, as_dtype(dtype))
     if isinstance(fill_value, Handle):
         known = fill_value._peek()
-        if known is None:
+        numeric = known is not None and known.dtype.kind in "biufc"
+        if known is None or (
+            numeric and (dtype is None or dtype.kind in "biufc") and not _is_few(known.nbytes)
+        ):
             node = converted_node(assigned(fill_value, lengths), fill_value.dtype if dtype is None else dtype)
             return in_order(make(Cell(node=node)), order)
         fill_value = known
@@ -128,6 +131,10 @@ def full(
     if stays(one.dtype) or _is_few(prod(lengths) * one.itemsize):
         return wrap(np.full(lengths, one, one.dtype, order))  # type: ignore[call-overload]
     return in_order(make(Cell(node=assigned(make(Cell(one)), lengths))), order)
+
+
+def _are_numbers(*dtypes: np.dtype[Any] | None) -> bool:
+    return all(dtype is None or dtype.kind in "biufc" for dtype in dtypes)
 
 
 def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from spartan_ng.api.base import creation, manipulation
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.core.operands import WEAK, check_output, small_values, stored
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.errors import ShapeError
@@ -26,7 +27,7 @@ def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> ndarray:
     """Arrays one after the other along an axis."""
-    arrays = list(arrays)
+    arrays = [_merged(arrays, axis)] if _is_stack(arrays) else list(arrays)
     parts = [as_handle(a) for a in arrays]
     if not parts:
         raise ValueError("need at least one array to concatenate")
@@ -74,11 +75,41 @@ def _to_join(arrays: Any) -> Any:
     return arrays
 
 
+def _is_stack(arrays: Any) -> bool:
+    """Whether the sequence is one array: thousands of arrays that are its rows are not made then."""
+    return isinstance(arrays, Handle) and arrays.ndim > 0 and len(arrays) > 0  # type: ignore[arg-type]
+
+
+def _merged(stack: ndarray, axis: int | None) -> ndarray:
+    """The sub-arrays of a stack, as they follow each other along an axis."""
+    if axis is None:
+        return manipulation.ravel(stack)
+    if stack.ndim == 1:
+        return stack[0]  # type: ignore[no-any-return]  # for the error
+    where = build.axis_index(operator.index(axis), stack.ndim - 1)
+    shape = list(stack.shape[1:])
+    shape[where] *= len(stack)
+    return manipulation.moveaxis(stack, 0, where).reshape(shape)
+
+
+def _lifted(arrays: Any, lift: Callable[[Any], Any]) -> Any:
+    """What is to be joined, each with the axes that `lift` gives it."""
+    if not _is_stack(arrays):
+        return [lift(a) for a in _to_join(arrays)]
+    shape = lift(as_handle(np.empty((0, *arrays.shape[1:]))).sum(axis=0)).shape
+    return arrays.reshape(len(arrays), *shape)
+
+
 @numpy_function(np.stack, eager=True)
 def stack(
     arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> ndarray:
     """Arrays of one shape along a new axis."""
+    if _is_stack(arrays):
+        where = build.axis_index(axis, arrays.ndim)
+        return concatenate(
+            manipulation.expand_dims(arrays, where + 1), where, out, dtype=dtype, casting=casting
+        )
     parts = [as_handle(a) for a in _to_join(arrays)]
     if not parts:
         raise ValueError("need at least one array to stack")
@@ -93,26 +124,32 @@ def stack(
 @numpy_function(np.vstack, eager=True)
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
     """Arrays as rows, one below the other."""
-    return concatenate([manipulation.atleast_2d(a) for a in _to_join(tup)], 0, dtype=dtype, casting=casting)
+    return concatenate(_lifted(tup, manipulation.atleast_2d), 0, dtype=dtype, casting=casting)
 
 
 @numpy_function(np.hstack, eager=True)
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ndarray:
     """Arrays side by side."""
-    parts = [manipulation.atleast_1d(a) for a in _to_join(tup)]
-    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
+    parts = _lifted(tup, manipulation.atleast_1d)
+    is_line = len(parts) > 0 and parts[0].ndim == 1
+    return concatenate(parts, 0 if is_line else 1, dtype=dtype, casting=casting)
 
 
 @numpy_function(np.dstack, eager=True)
 def dstack(tup: Any) -> ndarray:
     """Arrays along the third axis."""
-    return concatenate([manipulation.atleast_3d(a) for a in _to_join(tup)], 2)
+    return concatenate(_lifted(tup, manipulation.atleast_3d), 2)
 
 
 @numpy_function(np.column_stack, eager=True)
 def column_stack(tup: Any) -> ndarray:
     """1-d arrays as the columns of a matrix."""
-    return concatenate([a if a.ndim > 1 else a.reshape(-1, 1) for a in map(as_handle, _to_join(tup))], 1)
+    return concatenate(_lifted(tup, _as_column), 1)
+
+
+def _as_column(a: Any) -> ndarray:
+    a = as_handle(a)
+    return a if a.ndim > 1 else a.reshape(-1, 1)  # type: ignore[no-any-return]
 
 
 @numpy_function(np.block)

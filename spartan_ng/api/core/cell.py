@@ -23,11 +23,12 @@ from spartan_ng.api.core.forcing import count_true, release, run, settled
 from spartan_ng.api.core.holders import hold, hold_as
 from spartan_ng.api.core.quick import CellFields
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.arrays.copying import is_mapped, private_copy
+from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process, writes_in_place
 from spartan_ng.graph.node import Node
+from spartan_ng.scratch import own_copy
 
 _PICKS = 8
 """So many single elements are read from a lazy array before it is evaluated for them."""
@@ -153,10 +154,8 @@ class Cell(CellFields):
             return build.broadcast(build.constant(np.zeros((), self.value.dtype)), self.value.shape)
         self._take_possession()
         array = np.asarray(self.value)
-        if not self.borrowed:
-            return build.data(ArrayRef(array.shape, array.dtype, value=array))
-        ref = ArrayRef(array.shape, array.dtype, value=array, source=self.source)
-        ref.on_disk = is_mapped(array)
+        ref = ArrayRef(array.shape, array.dtype, value=array, source=self.source if self.borrowed else None)
+        ref.on_disk = array.base is not None and is_mapped(array)
         return build.data(ref)
 
     def _take_possession(self) -> None:
@@ -262,10 +261,10 @@ class Cell(CellFields):
                 return None, ref if writes_in_place() else None
             del ref
             if watch() is not None:
-                self.value = private_copy(self.value)
+                self.value = own_copy(self.value)
             self.borrowed = borrowed
         if self.borrowed or not self.value.flags.writeable:
-            self.value = private_copy(self.value)
+            self.value = own_copy(self.value)
             self.borrowed = False
         return self.value, None
 
@@ -285,9 +284,9 @@ def _on_its_own(value: Any) -> Any:
     while isinstance(root.base, np.ndarray):
         root = root.base
     if root.nbytes >= value.nbytes or not root.flags.forc:
-        return private_copy(value)
+        return own_copy(value)
     offset = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-    memory = private_copy(root.ravel("K"))
+    memory = own_copy(root.ravel("K"))
     return np.ndarray(value.shape, value.dtype, memory.data, offset, value.strides)
 
 

@@ -34,12 +34,12 @@ from spartan_ng.api.core.quick import HandleFields
 from spartan_ng.api.core.views import View, assigned
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.arrays.copying import private_copy
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import writes_in_place
 from spartan_ng.graph.node import Node
+from spartan_ng.scratch import own_copy
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -331,7 +331,7 @@ class Handle(HandleFields):
         cell = self._cell
         value = make(cell)._force()
         if cell._node is not None or cell.borrowed:
-            cell.value, cell._node, cell.borrowed = private_copy(value), None, False
+            cell.value, cell._node, cell.borrowed = own_copy(value), None, False
         cell.blank = False
         return self._peek()
 

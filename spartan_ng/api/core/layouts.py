@@ -168,7 +168,8 @@ def _as_triangle(result: ndarray, a: Any, *_: Any) -> None:
 
 def _as_joined(result: ndarray, arrays: Any, axis: Any = 0, *_: Any) -> None:
     """Joined along an axis."""
-    parts = [as_handle(a) for a in arrays]
+    one: Any = arrays
+    parts = [as_handle(a) for a in ([one[0]] if isinstance(arrays, Handle) else arrays)]
     if axis is not None and any(map(_may_be_turned, parts)):
         lie(result, asked_of_tiny(parts, lambda *tiny: np.concatenate(tiny, axis)))
 

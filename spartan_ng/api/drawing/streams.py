@@ -3,7 +3,6 @@ without a name, or put in another order there."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -11,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.conversion import shape_tuple
-from spartan_ng.errors import OutOfResources
-from spartan_ng.memory import copied_bytes, disk_folder
-from spartan_ng.system.files import set_aside
+from spartan_ng.memory import copied_bytes
+from spartan_ng.scratch import on_disk
 
 PIECE = 1 << 18
 """Numbers that are drawn at a time, at most."""
 _SWAPS = 1 << 14
 """Elements that change places one by one have numbers of Python's, ten times as large."""
+_WHAT = "random numbers"
 _FEW_BYTES = 1 << 16
 """Memory has room for so many without being asked."""
 _LEAST_BYTES = 4
@@ -45,7 +44,7 @@ def long_stream(draw: Callable[[int], Any], size: Any) -> np.ndarray[Any, Any] |
     nbytes = prod(shape) * kind.itemsize
     if nbytes <= copied_bytes() or kind.itemsize < _LEAST_BYTES or kind.hasobject:
         return None
-    out = _on_disk((prod(shape),), kind)
+    out = on_disk((prod(shape),), kind, _WHAT)
     piece = min(PIECE, copied_bytes() // kind.itemsize + 1)
     for k in range(0, len(out), piece):
         part = out[k : k + piece]
@@ -65,7 +64,7 @@ def long_order(shuffle: Callable[[Any], None], n: int, columns: int = 0) -> np.n
 
 def long_orders(permuted: Callable[..., Any], shape: tuple[int, ...], axis: int) -> np.ndarray[Any, Any]:
     """The places along an axis, each of its lines as `permuted` orders it, in a file."""
-    out = _on_disk(shape, np.dtype(np.intp))
+    out = on_disk(shape, np.dtype(np.intp), _WHAT)
     places = np.arange(shape[axis]).reshape((-1,) + (1,) * (len(shape) - axis - 1))
     np.copyto(out, places)
     permuted(out, axis=axis, out=out)
@@ -103,7 +102,7 @@ def long_choice(
 
 def _range(n: int, columns: int = 0) -> np.ndarray[Any, Any]:
     """The numbers up to `n` in a file, as rows of so many columns each if that is not 0."""
-    out = _on_disk((n, columns) if columns else (n,), np.dtype(np.intp))
+    out = on_disk((n, columns) if columns else (n,), np.dtype(np.intp), _WHAT)
     for k in range(0, n, PIECE):
         part = out[k : k + PIECE]
         part.T[...] = np.arange(k, k + len(part))
@@ -113,17 +112,3 @@ def _range(n: int, columns: int = 0) -> np.ndarray[Any, Any]:
 def is_copied(nbytes: int) -> bool:
     """Whether memory has room for a copy of what takes so many bytes."""
     return nbytes <= _FEW_BYTES or nbytes <= copied_bytes()
-
-
-def _on_disk(shape: tuple[int, ...], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """An array in a file without a name."""
-    nbytes = prod(shape) * kind.itemsize
-    try:
-        with tempfile.TemporaryFile(dir=disk_folder()) as file:
-            set_aside(file.fileno(), 0, nbytes)
-            return np.asarray(np.memmap(file, kind, "r+", shape=shape))
-    except OSError as error:
-        raise OutOfResources(
-            f"{nbytes:,} bytes of random numbers, which memory has no room for, cannot be written to "
-            f"{disk_folder()} (config.disk_folder names another folder): {error.strerror or error}"
-        ) from error

@@ -38,7 +38,7 @@ def linspace(
     num = operator.index(num)
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    if any(isinstance(v, Handle) and v.ndim and v._peek() is None for v in (start, stop)):
+    if any(map(_is_large, (start, stop))):
         return _between_arrays(start, stop, num, endpoint, retstep, dtype, axis)
     plain = [forced(v) for v in (start, stop)]
     numbers = NUMBERS.issuperset(map(type, plain)) or all(
@@ -68,6 +68,14 @@ def linspace(
         node = build.map_("floor", node)
     result = wrap_node(converted_node(node, target))
     return (result, wrap(step)) if retstep else result
+
+
+def _is_large(end: Any) -> bool:
+    """Whether an end is an array that is not here, or lies in a file, say, and is not small."""
+    if not isinstance(end, Handle) or end.ndim == 0:
+        return False
+    value = end._peek()
+    return value is None or (value.nbytes > config.small_bytes and value.dtype.kind in "biufc")
 
 
 def _between_arrays(
@@ -119,6 +127,8 @@ def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> ndarray:
     """Numbers in a geometric progression."""
+    if any(map(_is_large, (start, stop))):
+        return _between_large(start, stop, operator.index(num), endpoint, dtype, axis)
     plain = [forced(v) for v in (start, stop)]
     num = operator.index(num)
     scalars = all(not np.ndim(p) and not is_subclass(p) for p in plain)
@@ -129,6 +139,23 @@ def geomspace(
                 kind if dtype is None else dtype
             )
     return wrap(np.geomspace(plain[0], plain[1], num, endpoint, dtype, axis))
+
+
+def _between_large(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> ndarray:
+    """Geometric progressions between two arrays, by NumPy's own steps."""
+    low, high = as_handle(start), as_handle(stop)
+    if reductions.any(low == 0) or reductions.any(high == 0):
+        raise ValueError("Geometric sequence cannot include zero")
+    kind = np.result_type(low.dtype, high.dtype, np.zeros((), dtype), float(num))
+    low, high = low.astype(kind), high.astype(kind)
+    sign = ufuncs.sign(low)
+    low, high = low / sign, high / sign
+    found = logspace(ufuncs.log10(low), ufuncs.log10(high), num, endpoint, dtype=kind)
+    first = [manipulation.broadcast_to(low, found.shape[1:])[None]] if num > 0 else []
+    last = [manipulation.broadcast_to(high, found.shape[1:])[None]] if num > 1 and endpoint else []
+    middle = found[len(first) : num - len(last)]
+    found = joining.concatenate([*first, middle, *last]) * sign
+    return manipulation.moveaxis(found, 0, axis).astype(kind if dtype is None else dtype)
 
 
 def _geometric(start: Any, stop: Any, num: int, endpoint: bool, kind: np.dtype[Any]) -> ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
 from math import prod
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from spartan_ng.memory import copied_bytes, disk_folder
-from spartan_ng.system.files import set_aside
+from spartan_ng.memory import copied_bytes
+from spartan_ng.scratch import on_disk
 
 SHARE = 1 << 10
 """The part of the work that is done twice, at most: a thousandth, but no less than"""
@@ -55,9 +54,7 @@ def _memory(nbytes: int) -> Any:
     columns touches every page."""
     if nbytes <= copied_bytes():
         return np.empty(nbytes, np.uint8)
-    with tempfile.TemporaryFile(dir=disk_folder()) as file:
-        set_aside(file.fileno(), 0, nbytes)
-        return np.asarray(np.memmap(file, np.uint8, "r+", shape=(nbytes,)))
+    return on_disk((nbytes,), np.dtype(np.uint8))
 
 
 def most_elements(size: int) -> int:

@@ -13,11 +13,15 @@ from typing import IO, Any
 
 import numpy as np
 
-from spartan_ng.arrays.copying import address, owner
+from spartan_ng.arrays.copying import address, owner, private_copy
 from spartan_ng.errors import OutOfResources
-from spartan_ng.memory import disk_folder
+from spartan_ng.memory import block_bytes, budget_bytes, disk_folder
 from spartan_ng.system.files import set_aside, write_at
 from spartan_ng.system.mapping import Mapping
+
+_TILE = "a tile"
+_SHARE = 2
+"""Of the memory, what a copy may take."""
 
 
 def nameless() -> IO[bytes]:
@@ -25,8 +29,8 @@ def nameless() -> IO[bytes]:
     return tempfile.TemporaryFile(buffering=0, dir=disk_folder())
 
 
-def on_disk(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """An array of zeros in a file.
+def on_disk(shape: tuple[int, ...], dtype: np.dtype[Any], what: str = _TILE) -> np.ndarray[Any, Any]:
+    """An array of zeros in a file; an error says `what` it is.
 
     Its place on the disk is set aside at once: a disk that is full is an OutOfResources here, and not the end
     of the process when it writes.
@@ -37,16 +41,34 @@ def on_disk(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any
             set_aside(file.fileno(), 0, nbytes)
             found = Mapping(file.fileno(), nbytes, of_file=True).array(nbytes)
     except OSError as error:
-        raise no_room(nbytes, error) from error
+        raise no_room(nbytes, error, what) from error
     return found[: prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
 
 
-def no_room(nbytes: int, error: OSError) -> OutOfResources:
+def no_room(nbytes: int, error: OSError, what: str = _TILE) -> OutOfResources:
     """What is raised where the disk does not take so many bytes."""
     return OutOfResources(
-        f"a tile of {nbytes:,} bytes cannot be written to {disk_folder()}, where tiles beyond the memory "
-        f"budget go (config.disk_folder, or TMPDIR, names another folder): {error.strerror or error}"
+        f"{what} of {nbytes:,} bytes, which memory has no room for, cannot be written to {disk_folder()} "
+        f"(config.disk_folder, or TMPDIR, names another folder): {error.strerror or error}"
     )
+
+
+def has_room(nbytes: int) -> bool:
+    """Whether memory has room for a copy of so many bytes that stays, and for what is worked on beside it."""
+    return nbytes <= budget_bytes() // _SHARE
+
+
+def own_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy with the same order of axes in memory, or on disk where memory has no room for it."""
+    if has_room(value.nbytes) or value.dtype.hasobject or value.ndim == 0:
+        return private_copy(value)
+    order = sorted(range(value.ndim), key=lambda axis: (-abs(value.strides[axis]), axis))
+    turned = value.transpose(order)
+    copy = on_disk(turned.shape, value.dtype, "a copy")
+    rows = max(block_bytes() // max(turned[0].nbytes, 1), 1)
+    for start in range(0, len(turned), rows):
+        put(copy[start : start + rows], turned[start : start + rows])
+    return copy.transpose(np.argsort(order))
 
 
 def put(place: np.ndarray[Any, Any], data: np.ndarray[Any, Any]) -> None:
