@@ -31,6 +31,7 @@ distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
 dask_array = pytest.importorskip("dask.array")
 dask_engine = pytest.importorskip("spartan_ng.backends.engines.kinds.dask")
+dask_retries = pytest.importorskip("spartan_ng.backends.engines.dask_retries")
 LOST_WORKER_TIMEOUT = "distributed.deploy.lost-worker-timeout"
 
 
@@ -191,36 +192,116 @@ def test_a_worker_that_is_killed_costs_no_answer(on_dask, tmp_path):
     numpy.testing.assert_array_equal(y, numpy.arange(6000.0).reshape(60, 100) * 2)
 
 
+def give_up(dask_scheduler, what, lost=()):
+    """Have dask make again what is called so, and give it up meanwhile; then what is `lost` goes."""
+    given_up = []
+    for task in list(dask_scheduler.tasks.values()):
+        key = task.key
+        if task.prefix.name.startswith(what) and task.state == "memory":
+            dask_scheduler.transitions({key: "released"}, "test")
+            if task.state == "processing":
+                worker = task.processing_on
+                error = distributed.KilledWorker(key, worker.clean(), 3)
+                told = {"exception": pickle.dumps(error), "cause": key, "worker": worker.address}
+                left = dask_scheduler.transition(key, "erred", stimulus_id="test", **told)
+                dask_scheduler.transitions(left, "test")
+                freed = {"op": "free-keys", "keys": [key], "stimulus_id": "test"}
+                dask_scheduler.stream_comms[worker.address].send(freed)  # it lives, other than dask believes
+                given_up.append(key)
+    dask_scheduler.transitions(dict.fromkeys(lost, "released"), "test")
+    return len(given_up)
+
+
+MADE = ["place", "plan", "upload", "multiply"]
+"""What a job of a product by a number has dask make."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["place", "plan", "upload", "multiply"])
+@pytest.mark.parametrize("what", MADE)
 def test_what_dask_gave_up_is_made_all_the_same(on_dask, what):
     """It counts for each key, for as long as there is one, how many workers were lost while they made it."""
     a = numpy.arange(60_000.0).reshape(600, 100)
     x = np.array(a)
     y = (x * 2).persist()
     made(y)
-
-    def give_up(dask_scheduler):
-        given_up = []
-        for task in list(dask_scheduler.tasks.values()):
-            key = task.key
-            if task.prefix.name.startswith(what) and task.state == "memory":
-                dask_scheduler.transitions({key: "released"}, "test")
-                if task.state == "processing":
-                    worker = task.processing_on
-                    error = distributed.KilledWorker(key, worker.clean(), 3)
-                    told = {"exception": pickle.dumps(error), "cause": key, "worker": worker.address}
-                    left = dask_scheduler.transition(key, "erred", stimulus_id="test", **told)
-                    dask_scheduler.transitions(left, "test")
-                    given_up.append(key)
-        return len(given_up)
-
-    assert on_dask.run_on_scheduler(give_up)
+    assert on_dask.run_on_scheduler(give_up, what=what)
     for _ in range(2):
         numpy.testing.assert_array_equal(x * 2 + 1, a * 2 + 1)
         numpy.testing.assert_array_equal(np.map(numpy.negative, x, dtype=float), -a)
         numpy.testing.assert_array_equal(y, a * 2)
         numpy.testing.assert_array_equal(y + np.arange(60_000.0).reshape(600, 100), a * 3)
+
+
+@pytest.mark.slow
+@pytest.mark.some(4)
+@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize("reads", ["it", "a job", "a job under way"])
+@pytest.mark.parametrize("what", MADE)
+def test_what_is_lost_of_what_dask_gave_up_is_not_waited_for_in_vain(
+    on_dask, what, reads, dropped, tmp_path, monkeypatch
+):
+    """dask neither makes it again nor says so, whether the program has what was given up, or only what was
+    made of it."""
+    monkeypatch.setattr(dask_engine, "_LOOK_S", 0.02)
+    a = rng.random((600, 100))
+    with config.override(tiling="row"):
+        x = np.array(a)
+        y = (x * 2).persist()
+        z = np.sort(y, axis=1).persist()
+        lost = [future.key for future in made(y, z)[-len(made(z)) :]]
+        if dropped:
+            del y
+        wanted = numpy.sort(a * 2, axis=1)
+        with Gate(tmp_path / "gate") as gate:
+            found = z if reads == "it" else z + 1
+            if reads == "a job under way":
+                found = np.map(partial(_held, gate), x, dtype=float) * 0 + found
+
+            def end():
+                if reads == "a job under way":
+                    until(lambda: gate.arrived)
+                on_dask.run_on_scheduler(give_up, what=what, lost=lost)
+                gate.open()
+
+            ending = threading.Thread(target=end)
+            ending.start()
+            if reads != "a job under way":
+                ending.join()
+            numpy.testing.assert_array_equal(found, wanted + (reads != "it"))
+            ending.join()
+        numpy.testing.assert_array_equal(z, wanted)
+
+
+def test_what_was_made_before_dask_has_answered_is_there(on_dask, monkeypatch):
+    """The scheduler says on another connection that it is."""
+    y = (np.array(rng.random((600, 100))) * 2).persist()
+    futures = made(y)
+    on_dask.run_on_scheduler(give_up, what="multiply")
+    until(lambda: any(future.status == "error" for future in futures))
+    answering = on_dask.run_on_scheduler
+
+    def late(*args):
+        answer = answering(*args)
+        until(lambda: all(future.status == "finished" for future in futures))
+        return answer
+
+    monkeypatch.setattr(on_dask, "run_on_scheduler", late)
+    dask_retries.try_again(on_dask, futures)
+    assert [future.status for future in futures] == ["finished"] * len(futures)
+
+
+def test_what_dask_does_not_know_any_more_is_forgotten(on_dask):
+    y = (np.array(rng.random((600, 100))) * 2).persist()
+    futures = made(y)
+    on_dask.run_on_scheduler(give_up, what="multiply")
+    until(lambda: all(future.status == "error" for future in futures))
+
+    def forget(dask_scheduler, keys):
+        dask_scheduler.transitions(dict.fromkeys(keys, "forgotten"), "test")
+
+    on_dask.run_on_scheduler(forget, keys=[future.key for future in futures])
+    dask_retries.try_again(on_dask, futures)
+    assert {future.status for future in futures} == {"cancelled"}
 
 
 @contextmanager

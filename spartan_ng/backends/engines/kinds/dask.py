@@ -26,6 +26,7 @@ import distributed
 from distributed.client import _set_global_client
 
 from spartan_ng.backends.engines.dask_clusters import LOST_WORKER_TIMEOUT, NEVER, Workers
+from spartan_ng.backends.engines.dask_retries import mend, try_again
 from spartan_ng.backends.engines.protocol import REPORT_S, Forgotten, Report, TaskKilled
 from spartan_ng.config import MASTER_VARIABLE, config
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable
@@ -294,7 +295,8 @@ class DaskEngine:
 
         Idle workers steal from who has more than one task, and would then have several tiles.
         """
-        self._until(_ended(self._client, self._flush()))
+        futures = self._flush()
+        self._until(_ended(self._client, futures), futures)
 
     def _flush(self) -> list[distributed.Future]:
         """Send what waits, and ask for what somebody holds."""
@@ -345,12 +347,12 @@ class DaskEngine:
         try:
             for _ in range(_TRIES):
                 try:
-                    return self._until(coming())
+                    return self._until(coming(), futures)
                 except distributed.KilledWorker as error:
                     if not self._is_harmless(error.task):
                         raise TaskKilled(str(error)) from error
-                    self._client.retry([future for future in futures if future.status == "error"])
-            return self._until(coming())
+                    try_again(self._client, futures)
+            return self._until(coming(), futures)
         except distributed.KilledWorker as error:
             raise TaskKilled(str(error)) from error
         except CancelledError as error:
@@ -368,12 +370,17 @@ class DaskEngine:
         """
         with self._lock:
             futures = [handle.future for handle in self._harmless if handle.future is not None]
-        given_up = [future for future in futures if future.status == "error"]
-        if given_up:
-            self._client.retry(given_up)
+        if given_up := [future for future in futures if future.status == "error"]:
+            try_again(self._client, given_up)
 
-    def _until(self, coming: Coroutine[Any, Any, _T]) -> _T:
-        """What it gives, and meanwhile see that there are workers, and that they do what ends none."""
+    def _look(self, futures: Sequence[distributed.Future]) -> None:
+        """See that there are workers, and that these do what somebody waits for."""
+        self._workers.renew()
+        self._try_again()  # it may have been given up as the graph was sent
+        mend(self._client, futures)
+
+    def _until(self, coming: Coroutine[Any, Any, _T], futures: Sequence[distributed.Future]) -> _T:
+        """What it gives, which waits for the futures."""
         if self._client.asynchronous:
             coming.close()
             raise RuntimeError(
@@ -383,8 +390,7 @@ class DaskEngine:
         looks = 0
         try:
             while not wait_for([asked], timeout=_LOOK_S).done:
-                self._workers.renew()
-                self._try_again()  # it may have been given up as the graph was sent
+                self._look(futures)
                 looks += 1
                 if looks == _PATIENCE:
                     self._workers.warn()
@@ -424,7 +430,7 @@ class DaskEngine:
                 return
             with suppress(TimeoutError), self._client.as_current():
                 distributed.wait(pending, timeout=REPORT_S)
-            self._workers.renew()
+            self._look(pending)
             with suppress(OSError):
                 states = self._client.sync(self._client.scheduler.get_task_status, keys=self._sent)
                 report(1 - sum(state in _TO_DO for state in states.values()) / max(len(states), 1))
