@@ -211,6 +211,8 @@ static PyMethodDef functions[] = {
      "What a function of NumPy's gives for NumPy's arrays and numbers, by all threads where that is sooner."},
     {"selected", (PyCFunction)(void (*)(void))selected_by, METH_FASTCALL,
      "What an array of NumPy's has where another one is true, or at its indices."},
+    {"put", (PyCFunction)(void (*)(void))put_by, METH_FASTCALL,
+     "Write into an array of NumPy's by a key, where another one is true by all threads."},
     {NULL},
 };
 

@@ -127,6 +127,10 @@ if TYPE_CHECKING or _module is None:
         """What an array of NumPy's has where another one is true, or at its indices."""
         return a[key]
 
+    def put(a: Any, key: Any, value: Any) -> None:
+        """Write into an array of NumPy's where another one is true, or by any key."""
+        a[key] = value
+
 else:
     CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
     QuickFloat, QuickFunction = _module.QuickFloat, _module.QuickFunction
@@ -137,7 +141,8 @@ else:
         fold, is_mean = FOLDED.get(numpys, (None, False))
         return _module.in_front(ours, numpys, names, most, size, fold, is_mean)  # type: ignore[no-any-return]
 
-    applied, selected, array_of = _module.applied, _module.selected, _module.array_of
+    applied, array_of = _module.applied, _module.array_of
+    selected, put = _module.selected, _module.put
 
 
 AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF = range(6)

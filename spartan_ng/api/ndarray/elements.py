@@ -19,7 +19,7 @@ from spartan_ng.api.core.handle import CHAIN, Handle, wrap
 from spartan_ng.api.core.kinds import NUMBERS, PYTHONS
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import NUMERIC
-from spartan_ng.api.core.quick import selected
+from spartan_ng.api.core.quick import put, selected
 from spartan_ng.api.ndarray.copies import Copies
 from spartan_ng.config import config
 from spartan_ng.memory import copied_bytes
@@ -290,7 +290,7 @@ class Elements(Copies):
                     takes = plain is not None
                 if takes:
                     try:
-                        target[plain] = known
+                        put(target, plain, known)
                         return
                     except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
                         pass

@@ -230,6 +230,10 @@ written(PyArrayObject *target, PyObject *key, int is_basic, PyObject *value)
     if (PyArray_CheckExact(key) && PyArray_CheckExact(value)
         && put_rows(target, (PyArrayObject *)key, (PyArrayObject *)value))
         return 0;
+    if (PyArray_CheckExact(key) && masked_put(target, (PyArrayObject *)key, value))
+        return 0;
+    if (PyErr_Occurred())
+        return -1;
     char *place = PyArray_CheckExact(value) || !PyArray_ISWRITEABLE(target) ? NULL : place_of(target, key);
     return place != NULL ? PyArray_Pack(PyArray_DESCR(target), place, value)
                          : PyArray_Type.tp_as_mapping->mp_ass_subscript((PyObject *)target, key, value);

@@ -1,15 +1,17 @@
-/* Elements where a mask is true, of arrays that lie in one piece, by all threads where that is sooner.
+/* Elements where a mask is true, of arrays that lie in one piece, read and written by all threads where that is sooner.
  *
- * Pieces of the mask are counted, which says where the elements of each go, and then copied. A thread looks at eight
- * truths at a time: most masks are false or true for long. */
+ * Pieces of the mask are counted, which says where the elements of each go or come from, and then copied. A thread looks
+ * at eight truths at a time: most masks are false or true for long. */
 
 enum { MASK_PIECE = 1 << 14, LEAST_MASKED = 1 << 12 };
 
 typedef struct {
-    const char *elements;
+    char *elements;
     const npy_bool *mask;
-    char *found;
+    char *found;      /* what is selected, or what is written, */
+    int is_one;       /* a number everywhere */
     npy_intp size, itemsize;
+    int pieces, threads;
     npy_intp *counts; /* of each piece, and then of those before it */
     Flags is_odd;     /* whether there are truths that are neither 0 nor 1, as those of other arrays' memory may be */
 } Masked;
@@ -97,48 +99,174 @@ copy_piece(void *of, int piece)
     }
 }
 
+/* Which of eight truths, each 0 or 1, are true, as bits. */
+static unsigned
+true_ones(uint64_t truths, const npy_bool *mask)
+{
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ /* each truth moves to a bit of the last byte */
+    return (unsigned)(truths * 0x0102040810204080u >> 56);
+#else
+    unsigned bits = 0;
+    for (int k = 0; k < 8; k++)
+        bits |= (unsigned)mask[k] << k;
+    return bits;
+#endif
+}
+
+/* The place of the first bit that is set, of some. */
+static int
+first_bit(unsigned bits)
+{
+#if defined(__GNUC__)
+    return __builtin_ctz(bits);
+#else
+    int k = 0;
+    while (!(bits >> k & 1))
+        k++;
+    return k;
+#endif
+}
+
+/* Write the elements of a piece, one after the other as far as there are, or one everywhere. What the mask leaves out is
+ * not touched: others may write there. */
+#define PUT_PIECE(type, step)                                                                                 \
+    do {                                                                                                      \
+        type *out = (type *)job->elements;                                                                    \
+        const type *x = (const type *)job->found + (step ? job->counts[piece] : 0);                           \
+        const type *last = step ? (const type *)job->found + job->counts[piece + 1] : x + 1;                  \
+        for (; i + 8 <= end && x < last; i += 8) {                                                            \
+            uint64_t truths = eight(mask + i);                                                                \
+            if (truths == 0x0101010101010101u && (step == 0 || last - x >= 8))                                \
+                for (int k = 0; k < 8; k++, x += step)                                                        \
+                    out[i + k] = *x;                                                                          \
+            else if (truths != 0)                                                                             \
+                for (unsigned bits = true_ones(truths, mask + i); bits != 0 && x < last; bits &= bits - 1, x += step) \
+                    out[i + first_bit(bits)] = *x;                                                            \
+        }                                                                                                     \
+        for (; i < end && x < last; i++)                                                                      \
+            if (mask[i]) {                                                                                    \
+                out[i] = *x;                                                                                  \
+                x += step;                                                                                    \
+            }                                                                                                 \
+    } while (0)
+
+static void
+put_piece(void *of, int piece)
+{
+    Masked *job = of;
+    const npy_bool *mask = job->mask;
+    npy_intp i = (npy_intp)piece * MASK_PIECE, end = Py_MIN(i + MASK_PIECE, job->size);
+#define PUT(type)                                                                                             \
+    if (job->is_one)                                                                                          \
+        PUT_PIECE(type, 0);                                                                                   \
+    else                                                                                                      \
+        PUT_PIECE(type, 1);                                                                                   \
+    break
+    switch (job->itemsize) {
+    case 1:
+        PUT(uint8_t);
+    case 4:
+        PUT(uint32_t);
+    case 8:
+        PUT(uint64_t);
+    case 16:
+        PUT(Pair);
+    }
+#undef PUT
+}
+
+/* How the elements of an array are worked on where a mask of its shape is true; 0 where NumPy is to do it. */
+static int
+is_masked(Masked *job, PyArrayObject *a, PyArrayObject *mask)
+{
+    npy_intp size = PyArray_SIZE(a), itemsize = PyArray_ITEMSIZE(a);
+    *job = (Masked){.elements = PyArray_BYTES(a), .mask = (const npy_bool *)PyArray_BYTES(mask), .size = size,
+                    .itemsize = itemsize, .pieces = (int)((size + MASK_PIECE - 1) / MASK_PIECE),
+                    .threads = size * itemsize < SHARED_BYTES ? 1 : helping_threads()};
+    return size >= LEAST_MASKED && size / MASK_PIECE < MOST_PIECES - 1 && PyArray_ISBOOL(mask)
+           && PyArray_SAMESHAPE(a, mask) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_IS_C_CONTIGUOUS(mask)
+           && PyArray_ISBEHAVED_RO(a) && of_numbers((PyObject *)a) != NULL
+           && (itemsize == 1 || itemsize == 4 || itemsize == 8 || itemsize == 16);
+}
+
+/* Have the pieces of a mask worked on, by all threads where that is sooner. */
+static void
+mask_together(Masked *job, Work work)
+{
+    PyThreadState *state = job->size > MOST_LOOPED ? PyEval_SaveThread() : NULL;
+    do_together(work, job, job->pieces, job->threads, job->size * job->itemsize >= LARGE_BYTES);
+    if (state != NULL)
+        PyEval_RestoreThread(state);
+}
+
+/* Count the truths of each piece and all before it; how many there are, or -1 with an error. */
+static npy_intp
+count_true(Masked *job)
+{
+    job->counts = PyMem_Malloc((job->pieces + 1) * sizeof(npy_intp));
+    if (job->counts == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    mask_together(job, count_piece);
+    npy_intp count = 0;
+    for (int piece = 0; piece <= job->pieces; piece++) {
+        npy_intp here = piece < job->pieces ? job->counts[piece] : 0;
+        job->counts[piece] = count;
+        count += here;
+    }
+    return count;
+}
+
 /* The elements of an array where a mask of its shape is true (a new reference); NULL, without an error where NumPy is
  * to find them. */
 static PyObject *
 masked(PyArrayObject *a, PyArrayObject *mask)
 {
-    npy_intp size = PyArray_SIZE(a), itemsize = PyArray_ITEMSIZE(a);
-    int pieces = (int)((size + MASK_PIECE - 1) / MASK_PIECE), threads = helping_threads();
-    if (size < LEAST_MASKED || pieces >= MOST_PIECES || !PyArray_ISBOOL(mask) || !PyArray_SAMESHAPE(a, mask)
-        || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_IS_C_CONTIGUOUS(mask) || !PyArray_ISBEHAVED_RO(a)
-        || of_numbers((PyObject *)a) == NULL || (itemsize != 1 && itemsize != 4 && itemsize != 8 && itemsize != 16))
-        return NULL;
-    Masked job = {.elements = PyArray_BYTES(a), .mask = (const npy_bool *)PyArray_BYTES(mask), .size = size,
-                  .itemsize = itemsize, .counts = PyMem_Malloc((pieces + 1) * sizeof(npy_intp))};
-    if (job.counts == NULL)
-        return PyErr_NoMemory();
-    int wakes = size * itemsize >= LARGE_BYTES;
-    threads = size * itemsize < SHARED_BYTES ? 1 : threads;
-    PyThreadState *state = size > MOST_LOOPED ? PyEval_SaveThread() : NULL;
-    do_together(count_piece, &job, pieces, threads, wakes);
-    npy_intp count = 0;
-    for (int piece = 0; piece <= pieces; piece++) {
-        npy_intp here = piece < pieces ? job.counts[piece] : 0;
-        job.counts[piece] = count;
-        count += here;
-    }
-    if (state != NULL)
-        PyEval_RestoreThread(state);
+    Masked job;
+    npy_intp count = is_masked(&job, a, mask) ? count_true(&job) : -1;
     PyArray_Descr *dtype = PyArray_DESCR(a);
     PyObject *found = NULL;
-    if (!job.is_odd) {
+    if (count >= 0 && !job.is_odd) {
         Py_INCREF(dtype);
         found = PyArray_SimpleNewFromDescr(1, &count, dtype);
     }
     if (found != NULL && count > 0) {
         job.found = PyArray_BYTES((PyArrayObject *)found);
-        state = size > MOST_LOOPED ? PyEval_SaveThread() : NULL;
-        do_together(copy_piece, &job, pieces, threads, wakes);
-        if (state != NULL)
-            PyEval_RestoreThread(state);
+        mask_together(&job, copy_piece);
     }
     PyMem_Free(job.counts);
     return found;
+}
+
+/* Write a number, or elements of the same dtype, where a mask of an array's shape is true; 0, also with an error, where
+ * NumPy is to do it. */
+static int
+masked_put(PyArrayObject *a, PyArrayObject *mask, PyObject *value)
+{
+    Masked job;
+    Pair number;
+    if (!PyArray_ISWRITEABLE(a) || !is_masked(&job, a, mask))
+        return 0;
+    job.is_one = !PyArray_CheckExact(value);
+    job.found = (char *)&number;
+    int fits = job.is_one ? as_element(value, PyArray_TYPE(a), job.found) : 0;
+    if (!job.is_one) {
+        PyArrayObject *given = (PyArrayObject *)value;
+        fits = PyArray_DESCR(given) == PyArray_DESCR(a) && PyArray_NDIM(given) == 1 && PyArray_SIZE(given) > 1
+               && PyArray_IS_C_CONTIGUOUS(given) && PyArray_ISBEHAVED_RO(given)
+               && (PyArray_BYTES(given) + PyArray_NBYTES(given) <= job.elements
+                   || job.elements + PyArray_NBYTES(a) <= PyArray_BYTES(given));
+        job.found = PyArray_BYTES(given);
+    }
+    fits = fits && (job.elements + PyArray_NBYTES(a) <= (char *)job.mask || (char *)job.mask + job.size <= job.elements);
+    npy_intp count = fits ? count_true(&job) : -1;
+    if (count >= 0 && !job.is_odd && (job.is_one || count == PyArray_SIZE((PyArrayObject *)value)))
+        mask_together(&job, put_piece);
+    else
+        count = -1;
+    PyMem_Free(job.counts);
+    return count >= 0;
 }
 
 /* `selected(a, key)`: what NumPy gives for an array of its own and an array of indices. */
@@ -151,4 +279,18 @@ selected_by(PyObject *module, PyObject *const *args, Py_ssize_t count)
     }
     PyObject *found = masked((PyArrayObject *)args[0], (PyArrayObject *)args[1]);
     return found != NULL || PyErr_Occurred() ? found : PyObject_GetItem(args[0], args[1]);
+}
+
+/* `put(a, key, value)`: what `a[key] = value` does to an array of NumPy's own, by all threads where that is sooner. */
+static PyObject *
+put_by(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyArray_CheckExact(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "put takes an array of NumPy's, a key and a value");
+        return NULL;
+    }
+    int done = PyArray_CheckExact(args[1]) && masked_put((PyArrayObject *)args[0], (PyArrayObject *)args[1], args[2]);
+    if (PyErr_Occurred() || (!done && PyObject_SetItem(args[0], args[1], args[2]) < 0))
+        return NULL;
+    Py_RETURN_NONE;
 }
