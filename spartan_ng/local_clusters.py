@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from spartan_ng import session
+from spartan_ng.backends import forked
 from spartan_ng.backends.adapting import Adapting, Bounds
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
@@ -36,6 +37,11 @@ class Cluster:
             self._processes.stop()
             raise
         session.move_to(self._backend)
+        forked.note(self)
+
+    def sever(self) -> None:
+        """In a fork it is closed: its workers are the parent's."""
+        self._backend = self._adapting = None
 
     @property
     def address(self) -> str:

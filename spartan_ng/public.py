@@ -72,7 +72,8 @@ def connect(
 ) -> None:
     """Run on the cluster whose master serves at `address`, or on the engine that it names, from now on.
 
-    Arrays that exist already move there when they are used.
+    Arrays that exist already move there when they are used. Forks of this process (`os.fork`, Linux's
+    `multiprocessing` before Python 3.14) run in their own.
 
     Parameters
     ----------

@@ -21,6 +21,7 @@ from spartan_ng.api.core.watch import Watch
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, Losing, RunStats, Way
+from spartan_ng.backends.reaching import reach
 from spartan_ng.callers import user_place, user_step
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
 from spartan_ng.costs.measured import measure_later
@@ -51,6 +52,7 @@ from spartan_ng.progress import progress
 from spartan_ng.recovery import Amount, blamed, computed_again
 from spartan_ng.replicas import Replicas
 from spartan_ng.selecting import selected
+from spartan_ng.system.processes import after_fork
 from spartan_ng.turning import turned
 
 _log = logging.getLogger(__name__)
@@ -366,7 +368,7 @@ def current() -> Session:
         if _session is None:
             address = os.environ.get(MASTER_VARIABLE)
             if address:
-                backend: Backend = _connect(address, os.environ.get(KEYS_VARIABLE))
+                backend: Backend = reach(address, os.environ.get(KEYS_VARIABLE))
             else:
                 backend = EmbeddedBackend(config.threads, config.memory_bytes)
                 measure_later(backend.threads, backend.profile.memory_bytes)
@@ -397,7 +399,7 @@ def connect(
     insecure: bool = False,
 ) -> Session:
     """Run programs on the cluster or engine at `address` from now on; see `spartan_ng.connect`."""
-    return move_to(_connect(address, keys, workers, insecure))
+    return move_to(reach(address, keys, workers, insecure))
 
 
 def move_to(backend: Backend) -> Session:
@@ -407,18 +409,6 @@ def move_to(backend: Backend) -> Session:
     if before is not None:
         before.retire()
     return session
-
-
-def _connect(
-    address: Any, keys: str | os.PathLike[str] | None, workers: int = 1, insecure: bool = False
-) -> Backend:
-    from spartan_ng.backends import engines
-
-    if engines.names_engine(address):
-        return engines.connect(address, workers)
-    from spartan_ng.backends.cluster import ClusterBackend
-
-    return ClusterBackend.connect(address, keys, config.timeout_s, workers, insecure)
 
 
 def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
@@ -446,5 +436,15 @@ def worker_bytes() -> tuple[int, int, bool]:
     profile = current().backend.profile
     return profile.memory_bytes, profile.workers * profile.memory_bytes, profile.limited
 
+
+def _go_on_alone() -> None:
+    """In a fork, which is not connected: see `backends.forked`."""
+    global _session, _session_lock
+    _session_lock = threading.Lock()
+    if _session is not None and not isinstance(_session.backend, EmbeddedBackend):
+        _session = Session(EmbeddedBackend(config.threads, config.memory_bytes))
+
+
+after_fork(_go_on_alone)
 
 open_door(Door(evaluate, in_process, is_dear, shares_files, worker_bytes))

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_slices
+from spartan_ng.backends import forked
 from spartan_ng.backends.carrying import CHECK_S
 from spartan_ng.backends.holdings import Holdings
 from spartan_ng.backends.hosts import profile
@@ -57,6 +58,7 @@ class ClusterBackend:
         self.is_better_anew: Callable[[Plan, Way, int], bool] | None = None
         """See `Losing`."""
         atexit.register(self.close)
+        forked.note(self)
 
     @classmethod
     def connect(
@@ -251,6 +253,13 @@ class ClusterBackend:
         atexit.unregister(self.close)
         self._link.close()
         self._link.forget()
+        self.recover = self.is_better_anew = None
+
+    def sever(self) -> None:
+        """See `forked`."""
+        atexit.unregister(self.close)
+        forked.keep(self._link, self._held)
+        self._link = self._held = forked.Severed()  # type: ignore[assignment]  # it stands for either
         self.recover = self.is_better_anew = None
 
     def retire(self) -> None:

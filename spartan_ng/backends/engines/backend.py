@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_size, box_slices
+from spartan_ng.backends import forked
 from spartan_ng.backends.engines.holdings import Holdings
 from spartan_ng.backends.engines.inlined import Inlined
 from spartan_ng.backends.engines.jobs import Job, Tile, Tiles
@@ -88,6 +89,13 @@ class EngineBackend:
         """Jobs since one was waited for."""
         self._doubts = 0
         """Jobs that are still to be waited for since something was lost."""
+        forked.note(self)
+
+    def sever(self) -> None:
+        """See `forked`."""
+        forked.keep(self.engine, self.tasks, self._held, self._plans)
+        self.engine = self.tasks = self._held = forked.Severed()  # type: ignore[assignment]  # for each
+        self.recover = None
 
     @property
     def workers(self) -> int:
