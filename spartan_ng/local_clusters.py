@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from spartan_ng import session
 from spartan_ng.backends import forked
@@ -28,6 +29,7 @@ class Cluster:
 
     def __init__(self, n: int, threads: int | None = None, memory: int | None = None) -> None:
         self._adapting: Adapting | None = None
+        n = _counted(n)
         cores = machine.cores()
         self._processes = LocalCluster(n, threads or max(1, cores // max(n, 1)), memory)
         self._processes.start()
@@ -57,6 +59,7 @@ class Cluster:
         """Have `n` workers. Where some go, arrays that lie on workers come to this process before. It does
         not adapt any more."""
         backend = self._open()
+        n = _counted(n)
         if n < 1:
             raise OptionError(f"a cluster needs at least one worker, not {n}")
         self._stop_adapting()
@@ -115,3 +118,11 @@ class Cluster:
         if self._backend is None:
             return "<Cluster: closed>"
         return f"<Cluster: {self.workers} workers on this machine, master at {self.address}>"
+
+
+def _counted(n: Any) -> int:
+    """A number of workers, which is a whole one."""
+    try:
+        return int(operator.index(n))
+    except TypeError:
+        raise OptionError(f"a cluster has a whole number of workers, not {n!r}") from None

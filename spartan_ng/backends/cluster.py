@@ -20,8 +20,8 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_slices
 from spartan_ng.backends import forked
-from spartan_ng.backends.carrying import CHECK_S
-from spartan_ng.backends.holdings import Holdings
+from spartan_ng.backends.carrying import CHECK_S, part_of
+from spartan_ng.backends.holdings import Held, Holdings
 from spartan_ng.backends.hosts import profile
 from spartan_ng.backends.link import JobEvents, Link
 from spartan_ng.backends.protocol import Progress, RunStats, Way
@@ -151,25 +151,34 @@ class ClusterBackend:
         self._check_ranks(plan.workers)
         if record.is_full:
             self._link.tune()
-        small = []
-        for i, (number, ref) in enumerate(zip(plan.inputs, inputs, strict=True)):
-            if self._held.get(ref) is None:
-                self.upload(ref, plan.slots[number].tiling)
-            if self._held[ref].is_moved:
-                raise WorkersChanged(f"an array of shape {ref.shape} lies on other ranks than it did")
-            value = self._held[ref].value
-            if value is not None:
-                small.append((i, value))
-        with self._held.new_keys(len(plan.outputs)) as keys:
-            return self._run(plan, packed, inputs, keys, small, progress, start, drops)
+        held = [
+            self._sent(ref, plan.slots[number].tiling)
+            for number, ref in zip(plan.inputs, inputs, strict=True)
+        ]
+        try:
+            with self._held.new_keys(len(plan.outputs)) as keys:
+                return self._run(plan, packed, held, keys, progress, start, drops)
+        except Exception as error:
+            if all(ref.backend is self for ref in inputs):
+                raise
+            raise WorkersChanged("arrays that a job was to read have come home") from error
+
+    def _sent(self, ref: ArrayRef, tiling: Tiling) -> Held:
+        """What is noted of an array that a job reads, and that is on the workers then."""
+        held = self._held.get(ref)
+        if held is None:
+            self.upload(ref, tiling)
+            held = self._held.get(ref)
+        if held is None or held.is_moved:  # or has come home at once
+            raise WorkersChanged(f"an array of shape {ref.shape} lies on other ranks than it did")
+        return held
 
     def _run(
         self,
         plan: Plan,
         packed: Blob | None,
-        inputs: Sequence[ArrayRef],
+        inputs: Sequence[Held],
         keys: list[Key],
-        small: list[tuple[int, Any]],
         progress: Progress | None,
         start: float,
         drops: int,
@@ -178,13 +187,14 @@ class ClusterBackend:
         results = [ArrayRef(s.shape, s.dtype, format=s.format, tiling=s.tiling) for s in slots]
         inline = sum(s.nbytes for s in slots) <= INLINE_BYTES and all(s.format == "dense" for s in slots)
         members = self._held.settled.members[: plan.workers]
+        small = [(i, held.value) for i, held in enumerate(inputs) if held.value is not None]
         submit = Submit(
             self._link.new_job(),
             plan.key,
             self._held.settled.epoch,
             plan.workers,
             plan.ranks,
-            tuple(self._held[r].key for r in inputs),
+            tuple(held.key for held in inputs),
             tuple(keys),
             inline,
             progress is not None,
@@ -207,7 +217,7 @@ class ClusterBackend:
                     self._link.release(key[1])
             raise
         for i, _ in small:
-            self._held[inputs[i]].value = None
+            inputs[i].value = None
         for ref, key, nnz in zip(results, keys, done.nnz, strict=True):
             if ref.format == "csr":
                 ref.nnz = nnz
@@ -239,6 +249,10 @@ class ClusterBackend:
                     return self._held.gather(ref, box)
             except WorkerUnreachable:  # it lives, and nobody else has its tiles
                 raise
+            except KeyError:
+                if ref.value is None:
+                    raise
+                return part_of(ref.value, box)  # it has come home meanwhile
             except WorkerLost:
                 if not left or self.recover is None or not self.recover([ref]):
                     raise

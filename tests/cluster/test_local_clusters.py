@@ -2,6 +2,7 @@
 
 import os
 import threading
+from typing import Any
 
 import numpy
 import pytest
@@ -145,3 +146,58 @@ def test_a_function_that_cannot_be_sent_is_the_programs_error():
         with pytest.raises(TypeError, match=r"the plan cannot be sent: .*lock"):
             np.map(lambda tile: tile * bool(lock), x, dtype=float).compute()
         assert float(x.sum()) == 240
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_arrays_may_come_home_while_a_job_reads_them(when, monkeypatch):
+    """Another thread scales the cluster down: the job is planned anew with what is here by then."""
+    with config.override(small_bytes=0), np.cluster(2, threads=1) as cluster:
+        backend: Any = cluster._backend
+        y = (np.array(X) * 2).persist()
+        small = np.array(X[0, :3])
+        wait = backend._await
+        homes: list[None] = []
+
+        def interrupted(*given):
+            if when == "before" and not homes:
+                homes.append(backend.bring_home())
+            done = wait(*given)
+            if when == "after" and not homes:
+                homes.append(backend.bring_home())
+            return done
+
+        monkeypatch.setattr(backend, "_await", interrupted)
+        numpy.testing.assert_array_equal(
+            np.sort(y, axis=0) + small.sum(), numpy.sort(X * 2, axis=0) + X[0, :3].sum()
+        )
+        assert len(homes) == 1
+
+
+def test_an_array_may_come_home_while_it_is_read(monkeypatch):
+    with config.override(small_bytes=0), np.cluster(2, threads=1) as cluster:
+        backend: Any = cluster._backend
+        large = numpy.random.default_rng(1).random((3000, 70))
+        y = (np.array(large) * 2).persist()
+        gather = backend._held._gather
+        homes: list[bool] = []
+
+        def interrupted(*given):
+            if not homes:
+                homes.append(True)
+                backend.bring_home()
+                raise KeyError("a tile that was given back")
+            return gather(*given)
+
+        monkeypatch.setattr(backend._held, "_gather", interrupted)
+        numpy.testing.assert_array_equal(y, large * 2)
+        assert homes
+
+
+@pytest.mark.parametrize("n", [1.5, 2.0, "2", None])
+def test_a_number_of_workers_is_a_whole_one(n):
+    with pytest.raises(OptionError, match="whole number of workers"):
+        np.cluster(n)
+    with np.cluster(1, threads=1) as cluster:
+        with pytest.raises(OptionError, match="whole number of workers"):
+            cluster.scale(n)
+        assert cluster.workers == 1
