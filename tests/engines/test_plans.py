@@ -26,6 +26,7 @@ from spartan_ng.events import record as happened
 from spartan_ng.worker import tasks
 from tests.engines.inline import InlineEngine
 from tests.programs import programs
+from tests.sampling import examples
 from tests.test_programs import check, running_on
 
 rng = numpy.random.default_rng(0)
@@ -511,3 +512,32 @@ def test_a_process_of_tasks_keeps_the_memory_of_blocks():
         [sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=False
     )
     assert done.stdout == "True True\n", done.stderr
+
+
+class Restless(InlineEngine):
+    """Its workers come and go: it has another number of them whenever somebody asks, up to a point."""
+
+    def __init__(self, numbers, several):
+        super().__init__(1, several)
+        self.left = list(numbers)
+
+    def slots(self):
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+
+@examples(60)
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=9),
+    st.booleans(),
+    st.sampled_from([None, "row", "duplicate"]),
+)
+def test_workers_may_come_and_go_at_any_moment_before_there_are_arrays(numbers, several, tiling):
+    """Plans that were made for others are made anew."""
+    with running_on(EngineBackend(Restless(numbers, several))), config.override(small_bytes=0, tiling=tiling):
+        for seed in range(2):  # the first round's arrays are gone before the second
+            x = (np.array(X) + seed).persist()
+            y = ((x * 2 + 1) / 2).persist()
+            numpy.testing.assert_allclose(y, ((X + seed) * 2 + 1) / 2)
+            product = numpy.sort(X + seed, axis=0) @ (X + seed + 0.5).T
+            numpy.testing.assert_allclose(np.sort(x, axis=0) @ y.T, product)
+            del x, y

@@ -34,7 +34,7 @@ from spartan_ng.backends.engines.steps import LITTLE_BYTES, Step, is_sure, steps
 from spartan_ng.backends.protocol import Progress, RunStats, Way, measured
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
-from spartan_ng.errors import GivenUp, UserFunctionError, WorkerLost
+from spartan_ng.errors import GivenUp, UserFunctionError, WorkerLost, WorkersChanged
 from spartan_ng.events import record as happened
 from spartan_ng.ops.functions import UserFunction, named, users_of
 from spartan_ng.plan.plan import Plan
@@ -116,7 +116,9 @@ class EngineBackend:
         return ref.value is None
 
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
-        """See `Backend`."""
+        """See `Backend`; WorkersChanged where the plan that asks for it is for more parts."""
+        if tiling.highest >= self._workers:
+            raise WorkersChanged(f"a tiling of {tiling.highest + 1} parts, but arrays have {self._workers}")
         self._held.upload(ref, tiling, self._workers)
 
     def adopt(self, ref: ArrayRef, tiling: Tiling, handles: Sequence[Handle]) -> None:
@@ -205,6 +207,8 @@ class EngineBackend:
         self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None
     ) -> tuple[list[ArrayRef], RunStats]:
         """Run `plan` as tasks; see `Backend.run`."""
+        if plan.workers != self._workers:  # as long as there are no arrays, the engine may shrink and grow
+            raise WorkersChanged(f"a plan of {plan.workers} parts, but arrays have {self._workers}")
         try:
             return self._run(plan, inputs, progress)
         except (
@@ -263,7 +267,8 @@ class EngineBackend:
         refs = [ArrayRef(s.shape, s.dtype, format=s.format, tiling=s.tiling) for s in slots]
         tiles = [job.output(n) for n in plan.outputs]
         for ref, slot, each in zip(refs, slots, tiles, strict=True):
-            self._held.keep(ref, slot.tiling, each, self._workers)
+            self._held.keep(ref, slot.tiling, each, plan.workers)
+        self._workers = plan.workers  # which somebody else may have asked for meanwhile
         if progress is not None:
             self._follow(plan, tiles, progress)
         little = [i for i, s in enumerate(slots) if s.nbytes <= INLINE_BYTES and s.format == "dense"]
