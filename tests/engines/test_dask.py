@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy
 import pytest
+from scipy import sparse
 
 import spartan_ng as np
 from spartan_ng import session
@@ -564,6 +565,17 @@ def test_a_script_runs_on_an_engine_of_its_own(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["dask 2", "60300.0"]
+
+
+@pytest.mark.parametrize("kind", ["csr", "compressed"])
+def test_what_is_not_dense_here_is_to_dask(on_dask, kind):
+    x = numpy.random.default_rng(0).integers(0, 5, (600, 50)).astype(float)
+    ours = np.compress_columns(x, always=True) if kind == "compressed" else np.asarray(sparse.csr_array(x))
+    there = ours.to_dask()  # type: ignore[attr-defined]
+    for chunks, expected in ((there, x), (there.sum(axis=0), x.sum(axis=0)), (there.T @ there, x.T @ x)):
+        found = on_dask.compute(chunks, sync=True)
+        assert isinstance(found, numpy.ndarray)
+        numpy.testing.assert_allclose(found, expected)
 
 
 @pytest.mark.slow

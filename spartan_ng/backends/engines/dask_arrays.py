@@ -15,7 +15,8 @@ from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.backends.engines.kinds.dask import DaskEngine
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.errors import ConnectionFailed
-from spartan_ng.worker.tasks import Made, read
+from spartan_ng.kernels.formats import dense
+from spartan_ng.worker.tasks import Made, Number, read
 
 
 def taken(backend: Backend, x: dask.array.Array) -> ArrayRef:
@@ -53,7 +54,7 @@ def given(backend: Backend, ref: ArrayRef) -> dask.array.Array:
     blocks = np.empty(tiling.parts, object)
     for index in product(*map(range, tiling.parts)):
         tile = tiles[0 if tiling.duplicate else tiling.rank(index)]
-        future = engine.future(home.tasks.submit("to_dask", read, tile.handle, tile.number, None))
+        future = engine.future(home.tasks.submit("to_dask", _chunk, tile.handle, tile.number))
         shape = box_shape(tiling.box(ref.shape, index))
         blocks[index] = dask.array.from_delayed(dask.delayed(future), shape, ref.dtype)
     whole = dask.array.block(blocks.tolist()) if ref.shape else blocks[()]
@@ -76,6 +77,11 @@ def _check(chunk: Any) -> None:
             "from_dask: the array's chunks are masked, and arrays of this package have no masks: "
             "dask.array.ma.filled(x, value) says what stands for what is masked"
         )
+
+
+def _chunk(made: Made, number: Number) -> Any:
+    """A tile as others know arrays: what is sparse or compressed here is no NumPy's array to dask."""
+    return dense(read(made, number, None))
 
 
 def _tile(chunk: Any, dtype: np.dtype[Any]) -> Made:

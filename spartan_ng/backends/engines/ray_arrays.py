@@ -15,6 +15,7 @@ from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.backends.engines.kinds.ray import RayEngine
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.errors import ConnectionFailed
+from spartan_ng.kernels.formats import dense
 from spartan_ng.worker.tasks import Made, Number, read
 
 
@@ -99,8 +100,9 @@ def _on_ray(backend: Backend) -> tuple[EngineBackend, RayEngine]:
 
 
 def _native(found: Made, number: Number, region: None) -> Any:
-    """A tile in the machine's order of bytes: Ray's tables have no other, and take the bytes as they are."""
-    tile = read(found, number, region)
+    """A tile in the machine's order of bytes, and dense: Ray's tables have no other, and take the bytes as
+    they are."""
+    tile = dense(read(found, number, region))
     return np.asarray(tile, tile.dtype.newbyteorder("="))
 
 
