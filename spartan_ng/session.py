@@ -266,8 +266,7 @@ class Session:
         tell_run(config.debug, plan, stats, planning_s, lambda: self.planner.explain(wanted, plan, stats))
 
     def _recover(self, refs: Sequence[ArrayRef], died: list[WorkerDied] | None = None) -> bool:
-        """Have those of `refs` computed again that lost workers took with them; whether that was possible.
-        `died` as in `_plan_and_run`."""
+        """Have those of `refs` that are lost computed again; whether that was possible. `died` as above."""
         losing = self._losing
         assert losing is not None, "only lost arrays are recovered"
         assert self._replicas is not None, "there are some where arrays may be lost"
@@ -279,7 +278,8 @@ class Session:
             is_gone = not all(map(losing.is_moved, lost))
             try:
                 with happened.span("recover"):
-                    evaluate = partial(self._evaluate, order=None, died=[] if died is None else died)
+                    home, more = current() if losing.is_gone() else self, [] if died is None else died
+                    evaluate = partial(home._evaluate, order=None, died=more)
                     found = computed_again(lost, losing, evaluate, self._replicas.copies)
             except WorkerUnreachable:
                 raise

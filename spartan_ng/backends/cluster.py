@@ -295,6 +295,10 @@ class ClusterBackend:
         """See `Losing`."""
         return self._held.is_lost(ref)
 
+    def is_gone(self) -> bool:
+        """Its arrays are in its workers' memory, whoever comes back to them."""
+        return False
+
     def is_moved(self, ref: ArrayRef) -> bool:
         """See `Losing`."""
         return self._held.is_moved(ref)

@@ -130,6 +130,10 @@ class Losing(Losses, Protocol):
     """Whether a plan that is under way should be stopped, to be planned anew for so many workers; `run`
     raises `JobSetAside` then."""
 
+    def is_gone(self) -> bool:
+        """Whether nothing can be run there any more: who runs programs now computes again what it had."""
+        ...
+
     def is_moved(self, ref: ArrayRef) -> bool:
         """Whether all tiles of an array are there, but on other ranks than they were."""
         ...

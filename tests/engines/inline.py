@@ -11,6 +11,7 @@ import cloudpickle
 import numpy as np
 
 from spartan_ng.backends.engines.protocol import Forgotten, Report, TaskKilled
+from spartan_ng.errors import MasterUnreachable
 
 
 @dataclass(eq=False)
@@ -67,10 +68,18 @@ class InlineEngine:
         """All objects together."""
         self.closed = False
 
+    def is_there(self) -> bool:
+        return not self.closed
+
     def slots(self) -> int:
         return self._slots
 
+    def _check(self) -> None:
+        if self.closed:
+            raise MasterUnreachable("inline was closed")
+
     def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> Object:
+        self._check()
         self.names.append(name)
         try:
             given = [(a if isinstance(a, Object) else _packed(a, self._beside)).value() for a in args]
@@ -100,9 +109,11 @@ class InlineEngine:
         pass
 
     def get(self, handles: Sequence[Object]) -> list[Any]:
+        self._check()
         return [handle.value() for handle in handles]
 
     def lost(self, handles: Sequence[Object]) -> set[Object]:
+        self._check()
         return {handle for handle in handles if isinstance(handle.error, Forgotten | TaskKilled)}
 
     def wait(self, handles: Sequence[Object]) -> None:

@@ -459,6 +459,7 @@ def test_a_client_that_was_closed_is_said_to_be(client):
         np.connect(mine)
         with config.override(small_bytes=0):
             x, y = np.array(a), (np.array(a) * 2).persist()
+            z = np.cumsum(x, axis=0).persist()
             x.persist()
             mine.close()
             for asks in (
@@ -473,8 +474,11 @@ def test_a_client_that_was_closed_is_said_to_be(client):
                     numpy.asarray(asks())
             np.disconnect()
             numpy.testing.assert_array_equal(x * 3, a * 3)
+            numpy.testing.assert_array_equal(y, a * 2)
             np.connect(client)
             numpy.testing.assert_array_equal(x * 3, a * 3)
+            numpy.testing.assert_array_equal(z + 1, numpy.cumsum(a, axis=0) + 1)
+            numpy.testing.assert_array_equal(client.compute(z.to_dask(), sync=True), numpy.cumsum(a, axis=0))  # type: ignore[attr-defined]
     finally:
         session.current().backend.retire()
         session.use(before)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 import pytest
 
@@ -9,11 +11,12 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.arrays import ArrayRef, Tiling
+from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.backends.engines.protocol import Forgotten, TaskKilled
 from spartan_ng.backends.protocol import Losing
 from spartan_ng.config import config
-from spartan_ng.errors import GivenUp, UserFunctionError, WorkerLost
+from spartan_ng.errors import GivenUp, MasterUnreachable, UserFunctionError, WorkerLost
 from spartan_ng.graph import build
 from spartan_ng.worker.tasks import Made
 from tests.engines.inline import InlineEngine, Object
@@ -88,6 +91,37 @@ def test_arrays_that_are_lost_are_computed_again(kind, how, share, seed):
                 found = ours[at] * 1 if random.random() < 0.5 else ours[at]
                 numpy.testing.assert_allclose(numpy.asarray(found), theirs[at], rtol=1e-9)
             numpy.testing.assert_allclose((sparse @ np.array(X[:70])).compute(), (S * 2.0) @ X[:70])
+
+
+@pytest.mark.some(5)
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("then", ["in this process", "on another engine"])
+def test_what_an_engine_had_that_was_closed_is_computed_where_programs_run_now(then, seed):
+    """Not before: as long as nobody has moved, it is said to be closed."""
+    random = numpy.random.default_rng(seed)
+    engine = InlineEngine(int(random.integers(1, 5)), bool(seed & 1), bool(seed & 2))
+    left = EngineBackend(engine)
+    ours: list[Any] = []
+    with running_on(left), config.override(small_bytes=0):
+        ours, sparse = steps(np, np.array(LARGE), np.asarray(S))
+        theirs, _ = steps(numpy, LARGE, S)
+        lazy = ours[0] + 1
+        adopted = ArrayRef((2, 3), numpy.dtype(float))
+        left.adopt(adopted, Tiling.grid(2, 1), [engine.submit("theirs", ones) for _ in range(2)])
+        engine.closed = True
+        with pytest.raises(MasterUnreachable, match="inline was closed"):
+            ours[0].compute()
+        other = EmbeddedBackend(2) if then == "in this process" else EngineBackend(InlineEngine(3))
+        with running_on(other):
+            left.retire()
+            order = random.permutation(len(ours)).tolist()
+            for at in order:
+                found = ours[at] * 1 if random.random() < 0.5 else ours[at]
+                numpy.testing.assert_allclose(numpy.asarray(found), theirs[at], rtol=1e-9)
+            numpy.testing.assert_allclose(numpy.asarray(lazy), LARGE * 2 + 2, rtol=1e-12)
+            numpy.testing.assert_allclose((sparse @ np.array(X[:70])).compute(), (S * 2.0) @ X[:70])
+            with pytest.raises(MasterUnreachable, match="inline was closed"):  # nobody else can make it
+                wrap_node(build.data(adopted)).compute()
 
 
 @pytest.mark.some(5)

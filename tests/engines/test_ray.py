@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import numpy
@@ -208,7 +209,8 @@ def test_data_sets_need_a_ray():
 
 
 @pytest.mark.slow
-def test_a_ray_that_was_shut_down_is_said_to_be(on_ray):
+@pytest.mark.parametrize("again", [np.disconnect, partial(np.connect, "ray")])
+def test_a_ray_that_was_shut_down_is_said_to_be(on_ray, again):
     """Of arrays that were there, and of new work; none of it begins another Ray."""
     a = numpy.arange(60_000.0).reshape(60, 1000)
     x, y = np.array(a), (np.array(a) * 2).persist()
@@ -218,7 +220,13 @@ def test_a_ray_that_was_shut_down_is_said_to_be(on_ray):
             with pytest.raises(MasterUnreachable, match=r"Ray was shut down.*np\.connect.*np\.disconnect"):
                 numpy.asarray(asks())
         assert not ray.is_initialized()
-        np.disconnect()
+        begin()
+        with pytest.raises(MasterUnreachable, match=r"Ray was shut down"):  # the new one does not know it
+            y.compute()
+        assert float((np.array(a) + 1).sum()) == (a + 1).sum()
+        again()
         numpy.testing.assert_array_equal(x * 3, a * 3)
+        numpy.testing.assert_array_equal(y, a * 2)
     finally:
-        begin()  # for the tests to come
+        if not ray.is_initialized():
+            begin()  # for the tests to come

@@ -34,7 +34,7 @@ from spartan_ng.backends.engines.steps import LITTLE_BYTES, Step, is_sure, steps
 from spartan_ng.backends.protocol import Progress, RunStats, Way, measured
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
-from spartan_ng.errors import GivenUp, UserFunctionError, WorkerLost, WorkersChanged
+from spartan_ng.errors import GivenUp, MasterUnreachable, UserFunctionError, WorkerLost, WorkersChanged
 from spartan_ng.events import record as happened
 from spartan_ng.ops.functions import UserFunction, named, users_of
 from spartan_ng.plan.plan import Plan
@@ -155,7 +155,9 @@ class EngineBackend:
         for left in reversed(range(config.retries + 1)):
             try:
                 return act()
-            except WorkerLost:
+            except (WorkerLost, MasterUnreachable) as error:
+                if isinstance(error, MasterUnreachable) and not self.is_gone():
+                    raise
                 if not left or self.recover is None or not any(map(self.is_lost, refs)):
                     raise
                 if not self.recover(refs):
@@ -332,7 +334,13 @@ class EngineBackend:
 
     def is_lost(self, ref: ArrayRef) -> bool:
         """Whether only the engine had a tile of an array, and has it no more, nor makes it again."""
-        return ref.value is None and ref.source is None and self._held.is_lost(ref)
+        if ref.value is not None or ref.source is not None or ref not in self._held:
+            return False
+        return self.is_gone() or self._held.is_lost(ref)
+
+    def is_gone(self) -> bool:
+        """Whether programs run elsewhere now, and the engine was closed."""
+        return self._retired and not self.engine.is_there()
 
     def is_moved(self, ref: ArrayRef) -> bool:
         """Ranks are no workers here."""
@@ -340,7 +348,7 @@ class EngineBackend:
 
     def tiles_of(self, ref: ArrayRef) -> dict[Box, ArrayRef | None]:
         """See `Losses`."""
-        return self._held.tiles_of(ref)
+        return {} if self.is_gone() else self._held.tiles_of(ref)
 
     def sparse_left(self, refs: Sequence[ArrayRef]) -> ArrayRef | None:
         """Sparse arrays are computed again as a whole."""

@@ -8,6 +8,7 @@ started. Workers that are killed every few seconds go so one by one; tasks wait 
 from __future__ import annotations
 
 import logging
+import math
 from contextlib import suppress
 from typing import Any
 
@@ -28,6 +29,13 @@ class Workers:
         self._client = client
         self._known: dict[Any, Any] = {}
         """By name, the workers that there were: one that was given up ends some time after."""
+
+    def most(self) -> int:
+        """How many workers the cluster may adapt to, 0 where nobody says."""
+        adaptive = getattr(self._client.cluster, "_adaptive", None)
+        if adaptive is None or adaptive.state not in ("starting", "running") or math.isinf(adaptive.maximum):
+            return 0
+        return int(adaptive.maximum)
 
     def renew(self) -> None:
         """Have workers started that the cluster has given up.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_slices, is_empty
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, box_slices, is_empty
 from spartan_ng.backends.engines.inlined import Inlined, Value
 from spartan_ng.backends.engines.jobs import Tile, Tiles
 from spartan_ng.backends.engines.protocol import Handle
@@ -39,9 +39,13 @@ class Holdings:
         """Whether there are any."""
         return bool(self._arrays)
 
+    def __contains__(self, ref: ArrayRef) -> bool:
+        """Whether an array's tiles are known."""
+        return ref.serial in self._arrays
+
     def __getitem__(self, ref: ArrayRef) -> Tiles:
         """Where an array's tiles are; WorkerLost where there are none."""
-        if ref.serial not in self._arrays:
+        if ref not in self:
             raise WorkerLost(f"an array of shape {ref.shape} has no tiles on this engine")
         return self._arrays[ref.serial]
 
@@ -107,7 +111,7 @@ class Holdings:
 
     def is_lost(self, ref: ArrayRef) -> bool:
         """Whether a tile of an array will never be there, whoever asks for it."""
-        return ref.serial in self._arrays and bool(self._lost(self._arrays[ref.serial]))
+        return ref in self and bool(self._lost(self[ref]))
 
     def _lost(self, tiles: Tiles) -> set[Handle]:
         return self._tasks.lost(list(dict.fromkeys(tile.handle for tile in tiles.values())))
@@ -133,7 +137,10 @@ class Holdings:
         return found
 
     def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
-        """Let an array that was lost have the tiles of an equal one."""
+        """Let an array that was lost have the tiles of an equal one, or where programs run elsewhere now, its
+        value."""
+        if by.value is None and by not in self and by.backend is not None:
+            by.value = by.backend.gather(by, box_of(by.shape))  # type: ignore[attr-defined]
         ref.also = ()
         ref.value, ref.nnz, ref.tiling = by.value, by.nnz, by.tiling
         tiles = self._arrays.get(by.serial)

@@ -31,6 +31,10 @@ class Inlined:
         """See `Engine`."""
         return self._engine.shared
 
+    def is_there(self) -> bool:
+        """See `Engine`."""
+        return self._engine.is_there()
+
     def slots(self) -> int:
         """See `Engine`."""
         return self._engine.slots()

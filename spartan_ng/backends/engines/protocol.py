@@ -37,6 +37,10 @@ class Engine(Protocol):
         """Whether all tasks read objects where these lie: then none is cut for who reads a part of it."""
         ...
 
+    def is_there(self) -> bool:
+        """Whether it can be asked for anything yet: nobody has closed it, and it has not ended."""
+        ...
+
     def slots(self) -> int:
         """Tasks that can run at a time."""
         ...

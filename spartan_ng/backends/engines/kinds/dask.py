@@ -7,7 +7,6 @@ Needs the extra `[dask]`.
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 import threading
 import warnings
@@ -229,22 +228,19 @@ class DaskEngine:
         threads: dict[str, int] = self._client.nthreads()
         if threads != self._threads:
             self._threads, self._places = threads, []
-        return max(sum(threads.values()), self._most() * max(threads.values(), default=1))
+        return max(sum(threads.values()), self._workers.most() * max(threads.values(), default=1))
+
+    def is_there(self) -> bool:
+        """See `Engine`."""
+        return self._client.status not in ("closing", "closed")
 
     def _check(self) -> None:
         """MasterUnreachable where somebody has closed the client."""
-        if self._client.status in ("closing", "closed"):
+        if not self.is_there():
             raise MasterUnreachable(
                 "the dask client was closed, or has lost its scheduler, and what only dask had is gone: "
                 "np.connect(...) to another one, or np.disconnect() to run in this process"
             )
-
-    def _most(self) -> int:
-        """How many workers the client's cluster may adapt to, 0 where nobody says."""
-        adaptive = getattr(self._client.cluster, "_adaptive", None)
-        if adaptive is None or adaptive.state not in ("starting", "running") or math.isinf(adaptive.maximum):
-            return 0
-        return int(adaptive.maximum)
 
     def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> _Handle:
         """A task; what it is given is in it, so that dask can run it again."""

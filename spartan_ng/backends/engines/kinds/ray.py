@@ -18,6 +18,10 @@ from spartan_ng.errors import ConnectionFailed, MasterUnreachable
 from spartan_ng.extras import needed
 
 SCHEME = "ray://"
+_GONE = (
+    'Ray was shut down, and what only it had is gone: np.connect("ray") or np.connect("ray://...") '
+    "again, or np.disconnect() to run in this process"
+)
 _QUIETLY: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
 
 
@@ -64,12 +68,18 @@ class RayEngine:
     def __init__(self, owned: bool = False) -> None:
         self._owned = owned
         self._call = ray.remote(_call)
+        self._node = ray.get_runtime_context().get_node_id()
+        """The program's in this Ray; in another one it has another."""
 
     @property
     def shared(self) -> bool:
         """Whether there is one node: its processes map one store."""
         _check()
         return sum(bool(node["Alive"]) for node in ray.nodes()) == 1
+
+    def is_there(self) -> bool:
+        """See `Engine`: a Ray that was begun again knows nothing of this one."""
+        return ray.is_initialized() and bool(ray.get_runtime_context().get_node_id() == self._node)
 
     def slots(self) -> int:
         """Processors of all nodes."""
@@ -80,16 +90,29 @@ class RayEngine:
         self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None
     ) -> ray.ObjectRef:
         """A task that Ray runs again where its process ends."""
-        _check()
-        return self._call.options(name=name).remote(function, *args)
+        with self._checked():
+            return self._call.options(name=name).remote(function, *args)
 
     def submit_several(
         self, name: str, count: int, function: Callable[..., Any], *args: Any
     ) -> Sequence[ray.ObjectRef]:
         """A task that gives several objects; Ray keeps, moves and frees each for itself."""
+        with self._checked():
+            refs: list[ray.ObjectRef] = self._call.options(name=name, num_returns=count).remote(
+                function, *args
+            )
+            return refs
+
+    @contextmanager
+    def _checked(self) -> Iterator[None]:
+        """MasterUnreachable where Ray was shut down, or begun again, which finds what it is given odd."""
         _check()
-        refs: list[ray.ObjectRef] = self._call.options(name=name, num_returns=count).remote(function, *args)
-        return refs
+        try:
+            yield
+        except ValueError as error:
+            if not self.is_there():
+                raise MasterUnreachable(_GONE) from error
+            raise
 
     def send(self) -> None:
         """Nothing waits."""
@@ -99,9 +122,9 @@ class RayEngine:
 
     def get(self, handles: Sequence[ray.ObjectRef]) -> list[Any]:
         """The objects."""
-        _check()
         try:
-            return list(ray.get(list(handles)))
+            with self._checked():
+                return list(ray.get(list(handles)))
         except RayTaskError as error:
             cause = error.cause
             if isinstance(cause, RayError) or not isinstance(cause, Exception):
@@ -145,10 +168,7 @@ class RayEngine:
 def _check() -> None:
     """MasterUnreachable where somebody has shut Ray down: it would begin a new one, which knows no object."""
     if not ray.is_initialized():
-        raise MasterUnreachable(
-            'Ray was shut down, and what only it had is gone: np.connect("ray") or np.connect("ray://...") '
-            "again, or np.disconnect() to run in this process"
-        )
+        raise MasterUnreachable(_GONE)
 
 
 def _call(function: Callable[..., Any], *args: Any) -> Any:
