@@ -63,12 +63,28 @@ def own_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if has_room(value.nbytes) or value.dtype.hasobject or value.ndim == 0:
         return private_copy(value)
     order = sorted(range(value.ndim), key=lambda axis: (-abs(value.strides[axis]), axis))
-    turned = value.transpose(order)
-    copy = on_disk(turned.shape, value.dtype, "a copy")
-    rows = max(block_bytes() // max(turned[0].nbytes, 1), 1)
-    for start in range(0, len(turned), rows):
-        put(copy[start : start + rows], turned[start : start + rows])
-    return copy.transpose(np.argsort(order))
+    return c_copy(value.transpose(order)).transpose(np.argsort(order))
+
+
+def c_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy in C order, on disk where memory has no room for it."""
+    if has_room(value.nbytes) or value.dtype.hasobject or value.ndim == 0:
+        return value.copy(order="C")
+    copy = on_disk(value.shape, value.dtype, "a copy")
+    _fill(copy, value, block_bytes())
+    return copy
+
+
+def _fill(copy: np.ndarray[Any, Any], value: np.ndarray[Any, Any], most_bytes: int) -> None:
+    """Copy some of the elements at a time, since what lies otherwise is put in order first."""
+    rows = most_bytes // value[0].nbytes
+    if not rows and value.ndim > 1:
+        for place, part in zip(copy, value, strict=True):
+            _fill(place, part, most_bytes)
+        return
+    rows = max(rows, 1)
+    for start in range(0, len(value), rows):
+        put(copy[start : start + rows], value[start : start + rows])
 
 
 def put(place: np.ndarray[Any, Any], data: np.ndarray[Any, Any]) -> None:

@@ -67,6 +67,15 @@ def aligned(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return value if value.flags.aligned else private_copy(value)
 
 
+def run_of(value: np.ndarray[Any, Any], first: int, length: int) -> np.ndarray[Any, Any]:
+    """At most `length` elements in C order from position `first` on: a view, or a copy of these alone."""
+    if value.flags.c_contiguous or value.ndim == 1:
+        return value.reshape(-1)[first : first + length]
+    out = np.empty(max(min(length, value.size - first), 0), value.dtype)
+    copy_run(value, first, out)
+    return out
+
+
 def copy_run(value: np.ndarray[Any, Any], first: int, out: np.ndarray[Any, Any]) -> None:
     """Copy a run of elements in C order, from position `first` on, to the contiguous 1-d array `out`.
 

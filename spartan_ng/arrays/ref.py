@@ -115,6 +115,18 @@ class ArrayRef:
         """Whether the elements are in the memory of a file, here or on the workers."""
         return self.on_disk or (self.source is not None and self.value is not None)
 
+    def reshaped(self, shape: tuple[int, ...]) -> ArrayRef | None:
+        """What lies in a file that nobody writes to through it, under another shape; None for all else."""
+        value = self.value if self.is_mapped and self.format == "dense" else None
+        if value is None or value.flags.writeable or not value.flags.c_contiguous:
+            return None
+        source = None if self.source is None else self.source.reshaped(shape)
+        if self.source is not None and source is None:
+            return None
+        found = ArrayRef(shape, self.dtype, value=value.reshape(shape), source=source)
+        found.on_disk = self.on_disk
+        return found
+
     def on_release(self, backend: object, release: Callable[[int], None]) -> None:
         """Record that `backend` holds tiles, to be dropped by `release(serial)` with this reference."""
         self.backend = backend

@@ -16,6 +16,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph.node import Node, Op
+from spartan_ng.graph.reshaped import reshaped_file
 from spartan_ng.ops.elementwise import ELEMENTWISE, resolved_dtypes
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
@@ -348,7 +349,8 @@ def reshape(a: Node, shape: tuple[int, ...]) -> Node:
         raise ShapeError(f"reshape: {a.size} elements of shape {a.shape} do not fill shape {shape}")
     if a.op is Op.RESHAPE:
         return reshape(a.inputs[0], shape)
-    return Node(Op.RESHAPE, None, (a,), (), shape, a.dtype)
+    of_file = None if a.data is None else reshaped_file(a.data, shape)
+    return of_file or Node(Op.RESHAPE, None, (a,), (), shape, a.dtype)
 
 
 def broadcast(a: Node, shape: tuple[int, ...]) -> Node:

@@ -33,6 +33,7 @@ MOST_NODES = 24
 
 FEW_THREADS = 2
 """So many threads read memory hardly faster than one does."""
+_PLACED = frozenset({"argmax", "argmin"})
 _WIDE = 64
 """A product of matrices of so many rows and columns keeps BLAS and its threads at work on arithmetic."""
 _LONG, _LONG_FLOPS = 16, 1 << 28
@@ -146,8 +147,20 @@ def _is_stream(node: Node, threads: int) -> bool:
         return not _is_long_sum(node)
     if node.nbytes > TINY_BYTES:
         return False
-    return node.fn == "contract" or (
-        threads <= FEW_THREADS and node.size == 1 and node.op is Op.FOLD and node.fn in _STREAMED
+    if node.fn == "contract":
+        return True
+    is_fold = threads <= FEW_THREADS and node.size == 1 and node.op is Op.FOLD and node.fn in _STREAMED
+    return is_fold and (node.fn not in _PLACED or _lies_plain(node.inputs[0]))
+
+
+def _lies_plain(node: Node) -> bool:
+    """Whether NumPy looks for an extreme where the elements lie: it copies what lies otherwise as a whole."""
+    value = node.data.value if node.data is not None else None
+    return (
+        isinstance(value, np.ndarray)
+        and value.dtype.isnative
+        and value.flags.c_contiguous
+        and value.flags.aligned
     )
 
 

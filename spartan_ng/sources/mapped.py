@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+from copy import copy
 from math import prod
 from typing import IO, Any
 
@@ -55,6 +56,14 @@ class MappedFile(Source):
             sizes.append(max(1, min(n, left)))
             left //= max(n, 1)
         return tuple(reversed(sizes) if self.order == "C" else sizes)
+
+    def reshaped(self, shape: tuple[int, ...]) -> MappedFile | None:
+        """The same part of the file, if its elements lie in C order."""
+        if self.order != "C":
+            return None
+        found = copy(self)
+        found.shape = shape
+        return found
 
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""

@@ -63,6 +63,10 @@ class Source(ABC):
         None."""
         return None
 
+    def reshaped(self, shape: tuple[int, ...]) -> Source | None:
+        """The same elements in C order under another shape, where that is as good; or None."""
+        return None
+
     def is_current(self) -> bool:
         """Whether what is there is still what was opened."""
         return True

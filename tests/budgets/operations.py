@@ -48,6 +48,11 @@ def _written(x: Any, write: Callable[[Any], Any]) -> Any:
     return y
 
 
+def _planes(x: Any) -> Any:
+    """Rows in ten parts: folds over a short axis have large results."""
+    return x.reshape(10, -1, x.shape[1])
+
+
 def _weighing(m: Any, x: Any) -> Any:
     return m.cos(m.arange(len(x)))
 
@@ -67,6 +72,10 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "corrcoef": lambda m, x, line: m.corrcoef(x[:, :20], rowvar=False),
     "allclose": lambda m, x, line: m.asarray(m.allclose(x, x[::-1][::-1])),
     "norm": lambda m, x, line: m.linalg.norm(x, axis=1),
+    "argmax of columns": lambda m, x, line: m.argmax(x.T),
+    "nanmean of planes": lambda m, x, line: m.nanmean(_planes(x), axis=0),
+    "std of planes": lambda m, x, line: m.std(_planes(x), axis=0),
+    "var of middles": lambda m, x, line: m.var(_planes(x), axis=1),
     "trapezoid": lambda m, x, line: m.trapezoid(x, axis=0),
     # order
     "sort": lambda m, x, line: m.sort(line),
@@ -120,6 +129,8 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "mask": lambda m, x, line: x[x > 0.25],
     "rows by mask": lambda m, x, line: x[x[:, 0] > 0.25],
     "nonzero": lambda m, x, line: m.flatnonzero(line > 0.5),
+    "nonzero of columns": lambda m, x, line: m.nonzero(x.T > 0.9),
+    "mask of columns": lambda m, x, line: x.T[x.T > 0.9],
     "argwhere": lambda m, x, line: m.argwhere(x > 0.75),
     "compress": lambda m, x, line: m.compress(numpy.arange(len(x)) % 3 == 0, x, axis=0),
     # elementwise

@@ -240,3 +240,19 @@ def test_a_block_takes_little_beside_its_states(shape, axes):
     )
     np.testing.assert_allclose(state[-1], expected, rtol=1e-10)
     np.testing.assert_allclose(fold.finalize(state), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("axis", [0, 1, (0, 1)])
+def test_short_lines_that_lie_apart(axis, dtype):
+    """A block of a fold over few planes: each piece has some lines, and not one element of all of them."""
+    x = (np.random.default_rng(0).random((10, 40, 3000)) + 1).astype(dtype)[:, :30]
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    with config.override(kernels="compile"):
+        found = sum_and_deviations(x, axes, x.dtype)
+    assert found is not None
+    (total,), (count, mean, rest, squares) = found
+    close = 1e-4 if dtype == "f4" else 1e-10
+    np.testing.assert_allclose(total, x.sum(axis), rtol=close)
+    np.testing.assert_allclose(mean + rest, x.mean(axis), rtol=close)
+    np.testing.assert_allclose(squares / count, x.var(axis), rtol=close)

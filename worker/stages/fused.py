@@ -52,6 +52,8 @@ _LARGE_BYTES = 1 << 24
 """Nor are those of a larger result, whose value they would be beside it."""
 _FEW_BYTES = 1 << 16
 """Memory has room for so much of states without being asked."""
+_KEPT_TOGETHER = 3
+"""Numbers of a state that is not added to another as they come: of deviations, and of units."""
 Target = Callable[[Box], Any]
 """The part of the result's tile that belongs to a block."""
 
@@ -345,17 +347,17 @@ def _reduced(
     """
     runs = [r for patch in how.patches for r in patch.runs]
     tiles = _Reduced(ex, run, write, task, reducer, len(how.patches))
-    large = (
-        tiles.size_bytes > _LARGE_BYTES and how.operands is None
-    )  # those that are lent come back at the end
+    large = tiles.size_bytes > _LARGE_BYTES and how.operands is None  # what is lent comes back at the end
     sizes = [0]
     if tiles.size_bytes * len(runs) > _FEW_BYTES:
         sizes = [tiles.state_bytes(patch) for patch in how.patches]
         large |= is_crowded(sum(n * len(patch.runs) for n, patch in zip(sizes, how.patches, strict=True)))
-    if (how.bands is not None or len(runs) > _MANY_RUNS or large) and reducer.combines_in_turn:
-        tight = len(runs) > 1 and is_tight(max(sizes), ex.threads)
+    in_turn = reducer.combines_in_turn
+    if large or (in_turn and (how.bands is not None or len(runs) > _MANY_RUNS)):
+        tight = in_turn and len(runs) > 1 and is_tight(max(sizes), ex.threads)
         each = [one_by_one(p.runs) if tight and not how.fills else p.runs for p in how.patches]
-        totals = [InTurn(reducer.combine, count=len(own)) for own in each]
+        combine = reducer.combine if in_turn else lambda before, state: [*before, state]
+        totals = [InTurn(combine, None if in_turn else [], len(own)) for own in each]
         places = {r: (c, k) for c, own in enumerate(each) for k, r in enumerate(own)}
 
         def adding() -> Callable[[Blocks], None]:
@@ -364,7 +366,7 @@ def _reduced(
             def add(blocks: Blocks) -> None:
                 c, turn = places[blocks]
                 if totals[c].add(turn, one(blocks)):
-                    tiles.put(how.patches[c], [totals[c].total])
+                    tiles.put(how.patches[c], [totals[c].total] if in_turn else totals[c].total)
                     totals[c].total = None
 
             return add
@@ -392,12 +394,14 @@ class _Reduced:
         self._in_place = patches == 1 and ex.store.pool is None  # the state's own memory can be the tile
         self._lock = threading.Lock()
         self.found: list[Any] = []
-        self.size_bytes = box_size(self._own) * sum(d.itemsize for d in self._dtypes)
+        itemsize = sum(d.itemsize for d in self._dtypes)
+        self._state_itemsize = itemsize if reducer.combines_in_turn else _KEPT_TOGETHER * max(itemsize, 8)
+        self.size_bytes = box_size(self._own) * itemsize
 
     def state_bytes(self, patch: Patch) -> int:
         """What the state of a patch takes."""
         part = labelled_box(self._write.labels, self._shape, patch.box)
-        return box_size(part) * sum(d.itemsize for d in self._dtypes)
+        return box_size(part) * self._state_itemsize
 
     def put(self, patch: Patch, states: list[Any]) -> None:
         """Put what the states of a patch come to in its place."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.arrays import Box, box_of, box_shape, intersect, slices_within
+from spartan_ng.arrays.copying import run_of
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import call_user, guarded
@@ -47,15 +48,13 @@ def _compress(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     whole = resolve(read, box, run.plan.slots[read.slot], ex.rank)
     is_read = run.plan.slots[read.slot].chunks is not None
     if not is_read and all(p.rank == ex.rank for p in whole.pieces):
-        rows = dense(ex.load(run, whole))
-        _compress_here(
-            ex, run, rows.reshape((mask.size, *rows.shape[mask.ndim :])), mask.reshape(-1), lo, out
-        )
+        _compress_here(ex, run, dense(ex.load(run, whole)), mask, lo, out)
         ex.put(run, stage.slot, out)
         return
     inner = prod(mask.shape[1:])
+    length = _rows(ex, out.nbytes // max(len(out), 1))
     rest = [*box_of(mask.shape[1:]), *task.box[1:]]
-    for begin, places in _kept(mask.reshape(-1), lo, hi, _rows(ex, out.nbytes // max(len(out), 1))):
+    for begin, places in _kept(mask, lo, hi, length):
         part, rows = _looked_up(ex, run, stage, places // inner, 0, ((0, 0), *rest))
         flat = part.reshape((part.shape[0] * inner, *part.shape[mask.ndim :]))
         own = out[begin : begin + places.size]
@@ -84,7 +83,7 @@ def _kept(mask: Any, lo: int, hi: int, length: int) -> Iterator[tuple[int, np.nd
     for at in range(0, mask.size, length):
         if before >= hi:
             return
-        places = np.flatnonzero(mask[at : at + length])
+        places = np.flatnonzero(run_of(mask, at, length))
         own = places[max(lo - before, 0) : max(hi - before, 0)] + at
         if own.size:
             yield max(before - lo, 0), own
@@ -94,7 +93,7 @@ def _kept(mask: Any, lo: int, hi: int, length: int) -> Iterator[tuple[int, np.nd
 def _nonzero(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     """The places of the output's part, found in the mask."""
     assert task.box is not None, "checked by the caller"
-    mask = dense(ex.load(run, task.operands[0])).reshape(-1)
+    mask = dense(ex.load(run, task.operands[0]))
     out = ex.store.allocate(box_shape(task.box), run.plan.slots[stage.slot].dtype)
 
     def put(piece: slice, places: Any, own: Any) -> None:
@@ -110,9 +109,14 @@ _PIECE = 1 << 16
 
 def _compress_here(ex: Executor, run: Run, rows: Any, mask: Any, lo: int, out: Any) -> None:
     """The kept rows from number `lo` on that `out` has room for."""
+    is_line = rows.flags.c_contiguous or mask.ndim == 1
+    flat = rows.reshape((mask.size, *rows.shape[mask.ndim :])) if is_line else None
 
     def put(piece: slice, places: Any, own: Any) -> None:
-        np.take(rows[piece], places, axis=0, out=own, mode="clip")  # in range, so not checked
+        if flat is not None:
+            np.take(flat[piece], places, axis=0, out=own, mode="clip")  # in range, so not checked
+        else:
+            own[...] = rows[np.unravel_index(places + piece.start, mask.shape)]
 
     _each_kept(ex, run, mask, lo, out, put)
 
@@ -124,7 +128,11 @@ def _each_kept(
     given to `put`, the places in a piece beside their part of `out`."""
     pieces = [slice(at, at + _PIECE) for at in range(0, mask.size, _PIECE)]
     small = len(pieces) <= 1
-    counts = ex.parallel(run, pieces, lambda: lambda p: np.count_nonzero(mask[p]), small)
+
+    def of(piece: slice) -> Any:
+        return run_of(mask, piece.start, _PIECE)
+
+    counts = ex.parallel(run, pieces, lambda: lambda p: np.count_nonzero(of(p)), small)
     ends = np.cumsum(counts) - lo
 
     def copy(item: tuple[slice, int, int]) -> None:
@@ -132,7 +140,7 @@ def _each_kept(
         piece, begin, end = item
         first, last = max(begin, 0), min(end, len(out))
         if first < last:
-            places = np.flatnonzero(mask[piece])[first - begin : last - begin]
+            places = np.flatnonzero(of(piece))[first - begin : last - begin]
             put(piece, places, out[first:last])
 
     items = [(p, int(e) - c, int(e)) for p, c, e in zip(pieces, counts, ends, strict=True)]

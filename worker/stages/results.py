@@ -148,19 +148,37 @@ def add_state(task: Task, k: int, known: dict[Box, Any], box: Box, block: Box, s
         known[box] = state if box not in known else reducer.combine(known[box], state)
 
 
+class Finish:
+    """A reduced result's tile, or the tiles of its partial states, which its boxes fill as they are known."""
+
+    def __init__(self, ex: Executor, run: Run, task: Task, k: int, places: Places) -> None:
+        reducer = task.reducers[k]
+        assert reducer is not None, "only reduced results are finished"
+        assert task.box is not None, "a task with results has a box"
+        self._ex, self._run, self._reducer, self._box = ex, run, reducer, task.box
+        self._write, self._own = places.writes[k], places.own[k]
+        self._slots = [run.plan.slots[s] for s in self._write.slots]
+        self._outs: list[Any] = []
+
+    def fill(self, box: Box, states: list[Any]) -> None:
+        """Fill a box with what its states, in their order, come to."""
+        values = self._reducer.values(states, self._box, self._write.partial)
+        lead = np.shape(values[0])[: len(self._write.partial)]
+        if not self._outs:
+            shape = (*lead, *box_shape(self._own))
+            self._outs = [self._ex.store.allocate(shape, s.dtype) for s in self._slots]
+        place = slices_within(box, self._own)
+        for out, value in zip(self._outs, values, strict=True):
+            out[(slice(None),) * len(lead) + place] = value
+
+    def put(self, rest: dict[Box, list[Any]]) -> None:
+        """Fill what is left, and put the tiles."""
+        for box, states in rest.items():
+            self.fill(box, states)
+        for slot, out in zip(self._write.slots, self._outs, strict=True):
+            self._ex.put(self._run, slot, out)
+
+
 def finish(ex: Executor, run: Run, task: Task, k: int, runs: dict[Box, list[Any]], places: Places) -> None:
     """Put a reduced result's tile, or the tiles of its partial states."""
-    write, reducer = places.writes[k], task.reducers[k]
-    assert reducer is not None, "only reduced results are finished"
-    assert task.box is not None, "a task with results has a box"
-    slots = [run.plan.slots[s] for s in write.slots]
-    outs: list[Any] = []
-    for box, states in runs.items():
-        values = reducer.values(states, task.box, write.partial)
-        lead = np.shape(values[0])[: len(write.partial)]
-        outs = outs or [ex.store.allocate((*lead, *box_shape(places.own[k])), s.dtype) for s in slots]
-        place = slices_within(box, places.own[k])
-        for out, value in zip(outs, values, strict=True):
-            out[(slice(None),) * len(lead) + place] = value
-    for slot, out in zip(write.slots, outs, strict=True):
-        ex.put(run, slot, out)
+    Finish(ex, run, task, k, places).put(runs)

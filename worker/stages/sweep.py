@@ -28,16 +28,19 @@ from spartan_ng.ops.by_ufunc import State
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.results import (
+    Finish,
     InTurn,
     Places,
     States,
+    Totals,
     add_state,
     adding,
-    finish,
     is_tight,
     one_by_one,
 )
 from spartan_ng.worker.stages.windows import Bands
+
+Add = Callable[[Totals, States], Totals]
 
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
@@ -70,13 +73,17 @@ def run_sweep(
     else:
         make = _compiled(choice.body, operands, task, places)
         first = [{} for _ in stage.writes]
-    add = adding(task)
-    every = InTurn(add, add([{} for _ in stage.writes], first))
+    finished = [
+        None if w.reducer is None else Finish(ex, run, task, k, places) for k, w in enumerate(stage.writes)
+    ]
     in_order = all(r is None or r.combines_in_turn for r in task.reducers)
     tight = in_order and len(cut.runs) > 1 and is_tight(_state_bytes(cut, places), ex.threads)
     fills = choice is not None and choice.body.is_whole
     runs = one_by_one(cut.runs) if tight and not fills else cut.runs
     turns = {blocks: n for n, blocks in enumerate(runs)}
+    own = {k for k, w in enumerate(stage.writes) if w.reducer is not None and cut.split in w.labels}
+    add = _filling(adding(task), {k: finished[k] for k in own} if runs is cut.runs and not fills else {})
+    every = InTurn(add, add([{} for _ in stage.writes], first))
 
     def in_turn() -> Callable[[Any], bool]:
         one = make()
@@ -84,10 +91,26 @@ def run_sweep(
 
     ex.parallel(run, runs, in_turn, small or tight, blas, bands=bands)
     for k, write in enumerate(stage.writes):
-        if write.reducer is None:
+        end = finished[k]
+        if end is None:
             ex.put(run, write.slots[0], places.tiles[k])
         else:
-            finish(ex, run, task, k, every.total[k], places)
+            end.put(every.total[k])
+
+
+def _filling(add: Add, ends: dict[int, Any]) -> Add:
+    """`add`, but results of which each run makes boxes of its own (`ends`) have these filled at once: the
+    states of all runs are as large as the results, or larger."""
+
+    def filling(totals: Totals, states: States) -> Totals:
+        states = list(states)
+        for k, end in ends.items():
+            for box, state in states[k].items():
+                end.fill(box, [state])
+            states[k] = {}
+        return add(totals, states)
+
+    return filling
 
 
 def _state_bytes(cut: Sweep, places: Places) -> int:

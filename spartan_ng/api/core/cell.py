@@ -28,7 +28,7 @@ from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process, writes_in_place
 from spartan_ng.graph.node import Node
-from spartan_ng.scratch import own_copy
+from spartan_ng.scratch import c_copy, own_copy
 
 _PICKS = 8
 """So many single elements are read from a lazy array before it is evaluated for them."""
@@ -315,8 +315,8 @@ def order_of(value: Any) -> tuple[int, ...] | None:
 def laid_out(value: Any, order: tuple[int, ...] | None) -> Any:
     """A value in C order, or in the order of axes asked for; copied only if it must be."""
     if order is None:
-        return value if value.flags.c_contiguous else value.copy(order="C")
+        return value if value.flags.c_contiguous else c_copy(value)
     turned = value.transpose(order)
     if turned.flags.c_contiguous:
         return value
-    return turned.copy(order="C").transpose(np.argsort(order))
+    return c_copy(turned).transpose(np.argsort(order))

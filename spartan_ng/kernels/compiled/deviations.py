@@ -49,7 +49,10 @@ def sum_and_deviations(x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tup
     if axes != tuple(range(axes[0], axes[0] + len(axes))):
         return None
     source = source_of("deviations", NUMBER=_TYPES[code], NBYTES=str(out.itemsize), LIMIT=_LIMITS[code])
-    pieces = [x] if x.flags.c_contiguous else _pieces(x, axes[0])
+    kept = [a for a in range(x.ndim) if a not in axes]
+    lines = max(kept, key=lambda a: x.shape[a], default=axes[0])
+    many = x.shape[lines] > x.shape[axes[0]]  # of short lines each piece has some: their states are no fewer
+    pieces = [x] if x.flags.c_contiguous else _pieces(x, lines if many else axes[0])
     first = np.ascontiguousarray(pieces[0])
     kernel = at_hand(source, None, lambda f: _flaw(f, first, axes, out), "squared deviations")
     if kernel is None:
@@ -59,9 +62,13 @@ def sum_and_deviations(x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tup
         return None
     if len(found) == 1:
         return found[0]
+    sums, states = zip(*found, strict=True)
+    if many:
+        along = kept.index(lines)
+        total = np.concatenate([total for (total,) in sums], along)
+        return (total,), tuple(np.concatenate(each, along) for each in zip(*states, strict=True))
     fold = FOLDS["squared deviations"]
     assert isinstance(fold, DeviationFold), "the row says how states are combined"
-    sums, states = zip(*found, strict=True)
     return (reduce(np.add, [total for (total,) in sums]),), fold.combine_all(states)
 
 
