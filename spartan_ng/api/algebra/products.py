@@ -134,6 +134,8 @@ def matmul(
                 with alone():
                     build.matmul(a._node(), b._node(), a.dtype)
                 raise
+    if not _are_numbers(a, b):
+        np.matmul.resolve_dtypes((a.dtype, b.dtype, None))  # NumPy's error, of dates and durations
     kind = _product_dtype(a, b, dtype)
     if dtype is not None:  # NumPy's error, where the rule forbids it
         np.matmul.resolve_dtypes((a.dtype, b.dtype, None), signature=(kind.type,) * 3, casting=casting)  # type: ignore[arg-type]

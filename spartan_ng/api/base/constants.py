@@ -120,10 +120,7 @@ def full(
         lengths, dtype = _unpacked(lengths, as_dtype(dtype))
     if isinstance(fill_value, Handle):
         known = fill_value._peek()
-        numeric = known is not None and known.dtype.kind in "biufc"
-        if known is None or (
-            numeric and (dtype is None or dtype.kind in "biufc") and not _is_few(known.nbytes)
-        ):
+        if known is None or (not _is_few(known.nbytes) and _are_numbers(known.dtype, dtype)):
             node = converted_node(assigned(fill_value, lengths), fill_value.dtype if dtype is None else dtype)
             return in_order(make(Cell(node=node)), order)
         fill_value = known
