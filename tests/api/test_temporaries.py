@@ -57,6 +57,10 @@ def test_the_first_result_of_a_chain_is_the_last():
         lambda: placed(a + a) ** 2,
         lambda: placed(a + a) ** 0.5,
         lambda: placed(a + a) ** -1,
+        lambda: placed(a + a) * numpy.float64(3),
+        lambda: placed(i + i) // numpy.int64(3),
+        lambda: placed(i + i) + numpy.True_,
+        lambda: placed(a + a) * a[3],
         lambda: -placed(a + a),
         lambda: ~placed(i + i),
     ):
@@ -71,7 +75,7 @@ def test_the_first_result_of_a_chain_is_the_last():
 def test_every_operator_is_numpys_on_temporaries_of_every_dtype(function, dtype):
     text = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
     sign = text[function.__name__]
-    operands = ["(x|x)", "(x+y)", "x", "2", "2.5", "2j"]
+    operands = ["(x|x)", "(x+y)", "x", "2", "2.5", "2j", "np.int16(2)", "np.float32(2.5)"]
     pairs = [*itertools.product(operands, repeat=2), ("(x*x)", "0.5"), ("(x*x)", "(-1)"), ("(x*x)", "-1.0")]
     for left, right in pairs:
         if "x" not in left + right:
@@ -83,7 +87,7 @@ def test_every_operator_is_numpys_on_temporaries_of_every_dtype(function, dtype)
             kept = x.copy(), y.copy()
             try:
                 with numpy.errstate(all="ignore"):
-                    found = eval(expression, {"x": x, "y": y})
+                    found = eval(expression, {"x": x, "y": y, "np": numpy})
                 outcomes.append((str(found.dtype), numpy.asarray(found).tobytes()))
             except (TypeError, OverflowError, ValueError) as error:
                 outcomes.append((type(error).__mro__[1].__name__, b""))

@@ -78,7 +78,10 @@ _KINDS = dict.fromkeys(("add", "subtract", "multiply"), "iufc") | {
 def _fits(x: np.ndarray[Any, Any], y: Any) -> bool:
     """Whether an operator on these, done at once, has a result of the shape and dtype of `x`."""
     if y.__class__ is not np.ndarray:
-        same = y.__class__ is int or (y.__class__ is float and x.dtype.kind in "fc")
+        if isinstance(y, np.generic):
+            same = y.dtype.kind in "biufc" and np.result_type(x, y) == x.dtype
+        else:
+            same = y.__class__ is int or (y.__class__ is float and x.dtype.kind in "fc")
         return same and x.nbytes <= config.small_bytes
     return y.shape == x.shape and y.dtype == x.dtype and 2 * x.nbytes <= config.small_bytes
 
