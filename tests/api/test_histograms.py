@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import random
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy
 import pytest
 
 import spartan_ng as np
+from tests.api.test_shared_functions import told
 from tests.sampling import Some
 
 DTYPES = ("f2", "f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
@@ -81,3 +84,30 @@ def test_equal_values_have_one_bin(mode: None, bins: str, dtype: str) -> None:
     counts, edges = np.histogram(np.array(x), bins)
     numpy.testing.assert_array_equal(counts, numpy.histogram(x, bins)[0])
     numpy.testing.assert_array_equal(edges, numpy.histogram(x, bins)[1])
+
+
+def test_equal_bins_are_counted_as_numpy_counts_them(request):
+    """To the bit, sums of weights too: numbers at edges and beyond, infinite ones and NaN; and its errors."""
+    draw = random.Random(request.config.option.seed)
+    for _ in range(120):
+        size = draw.choice([1, 7, 1000, 65_535, 65_536, 70_000, 140_000])
+        rng = numpy.random.default_rng(draw.randrange(1000))
+        bins = draw.choice([1, 2, 7, 10, 33, 1000])
+        x: Any = rng.standard_normal(size) * draw.choice([1, 1e-300, 1e300, 1e7])
+        if draw.random() < 0.5:
+            x = rng.integers(0, bins + 1, size) * draw.choice([1.0, 0.1, 1 / 3])
+        if draw.random() < 0.2:
+            x[:: draw.randrange(1, 50)] = draw.choice([numpy.nan, numpy.inf, -numpy.inf, 0.0, -0.0])
+        x = x.reshape(draw.choice([(-1,), (1, -1), (size, 1)]))
+        weights = draw.choice([None, rng.random(x.shape), rng.random(size + 1), rng.integers(0, 9, x.shape)])
+        limits = draw.choice([None, None, (0, 1), (-1.0, 2.5), (0.1, bins * 0.1), (1, 1), (2, 1), (0, 1e308)])
+        keywords = {"weights": weights, "range": limits, "density": draw.choice([None, False, True])}
+        expected, found = (told(partial(histogram, s, x, bins, keywords)) for s in (numpy, np))
+        assert (found[0] == expected[0]) or issubclass(found[0], expected[0]), (x, bins, keywords)
+
+
+def histogram(space, x, bins, keywords):
+    """The counts and the edges in one array."""
+    given = {k: space.array(v) if isinstance(v, numpy.ndarray) else v for k, v in keywords.items()}
+    counts, edges = space.histogram(space.array(x), bins, **given)
+    return numpy.concatenate([numpy.asarray(counts), numpy.asarray(edges)])

@@ -33,6 +33,7 @@
 #include "plain/sharing.h"
 #include "plain/folds.h"
 #include "plain/masks.h"
+#include "plain/bins.h"
 #include "plain/elements.h"
 #include "plain/keys.h"
 #include "plain/operators.h"
@@ -213,6 +214,8 @@ static PyMethodDef functions[] = {
      "What an array of NumPy's has where another one is true, or at its indices."},
     {"put", (PyCFunction)(void (*)(void))put_by, METH_FASTCALL,
      "Write into an array of NumPy's by a key, where another one is true by all threads."},
+    {"binned", (PyCFunction)(void (*)(void))binned, METH_FASTCALL,
+     "How many doubles fall into each of some equally wide bins, or sums of weights; None where NumPy is to say it."},
     {NULL},
 };
 

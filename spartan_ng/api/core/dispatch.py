@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spartan_ng.api.core.conversion import is_array_like, values
-from spartan_ng.api.core.few import asking, few_values
+from spartan_ng.api.core.few import QUICKER, asking, few_values
 from spartan_ng.api.core.handle import Handle, wrap
 from spartan_ng.api.core.kinds import PLAIN, SubclassError, any_stays, is_subclass
 from spartan_ng.api.core.late import Late
@@ -183,7 +183,7 @@ def check_device(device: Any) -> None:
 
 def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
     """`ours`, but for small operands NumPy's function at once, unless a keyword is not NumPy's."""
-    checked = _leaving_subclasses(ours, numpys)
+    checked, quicker = _leaving_subclasses(ours, numpys), QUICKER.get(numpys, numpys)
     own, theirs = (frozenset(inspect.signature(f).parameters) for f in (ours, numpys))
     takes_out, beyond = "out" in own, own - theirs
 
@@ -208,11 +208,11 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
             from spartan_ng.interrupts import is_interruptible, run_interruptibly
 
             if is_interruptible():
-                return run_interruptibly(lambda: _answer(numpys, given, known, keywords))
-        return _answer(numpys, given, known, keywords)
+                return run_interruptibly(lambda: _answer(quicker, given, known, keywords))
+        return _answer(quicker, given, known, keywords)
 
     most = 2 if takes_out else sys.maxsize
-    return in_front(call, numpys, theirs - _ELSEWHERE, most, AS_GIVEN)  # type: ignore[return-value]
+    return in_front(call, quicker, theirs - _ELSEWHERE, most, AS_GIVEN)  # type: ignore[return-value]
 
 
 _ELSEWHERE = frozenset({"device", "like", "out"})

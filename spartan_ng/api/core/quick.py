@@ -127,6 +127,10 @@ if TYPE_CHECKING or _module is None:
         """What an array of NumPy's has where another one is true, or at its indices."""
         return a[key]
 
+    binned: Callable[[Any, Any, Any], Any] | None = None
+    """How many doubles fall into each of some equally wide bins, or sums of weights; None where NumPy has to
+    say it."""
+
     def put(a: Any, key: Any, value: Any) -> None:
         """Write into an array of NumPy's where another one is true, or by any key."""
         a[key] = value
@@ -142,7 +146,7 @@ else:
         return _module.in_front(ours, numpys, names, most, size, fold, is_mean)  # type: ignore[no-any-return]
 
     applied, array_of = _module.applied, _module.array_of
-    selected, put = _module.selected, _module.put
+    selected, put, binned = _module.selected, _module.put, _module.binned
 
 
 AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF = range(6)
