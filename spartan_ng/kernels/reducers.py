@@ -52,6 +52,9 @@ class Reducer:
         self.units = units
         self.shape = shape
         self.fold = FOLDS[row.fn] if row.kind == "fold" and isinstance(row.fn, str) else None
+        self.combines_in_turn = not units and not isinstance(self.fold, DeviationFold)
+        """Whether states may be combined one after the other: deviations are better combined together, and
+        those of units along trees."""
         self.block: Callable[[list[Any], Box], State] = {
             "fold": self._user_fold if isinstance(row.fn, UserFunction) else self._fold,
             "contract": self._contract,
@@ -138,12 +141,6 @@ class Reducer:
         if not self.units and isinstance(a[0], np.ndarray) and a[0].ndim and a[0].dtype == self.row.dtype:
             return (np.add(a[0], b[0], out=a[0]),)
         return (a[0] + b[0],)
-
-    @property
-    def combines_in_turn(self) -> bool:
-        """Whether states may be combined one after the other: deviations are better combined together, and
-        those of units along trees."""
-        return not self.units and not isinstance(self.fold, DeviationFold)
 
     def combine_all(self, states: Sequence[State]) -> State:
         """The state of all blocks, in their order; may reuse the memory of the first."""
