@@ -79,9 +79,12 @@ _MODULAR = {"add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise
 def _fits(name: str, a: ndarray, b: ndarray) -> bool:
     """Whether updates may be cast to the array's dtype first; NumPy computes in the dtype of both, and casts
     each result by force, which for integers of 64 bits and either sign is a number of floating point."""
-    _, update, dtype = getattr(np, name).resolve_dtypes((a.dtype, b.dtype, None))
+    try:
+        _, second, dtype = getattr(np, name).resolve_dtypes((a.dtype, b.dtype, None))
+    except TypeError:  # `at` allows more, or says so itself
+        return False
     if dtype == a.dtype:
-        return update == a.dtype or a.dtype.kind not in "mM"  # to a date durations are added
+        return bool(second == dtype)  # to a date durations are added; so `ldexp`, comparisons
     if a.dtype.kind in "iu":
         return name in _MODULAR and dtype.kind in "iu"
     return dtype.kind in "fc" and np.can_cast(dtype, a.dtype, "same_kind")
