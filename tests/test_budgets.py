@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import random
 from pathlib import Path
 
 import pytest
 
-from tests.budgets.__main__ import made, outcome
+from tests.budgets.__main__ import ask_functions, made, outcome
+from tests.budgets.functions import OVER as LONG
+from tests.budgets.functions import programs
 from tests.budgets.operations import BY_PLACES, OPERATIONS, OVER
 
 
@@ -19,3 +23,18 @@ def test_a_program_keeps_to_its_budget(name: str, kind: str, tmp_path: Path) -> 
     for 1.2 times the budget."""
     peak, wrong = outcome(name, kind, 0, made(str(tmp_path)), bound=1.5)
     assert not wrong, f"{wrong}, {peak:,} bytes"
+
+
+@pytest.mark.slow
+def test_functions_of_numpys_keep_to_their_budget(tmp_path: Path) -> None:
+    """A few of all that `python -m tests.budgets --functions` asks."""
+    names = random.sample([name for name in programs() if name not in LONG], 4)
+    for name, peak, wrong in ask_functions(names, 0, made(str(tmp_path)), math.inf, 600.0, bound=1.5):
+        assert not wrong or wrong.startswith("refused"), f"{name}: {wrong}, {peak:,} bytes"
+
+
+@pytest.mark.slow
+def test_functions_are_asked_by_their_names() -> None:
+    names = programs()
+    assert {"nanmean(planes, axis=0)", "linalg.norm(x)", "fft.fft(line)", "array.sort(x)"} <= set(names)
+    assert len(set(names)) == len(names) > 1000

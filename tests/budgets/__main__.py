@@ -7,13 +7,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy
 
+from tests.budgets.asking import Asked
 from tests.budgets.chains import chain
+from tests.budgets.functions import programs
 from tests.budgets.operations import BY_PLACES, COLUMNS, OPERATIONS, ROWS, box, places
 from tests.budgets.run import LIMIT, places_of, work_of
 
@@ -40,6 +43,27 @@ def _made_places(file: str) -> None:
         for k in range(0, n, 1_000_000):
             p[k : k + 1_000_000] = places(((k, k + 1_000_000),))
         p.flush()
+
+
+def ask_functions(
+    names: Iterable[str], workers: int, file: str, seconds: float, late_s: float, bound: float = BOUND
+) -> Iterator[tuple[str, int, str]]:
+    """For each function, the bytes that it has taken, and what is wrong with it, "" where nothing is."""
+    end = time.monotonic() + seconds
+    with Asked(workers, file, late_s) as asked:
+        for name in names:
+            if time.monotonic() > end:
+                print(f"stopped before {name}")
+                return
+            found = asked(name)
+            peak = found.get("peak", 0)
+            if "refused" in found:
+                wrong = "refused: " + found["refused"]
+            else:
+                wrong = found["wrong"] or (f"{peak:,} bytes" if peak > bound * LIMIT else "")
+            took = "".join(f", {found[who]:.1f} s" for who in ("took", "theirs") if who in found)
+            print(f"{name}, {workers} workers{took}, {peak / 1e6:.0f} MB: {wrong or 'right'}", flush=True)
+            yield name, peak, wrong
 
 
 def outcome(name: str, kind: str, workers: int, file: str, bound: float = BOUND) -> tuple[int, str]:
@@ -76,6 +100,18 @@ def _difference(name: str, file: str, folder: str) -> str:
     return ""
 
 
+def _functions(
+    names: tuple[str, ...], workers: tuple[int, ...], seconds: float, after: str, late_s: float
+) -> int:
+    """How many functions are wrong of those whose names begin as one of `names`, or of all."""
+    chosen = [p for p in programs() if not names or p.startswith(names)]
+    chosen = chosen[chosen.index(after) + 1 :] if after else chosen
+    with tempfile.TemporaryDirectory() as folder:
+        file = made(folder)
+        found = [f for n in workers for f in ask_functions(chosen, n, file, seconds, late_s)]
+    return sum(bool(wrong) for _, _, wrong in found)
+
+
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), default=KINDS)
@@ -83,6 +119,8 @@ def _difference(name: str, file: str, folder: str) -> str:
 @click.option("--seconds", default=1e9, help="Begin nothing after this long.")
 @click.option("--after", default="", help="Begin behind this name.")
 @click.option("--chains", nargs=2, type=int, help="Ask drawn chains of these numbers, from and to.")
+@click.option("--functions", is_flag=True, help="Ask all of NumPy's functions, NAMES or what begins so.")
+@click.option("--late", default=30.0, help="Of functions, end what takes longer than so many seconds.")
 def command(
     names: tuple[str, ...],
     kinds: tuple[str, ...],
@@ -90,10 +128,14 @@ def command(
     seconds: float,
     after: str,
     chains: tuple[int, int] | None,
+    functions: bool,
+    late: float,
 ) -> None:
     """Ask each of NAMES (all) for NumPy's answer within the memory that it may take."""
     end = time.monotonic() + seconds
     bad = 0
+    if functions:
+        sys.exit(_functions(names, workers, seconds, after, late) > 0)
     chosen = list(names or [*OPERATIONS, *BY_PLACES])
     if chains:
         chosen = [str(number) for number in range(*chains)]

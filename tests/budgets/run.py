@@ -52,7 +52,7 @@ def _source(kind: str, file: str, rows: int, of: Any = box) -> Any:
     raise ValueError(kind)
 
 
-class _Watch(Watch):
+class BudgetWatch(Watch):
     """As the benchmark's, but that a compiler's memory is no array's."""
 
     def processes(self) -> Iterator[int]:
@@ -82,9 +82,9 @@ def main(name: str, kind: str, workers: str, file: str, folder: str) -> None:
         try:
             for rows in (SMALL, ROWS):
                 gc.collect()
-                with _Watch() as before:
+                with BudgetWatch() as before:
                     pass
-                with _Watch() as watch:
+                with BudgetWatch() as watch:
                     x = _source(kind, file, rows)
                     given: Any = x, x.reshape(-1)
                     if name in BY_PLACES:
