@@ -212,7 +212,7 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
         return _answer(quicker, given, known, keywords)
 
     most = 2 if takes_out else sys.maxsize
-    return in_front(call, quicker, theirs - _ELSEWHERE, most, AS_GIVEN)  # type: ignore[return-value]
+    return in_front(call, numpys, theirs - _ELSEWHERE, most, AS_GIVEN)  # type: ignore[return-value]
 
 
 _ELSEWHERE = frozenset({"device", "like", "out"})
