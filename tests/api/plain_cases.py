@@ -310,6 +310,14 @@ with lazily(np): q = a * 1;; a.flat[0] = 5; r = q|q = a[...]; a.flat[0] = 5; r =
 np.copyto(a, 2.5)|np.copyto(a, 2.5, 'unsafe')|np.copyto(a, b)|np.copyto(a, b0)|np.copyto(a, s)
 np.copyto(a, 1j)|np.copyto(a, np.zeros(99))|with lazily(np): q = a * 1;; np.copyto(a, 5); r = q
 q = a[...]; np.copyto(a, 5); r = q|np.copyto(a, x, casting='safe')|np.copyto(a, 300)|np.copyto(a, None)
+np.copyto(a, 2, where=m)|np.copyto(a, b, where=a > b)|np.copyto(a, b, 'unsafe', m[:1])
+np.copyto(a, 1, where=i)
+np.copyto(a, s, where=False)|with lazily(np): q = a * 1;; np.copyto(a, 5, where=m); r = q
+np.copyto(a, x, where=x)
+r = np.add.reduce(a)|r = np.maximum.reduce(a, -1)|r = np.add.reduceat(a, i)|r = np.add.accumulate(a, axis=0)
+r = np.multiply.reduce(a, axis=(0, 1), keepdims=True)|r = np.logical_and.reduce(a, None)
+r = np.add.reduce(a, 9)
+r = np.subtract.accumulate(a)|r = np.minimum.reduceat(a, [0, 1], -1)|r = np.add.reduceat(a, 99 + i)
 r = np.array(['a', 'bc'])|r = np.array(['a', 1])|r = np.array(['a', s])|r = np.array(['a', a])
 r = np.array(['', 'é'])|r = np.array(['a'], 'S1')|r = np.array([['a', 'b'], ['c', 'd']])
 r = np.array(['1'] * 5, float)

@@ -18,8 +18,10 @@ from spartan_ng.api.core.conversion import (
     wraps,
 )
 from spartan_ng.api.core.dispatch import by_numpy
-from spartan_ng.api.core.handle import Handle, copied
+from spartan_ng.api.core.few import few_values
+from spartan_ng.api.core.handle import Handle, copied, wrap
 from spartan_ng.api.core.kinds import as_dtype, is_foreign, is_subclass, stays
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import (
     WEAK,
     wrapped_by,
@@ -150,12 +152,33 @@ def harmless(name: str, kinds: tuple[Any, ...]) -> int | None:
     return None
 
 
+def _quickly(function: ufunc, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """What NumPy's method gives for a small array of numbers, and indices and numbers beside it; None where
+    there is more to ask."""
+    if type(args[0]) is not Late.ndarray or len(args) > 2 or not _SAYING.issuperset(keywords):
+        return None
+    known = few_values(args)
+    if known is None or known[0].dtype.kind not in "biufc" or not known[0].ndim:
+        return None
+    try:
+        return wrap(getattr(function.np, name)(*known, **keywords))
+    except (ValueError, TypeError, LookupError):  # ours name the shapes
+        return None
+
+
+_QUICK = frozenset({"reduce", "accumulate", "reduceat"})
+_SAYING = frozenset({"axis", "keepdims"})
+
+
 def asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that NumPy's does instead where an operand or output says what it means; one output alone."""
     name = {"_full": "__call__", "_outer": "outer"}.get(method.__name__, method.__name__)
+    is_quick = name in _QUICK
 
     @functools.wraps(method)
     def ask(self: ufunc, *args: Any, **keywords: Any) -> Any:
+        if is_quick and args and (found := _quickly(self, name, args, keywords)) is not None:
+            return found
         out = keywords.get("out")
         outs = out if isinstance(out, tuple) else (out,)
         given = args[0] if name == "__call__" else args

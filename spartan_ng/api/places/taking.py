@@ -316,16 +316,16 @@ def _along(a: Handle, index: Handle, axis: Any) -> tuple[Any, ...]:
     return tuple(grid)
 
 
-def _is_copied_at_once(dst: Any, src: Any, casting: Any) -> bool:
+def _is_copied_at_once(dst: Any, src: Any, casting: Any, where: Any) -> bool:
     """Whether NumPy has copied a number or a small array into one that is here, see `_is_put_at_once`."""
     target = dst._open() if type(dst) is Late.ndarray else None
     if target is None or not is_at_hand(target):
         return False
-    few = few_values((src,))
+    few = few_values((src, where))
     if few is None:
         return False
     try:
-        np.copyto(target, few[0], casting)
+        np.copyto(target, few[0], casting, few[1])
     except (TypeError, ValueError):
         return False
     return True
@@ -337,7 +337,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if isinstance(dst, np.ndarray):
         by_numpy(np.copyto, dst, src, casting=casting, where=where)
         return
-    if where is True and src is not dst and _is_copied_at_once(dst, src, casting):
+    if src is not dst and _is_copied_at_once(dst, src, casting, where):
         return
     if not isinstance(dst, Handle) or (not dst.ndim and dst._cell.frozen):
         raise TypeError(f"copyto() argument 1 must be numpy.ndarray, not {type(dst).__name__}")
