@@ -8,12 +8,13 @@ however the process ends.
 from __future__ import annotations
 
 import tempfile
+import weakref
 from math import prod
 from typing import IO, Any
 
 import numpy as np
 
-from spartan_ng.arrays.copying import address, owner, private_copy
+from spartan_ng.arrays.copying import address, is_mapped, owner, private_copy
 from spartan_ng.errors import OutOfResources
 from spartan_ng.memory import block_bytes, budget_bytes, disk_folder
 from spartan_ng.system.files import set_aside, write_at
@@ -22,6 +23,8 @@ from spartan_ng.system.mapping import Mapping
 _TILE = "a tile"
 _SHARE = 2
 """Of the memory, what a copy may take."""
+_programs: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Files of what the program has made in its own memory."""
 
 
 def nameless() -> IO[bytes]:
@@ -63,7 +66,15 @@ def own_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if has_room(value.nbytes) or value.dtype.hasobject or value.ndim == 0:
         return private_copy(value)
     order = sorted(range(value.ndim), key=lambda axis: (-abs(value.strides[axis]), axis))
-    return c_copy(value.transpose(order)).transpose(np.argsort(order))
+    copy = c_copy(value.transpose(order))
+    if not is_mapped(value):
+        _programs.add(owner(copy).mapping)
+    return copy.transpose(np.argsort(order))
+
+
+def is_programs(value: np.ndarray[Any, Any]) -> bool:
+    """Whether an array is a copy in a file of what the program has made in its own memory."""
+    return getattr(owner(value), "mapping", None) in _programs
 
 
 def c_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -116,7 +116,7 @@ def test_a_full_disk_is_an_error_with_worker_folder_and_bytes_and_the_next_job_r
         for cluster in start(1, memory=4 << 20):
             client = cluster.connect()
             kept: list[ArrayRef] = []
-            with pytest.raises(OutOfResources, match=rf"pid \d+ on .*1,048,576 bytes .*{tmp_path}"):
+            with pytest.raises(OutOfResources, match=rf"pid \d+ on .*1,048,576 bytes.*{tmp_path}"):
                 kept.extend(upload(client, np.ones((128, 1024))) for _ in range(12))
             kept.clear()
             x = np.arange(10.0)

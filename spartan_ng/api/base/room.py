@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.graph.evaluation import in_process, worker_bytes
 from spartan_ng.memory import budget_bytes
+from spartan_ng.scratch import is_programs
 
 
 def budget() -> int:
@@ -15,9 +16,9 @@ def budget() -> int:
 
 
 def is_here(a: Handle) -> bool:
-    """Whether the program has an array in memory."""
+    """Whether the program has an array in memory, or has had it there until it was copied to disk."""
     ref = a._node().data
-    return ref is not None and ref.value is not None and not ref.is_mapped
+    return ref is not None and ref.value is not None and (not ref.is_mapped or is_programs(ref.value))
 
 
 def has_room(arrays: Iterable[Handle], nbytes: int) -> bool:
