@@ -19,12 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays import Box
 from spartan_ng.arrays.copying import aligned
 from spartan_ng.arrays.sparse import is_csr
 from spartan_ng.error_state import entered
 from spartan_ng.kernels.user import Acting
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import Accumulate, MergeParts, ScanTile, Stage
+from spartan_ng.sources.source import Source, read_box
 from spartan_ng.system.heap import keep_freed
 from spartan_ng.system.machine import machine_bytes
 from spartan_ng.worker.blocks import Run
@@ -183,6 +185,11 @@ def uploaded(made: Made) -> Made:
     as long as what that makes.
     """
     return made
+
+
+def read_apart(source: Source, box: Box) -> Made:
+    """A part of what lies outside, as a tile."""
+    return Made({0: read_box(source, box)})
 
 
 def read(made: Made, number: Number, region: Region | None) -> Any:

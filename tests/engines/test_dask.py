@@ -23,7 +23,9 @@ from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.config import MASTER_VARIABLE, config
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable, UserFunctionError, WorkerLost
 from spartan_ng.worker import tasks
+from tests.engines.inline import InlineEngine
 from tests.engines.test_plans import PROGRAMS, check_one
+from tests.test_programs import running_on
 from tests.waiting import Gate, killing_one, until
 
 rng = numpy.random.default_rng(0)
@@ -594,6 +596,29 @@ def test_arrays_pass_to_dask_and_back(on_dask, shape):
     assert isinstance(back, dask_array.Array)
     assert back.shape == x.shape
     numpy.testing.assert_array_equal(on_dask.compute(back - 1, sync=True), (x + 1) * 2 - 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(600, 5), (2, 40), (1,), (0, 3), ()])
+def test_what_lies_outside_passes_to_dask_as_it_is(on_dask, shape, tmp_path):
+    """Neither the program nor the cluster has read it."""
+    zarr = pytest.importorskip("zarr")
+    a = rng.random(shape)
+    zarr.create_array(tmp_path / "a.zarr", shape=shape, dtype=a.dtype)[...] = a
+    x = np.from_zarr(tmp_path / "a.zarr")
+    for found in (np.to_dask(x), np.to_dask(x * 1)):
+        assert found.shape == shape
+        numpy.testing.assert_array_equal(on_dask.compute(found + 1, sync=True), a + 1)
+    numpy.testing.assert_array_equal(x, a)
+
+
+def test_what_lies_on_another_cluster_passes_to_dask(on_dask):
+    a = rng.random((600, 50))
+    with running_on(EngineBackend(InlineEngine(2))):
+        y = (np.array(a) * 2).persist()
+        with running_on(EngineBackend(dask_engine.over(on_dask))):
+            numpy.testing.assert_array_equal(on_dask.compute(np.to_dask(y), sync=True), a * 2)
+            numpy.testing.assert_array_equal(y, a * 2)
 
 
 def test_chunks_of_unknown_size_are_counted(on_dask):

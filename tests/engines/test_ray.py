@@ -162,6 +162,15 @@ def test_numbers_that_others_read_are_those_that_were_given_to_ray(on_ray):
     numpy.testing.assert_array_equal([row["v"] for row in rows], x)
 
 
+@pytest.mark.slow
+def test_what_lies_outside_passes_to_ray_as_it_is(on_ray, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    a = numpy.random.default_rng(0).random((600, 5))
+    zarr.create_array(tmp_path / "a.zarr", shape=a.shape, dtype=a.dtype)[...] = a
+    rows = np.to_ray(np.from_zarr(tmp_path / "a.zarr"), "v")
+    numpy.testing.assert_array_equal(np.from_ray(rows, "v"), a)
+
+
 def test_a_column_of_a_table_is_an_array(on_ray):
     table = ray.data.range(1000).map_batches(lambda b: {"id": b["id"], "half": b["id"] / 2})
     numpy.testing.assert_array_equal(np.from_ray(table, "half"), numpy.arange(1000) / 2)

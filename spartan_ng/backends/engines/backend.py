@@ -26,7 +26,7 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_size, box_slices
 from spartan_ng.backends import forked
-from spartan_ng.backends.engines.holdings import Holdings
+from spartan_ng.backends.engines.holdings import Holdings, bring
 from spartan_ng.backends.engines.inlined import Inlined
 from spartan_ng.backends.engines.jobs import Job, Tile, Tiles
 from spartan_ng.backends.engines.protocol import Engine, Forgotten, Handle, TaskKilled
@@ -42,7 +42,7 @@ from spartan_ng.plan.rows import Slot
 from spartan_ng.wire.functions import Pickled, dump_function, load_function
 from spartan_ng.worker.memory.regions import Piece, gathered, identity
 from spartan_ng.worker.memory.store import read_region
-from spartan_ng.worker.tasks import Made, Wanted, elements, facts, read
+from spartan_ng.worker.tasks import Made, Wanted, elements, facts, read, read_apart
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -129,10 +129,24 @@ class EngineBackend:
     def tiles(self, ref: ArrayRef) -> Tiles:
         """Where the tiles of an array are; one that only the program has goes to the engine first."""
         if ref.backend is not self:
+            bring(ref)
             self.upload(ref, Tiling.single(len(ref.shape)))
         elif self._held.is_forgotten(ref):
             self._again([ref], lambda: self._bring_again(ref, ref.tiling or Tiling.single(len(ref.shape))))
         return self._held[ref]
+
+    def laid_out(self, ref: ArrayRef) -> tuple[Tiles, Tiling]:
+        """An array's tiles for others to read, and how they are cut; what lies outside is read in parts."""
+        source = ref.source
+        if ref.value is not None or source is None:
+            tiles, tiling = self.tiles(ref), ref.tiling
+            assert tiling is not None, "an array on an engine has a tiling"
+            return tiles, tiling
+        parts = [min(self.workers, max(n, 1)) for n in ref.shape[:1]]
+        tiling = Tiling.grid(*parts, *(1 for _ in ref.shape[1:]))
+        boxes = [(rank, tiling.box_on(ref.shape, rank)) for rank in range(tiling.ntiles)]
+        submit = self.tasks.submit
+        return {r: Tile(submit("read", read_apart, source, box), 0, True) for r, box in boxes}, tiling
 
     def _bring_again(self, ref: ArrayRef, tiling: Tiling) -> None:
         """Give the engine an array again that it has forgotten, if the program has it, or knows its file."""

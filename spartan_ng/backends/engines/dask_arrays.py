@@ -48,9 +48,7 @@ def taken(backend: Backend, x: dask.array.Array) -> ArrayRef:
 def given(backend: Backend, ref: ArrayRef) -> dask.array.Array:
     """An array with a chunk for each of our tiles."""
     home, engine = _on_dask(backend)
-    tiles = home.tiles(ref)
-    tiling = ref.tiling
-    assert tiling is not None, "an array on an engine has a tiling"
+    tiles, tiling = home.laid_out(ref)
     blocks = np.empty(tiling.parts, object)
     for index in product(*map(range, tiling.parts)):
         tile = tiles[0 if tiling.duplicate else tiling.rank(index)]

@@ -25,6 +25,12 @@ _TRAVELS_BYTES = 16 * 1024
 """Tiles of the program's arrays up to this size go inside the tasks that read them."""
 
 
+def bring(ref: ArrayRef) -> None:
+    """Have the value of an array here that only another backend has."""
+    if ref.value is None and ref.source is None:
+        ref.value = ref.backend.gather(ref, box_of(ref.shape))  # type: ignore[attr-defined]
+
+
 class Holdings:
     """The tiles of arrays on the engine behind `tasks`, for `owner`, which is those arrays' backend."""
 
@@ -139,8 +145,8 @@ class Holdings:
     def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
         """Let an array that was lost have the tiles of an equal one, or where programs run elsewhere now, its
         value."""
-        if by.value is None and by not in self and by.backend is not None:
-            by.value = by.backend.gather(by, box_of(by.shape))  # type: ignore[attr-defined]
+        if by not in self:
+            bring(by)
         ref.also = ()
         ref.value, ref.nnz, ref.tiling = by.value, by.nnz, by.tiling
         tiles = self._arrays.get(by.serial)

@@ -62,9 +62,7 @@ def taken(backend: Backend, rows: ray.data.Dataset, column: str) -> ArrayRef:
 def given(backend: Backend, ref: ArrayRef, column: str) -> ray.data.Dataset:
     """The rows of an array that is cut by rows or not at all, a block for each tile."""
     home, _ = _on_ray(backend)
-    tiles = home.tiles(ref)
-    tiling = ref.tiling
-    assert tiling is not None, "an array on an engine has a tiling"
+    tiles, tiling = home.laid_out(ref)
     ranks = (
         [0]
         if tiling.duplicate
