@@ -74,6 +74,34 @@ def test_pandas_takes_arrays_from_the_left_and_the_right(name, small):
                         assert str(found) == str(wanted)
 
 
+PYTHONS: dict[str, Any] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "power": operator.pow,
+    "less": operator.lt,
+    "equal": operator.eq,
+    "divmod": divmod,
+    "matmul": operator.matmul,
+}
+
+
+@pytest.mark.parametrize("name", [*OPERATORS, "divmod", "matmul"])
+def test_dask_takes_arrays_from_the_left_and_the_right(name, mode):
+    """As it takes NumPy's: what comes out is dask's, and lazy."""
+    chunked = pytest.importorskip("dask.array")
+    x = numpy.arange(1.0, 13.0).reshape(3, 4)
+    theirs, ours = chunked.from_array(x, chunks=2), np.asarray(x.T.copy() if name == "matmul" else x + 1)
+    functions = [getattr(numpy, name), *filter(None, [PYTHONS.get(name)])]
+    for function, turned in product(functions, [False, True]):
+        wanted = function(*((numpy.asarray(ours), x) if turned else (x, numpy.asarray(ours))))
+        found = function(*((ours, theirs) if turned else (theirs, ours)))
+        for one, other in zip(*((found, wanted) if name == "divmod" else ([found], [wanted])), strict=True):
+            assert isinstance(one, chunked.Array)
+            numpy.testing.assert_allclose(one.compute(), other)
+
+
 @pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "eager"])
 @pytest.mark.parametrize("copied", ["copy", "times one", "view"])
 def test_what_pandas_brings_is_written_into_one_array(small, copied):

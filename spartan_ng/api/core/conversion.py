@@ -218,8 +218,8 @@ def is_override(a: Any) -> bool:
 
 def knows_numpys_alone(a: Any) -> bool:
     """Whether an operand of another library refuses all arrays but NumPy's own: pandas tells them by their
-    class, and takes others' for lists."""
-    return any(c.__module__.partition(".")[0] == "pandas" for c in type(a).__mro__)
+    class, and takes others' for lists; dask takes those that it has been told of."""
+    return any(c.__module__.partition(".")[0] in ("pandas", "dask") for c in type(a).__mro__)
 
 
 def wraps(a: Any) -> bool:
