@@ -68,8 +68,7 @@ class RayEngine:
     def __init__(self, owned: bool = False) -> None:
         self._owned = owned
         self._call = ray.remote(_call)
-        self._node = ray.get_runtime_context().get_node_id()
-        """The program's in this Ray; in another one it has another."""
+        self._connection = _connection()
 
     @property
     def shared(self) -> bool:
@@ -78,8 +77,8 @@ class RayEngine:
         return sum(bool(node["Alive"]) for node in ray.nodes()) == 1
 
     def is_there(self) -> bool:
-        """See `Engine`: a Ray that was begun again knows nothing of this one."""
-        return ray.is_initialized() and bool(ray.get_runtime_context().get_node_id() == self._node)
+        """See `Engine`: a Ray that was begun again, or joined again, knows nothing of this one's objects."""
+        return ray.is_initialized() and _connection() == self._connection
 
     def slots(self) -> int:
         """Processors of all nodes."""
@@ -163,6 +162,12 @@ class RayEngine:
         """Leave a Ray that was started or joined here."""
         if self._owned:
             ray.shutdown()
+
+
+def _connection() -> tuple[str, str]:
+    """Of which Ray the program is which job."""
+    here = ray.get_runtime_context()
+    return here.get_node_id(), here.get_job_id()
 
 
 def _check() -> None:
