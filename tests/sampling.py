@@ -28,7 +28,7 @@ Some = Callable[[Iterable[Any], int], list[Any]]
 _SEED_OF_MERGES = 2000
 """The seed where CI is set: a merge is judged by what it changes, and not by a fault of before that it
 happens to draw. Everybody else's run draws anew."""
-SLOW = 4
+SLOW = 8
 """Of so many slow tests a run of everything asks one."""
 _PART = 8
 _asked = {"whole": False}
