@@ -51,8 +51,6 @@ INLINE_BYTES = 64 * 1024
 """Results of up to this size each come to the driver with the end of the job."""
 _PLANS = 256
 """Plans that are kept on the engine for programs that come again."""
-_LOOK_S = 1.0
-"""Seconds from one question to an engine that has arrays to the next, whether it has grown."""
 _DOUBTS = 256
 """Jobs that are waited for once something was lost."""
 _TASK_NS, _MESSAGE_NS = 2_000_000, 1_000_000
@@ -80,8 +78,6 @@ class EngineBackend:
         self.tasks = Inlined(engine)
         """Where tasks go whose operands are those of arrays here."""
         self._workers = max(1, engine.slots())
-        self._looked_s = float("-inf")
-        """When it was last asked whether it has grown."""
         self._held = Holdings(self.tasks, self, self._close_if_retired)
         self.recover: Callable[[Sequence[ArrayRef]], bool] | None = None
         """See `Losing`."""
@@ -103,13 +99,9 @@ class EngineBackend:
 
     @property
     def workers(self) -> int:
-        """Into how many parts plans cut: as many as the engine could run tasks when it had no arrays, or more
-        where it has grown since."""
+        """Into how many parts plans cut: as many as the engine could run tasks when it had no arrays."""
         if not self._held:
             self._workers = max(1, self.engine.slots())
-        elif time.monotonic() - self._looked_s > _LOOK_S:
-            self._looked_s = time.monotonic()
-            self._workers = max(self._workers, self.engine.slots())
         return self._workers
 
     @property
@@ -258,7 +250,7 @@ class EngineBackend:
         for n, ref in zip(plan.inputs, inputs, strict=True):
             if self._held.is_forgotten(ref):
                 self._bring_again(ref, plan.slots[n].tiling)
-        where = {n: self._here(ref, plan.workers) for n, ref in zip(plan.inputs, inputs, strict=True)}
+        where = {n: self._held[ref] for n, ref in zip(plan.inputs, inputs, strict=True)}
         read = [known.handle, *(tile.handle for tiles in where.values() for tile in tiles.values())]
         job = Job(self.tasks, plan, known.handle, known.steps, where)
         try:
@@ -284,12 +276,6 @@ class EngineBackend:
             progress(len(plan.stages), len(plan.stages))
         job.stats[-1:] = [replace(s, seconds=time.perf_counter() - start) for s in job.stats[-1:]]
         return results, RunStats(time.perf_counter() - start, job.stats)
-
-    def _here(self, ref: ArrayRef, ranks: int) -> Tiles:
-        """The tiles of an array that a plan for so many ranks reads, maybe more than it was made for."""
-        tiles = self._held[ref]
-        assert ref.tiling is not None, "an array on an engine has a tiling"
-        return dict.fromkeys(range(ranks), tiles[0]) if ref.tiling.duplicate else tiles
 
     def _results(self, plan: Plan, job: Job, progress: Progress | None) -> list[ArrayRef]:
         """Keep what the job has made, as soon as all of it is there; small values come here."""
