@@ -16,9 +16,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from spartan_ng.arrays import ArrayRef, Tiling, box_of
+from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.protocol import Backend, RunStats
+from spartan_ng.backends.protocol import Backend, RunStats, bring
 from spartan_ng.callers import Place
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
@@ -278,12 +278,6 @@ def _adopt(backend: Backend, leaves: list[ArrayRef]) -> bool:
 def is_local(backend: Backend) -> bool:
     """Whether a backend's workers are on this machine."""
     return isinstance(backend, EmbeddedBackend) or getattr(backend, "is_local", False)
-
-
-def bring(ref: ArrayRef) -> None:
-    """Have the value of an array on the driver that another backend holds."""
-    holder: Backend = ref.backend  # type: ignore[assignment]
-    ref.value = holder.gather(ref, box_of(ref.shape))
 
 
 def _left_out() -> frozenset[str]:

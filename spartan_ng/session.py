@@ -20,7 +20,7 @@ from spartan_ng import telemetry
 from spartan_ng.api.core.watch import Watch
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.protocol import Backend, Losing, RunStats, Way
+from spartan_ng.backends.protocol import Backend, Losing, RunStats, Way, bring
 from spartan_ng.backends.reaching import reach
 from spartan_ng.callers import user_place, user_step
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
@@ -47,7 +47,7 @@ from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import VALUE_PASSES, run_passes
 from spartan_ng.optimizer.rewrite.constants import has_constants
 from spartan_ng.plan.plan import Plan
-from spartan_ng.planner import Planned, Planner, bring, is_local
+from spartan_ng.planner import Planned, Planner, is_local
 from spartan_ng.progress import progress
 from spartan_ng.recovery import Amount, blamed, computed_again
 from spartan_ng.replicas import Replicas

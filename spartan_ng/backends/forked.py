@@ -1,7 +1,7 @@
 """What a fork of this process has of its connections: nothing.
 
-The threads that serve them stay with the parent, and a message of a fork would be the parent's: whoever asked
-there would wait for ever, and who closed something would close the parent's. So a fork goes on by itself
+The threads that serve them stay with the parent, and a message of a fork would be the parent's: who asked or
+closed something there would wait for ever, and workers are the parent's to end. So a fork goes on by itself
 (`session`), and what it has of a connection says why there is no answer.
 """
 

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
 from spartan_ng.costs import Profile
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
@@ -162,3 +162,9 @@ class Losing(Losses, Protocol):
     def tell_recovered(self, text: str) -> None:
         """Let those who look know what has been computed again."""
         ...
+
+
+def bring(ref: ArrayRef) -> None:
+    """Have the value of an array on the driver that another backend holds."""
+    holder: Backend = ref.backend  # type: ignore[assignment]
+    ref.value = holder.gather(ref, box_of(ref.shape))

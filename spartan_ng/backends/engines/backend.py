@@ -26,12 +26,12 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_size, box_slices
 from spartan_ng.backends import forked
-from spartan_ng.backends.engines.holdings import Holdings, bring
+from spartan_ng.backends.engines.holdings import Holdings
 from spartan_ng.backends.engines.inlined import Inlined
 from spartan_ng.backends.engines.jobs import Job, Tile, Tiles
 from spartan_ng.backends.engines.protocol import Engine, Forgotten, Handle, TaskKilled
 from spartan_ng.backends.engines.steps import LITTLE_BYTES, Step, is_sure, steps_of
-from spartan_ng.backends.protocol import Progress, RunStats, Way, measured
+from spartan_ng.backends.protocol import Progress, RunStats, Way, bring, measured
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import GivenUp, MasterUnreachable, UserFunctionError, WorkerLost, WorkersChanged
@@ -129,7 +129,8 @@ class EngineBackend:
     def tiles(self, ref: ArrayRef) -> Tiles:
         """Where the tiles of an array are; one that only the program has goes to the engine first."""
         if ref.backend is not self:
-            bring(ref)
+            if ref.value is None and ref.source is None:
+                bring(ref)
             self.upload(ref, Tiling.single(len(ref.shape)))
         elif self._held.is_forgotten(ref):
             self._again([ref], lambda: self._bring_again(ref, ref.tiling or Tiling.single(len(ref.shape))))

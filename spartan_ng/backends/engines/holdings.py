@@ -13,22 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, box_slices, is_empty
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_slices, is_empty
 from spartan_ng.backends.engines.inlined import Inlined, Value
 from spartan_ng.backends.engines.jobs import Tile, Tiles
 from spartan_ng.backends.engines.protocol import Handle
+from spartan_ng.backends.protocol import bring
 from spartan_ng.errors import WorkerLost
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.tasks import Made, uploaded
 
 _TRAVELS_BYTES = 16 * 1024
 """Tiles of the program's arrays up to this size go inside the tasks that read them."""
-
-
-def bring(ref: ArrayRef) -> None:
-    """Have the value of an array here that only another backend has."""
-    if ref.value is None and ref.source is None:
-        ref.value = ref.backend.gather(ref, box_of(ref.shape))  # type: ignore[attr-defined]
 
 
 class Holdings:
@@ -145,7 +140,7 @@ class Holdings:
     def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
         """Let an array that was lost have the tiles of an equal one, or where programs run elsewhere now, its
         value."""
-        if by not in self:
+        if by not in self and by.value is None and by.source is None:
             bring(by)
         ref.also = ()
         ref.value, ref.nnz, ref.tiling = by.value, by.nnz, by.tiling
