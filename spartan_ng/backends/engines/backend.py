@@ -24,13 +24,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_size, box_slices
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_slices
 from spartan_ng.backends import forked
-from spartan_ng.backends.engines.holdings import Holdings
+from spartan_ng.backends.engines.holdings import Holdings, comes_as_it_is, region_of
 from spartan_ng.backends.engines.inlined import Inlined
 from spartan_ng.backends.engines.jobs import Job, Tile, Tiles
 from spartan_ng.backends.engines.protocol import Engine, Forgotten, Handle, TaskKilled
-from spartan_ng.backends.engines.steps import LITTLE_BYTES, Step, is_sure, steps_of
+from spartan_ng.backends.engines.steps import Step, is_sure, steps_of
 from spartan_ng.backends.protocol import Progress, RunStats, Way, bring, measured
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
@@ -40,9 +40,8 @@ from spartan_ng.ops.functions import UserFunction, named, users_of
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Slot
 from spartan_ng.wire.functions import Pickled, dump_function, load_function
-from spartan_ng.worker.memory.regions import Piece, gathered, identity
-from spartan_ng.worker.memory.store import read_region
-from spartan_ng.worker.tasks import Made, Wanted, elements, facts, read, read_apart
+from spartan_ng.worker.memory.regions import gathered, identity
+from spartan_ng.worker.tasks import facts, read, read_apart
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -51,6 +50,8 @@ INLINE_BYTES = 64 * 1024
 """Results of up to this size each come to the driver with the end of the job."""
 _PLANS = 256
 """Plans that are kept on the engine for programs that come again."""
+_LOOK_S = 0.1
+"""Seconds from one question to an engine that has arrays to the next, whether it has grown."""
 _DOUBTS = 256
 """Jobs that are waited for once something was lost."""
 _TASK_NS, _MESSAGE_NS = 2_000_000, 1_000_000
@@ -78,6 +79,8 @@ class EngineBackend:
         self.tasks = Inlined(engine)
         """Where tasks go whose operands are those of arrays here."""
         self._workers = max(1, engine.slots())
+        self._looked_s = float("-inf")
+        """When it was last asked whether it has grown."""
         self._held = Holdings(self.tasks, self, self._close_if_retired)
         self.recover: Callable[[Sequence[ArrayRef]], bool] | None = None
         """See `Losing`."""
@@ -99,9 +102,13 @@ class EngineBackend:
 
     @property
     def workers(self) -> int:
-        """Into how many parts plans cut: as many as the engine could run tasks when it had no arrays."""
+        """Into how many parts plans cut: as many as the engine could run tasks when it had no arrays, or more
+        where it has grown since."""
         if not self._held:
             self._workers = max(1, self.engine.slots())
+        elif time.monotonic() - self._looked_s > _LOOK_S and self.engine.is_there():
+            self._looked_s = time.monotonic()
+            self._workers = max(self._workers, self.engine.slots())
         return self._workers
 
     @property
@@ -200,7 +207,7 @@ class EngineBackend:
             operands.append((ref, operand, pieces))
             handles += [
                 tile.handle
-                if _comes_as_it_is(ref, tile, p)
+                if comes_as_it_is(ref, tile, p)
                 else self.tasks.submit("gather", read, tile.handle, tile.number, p.region)
                 for p, tile in pieces
             ]
@@ -210,7 +217,7 @@ class EngineBackend:
         return [
             _writable(
                 gathered(
-                    [(p, _region_of(next(arriving), tile, p)) for p, tile in pieces],
+                    [(p, region_of(next(arriving), tile, p)) for p, tile in pieces],
                     operand.shape,
                     np.dtype(ref.dtype),
                 )
@@ -251,7 +258,7 @@ class EngineBackend:
         for n, ref in zip(plan.inputs, inputs, strict=True):
             if self._held.is_forgotten(ref):
                 self._bring_again(ref, plan.slots[n].tiling)
-        where = {n: self._held[ref] for n, ref in zip(plan.inputs, inputs, strict=True)}
+        where = {n: self._here(ref, plan.workers) for n, ref in zip(plan.inputs, inputs, strict=True)}
         read = [known.handle, *(tile.handle for tiles in where.values() for tile in tiles.values())]
         job = Job(self.tasks, plan, known.handle, known.steps, where)
         try:
@@ -277,6 +284,12 @@ class EngineBackend:
             progress(len(plan.stages), len(plan.stages))
         job.stats[-1:] = [replace(s, seconds=time.perf_counter() - start) for s in job.stats[-1:]]
         return results, RunStats(time.perf_counter() - start, job.stats)
+
+    def _here(self, ref: ArrayRef, ranks: int) -> Tiles:
+        """The tiles of an array that a plan for so many ranks reads, maybe more than it was made for."""
+        tiles = self._held[ref]
+        assert ref.tiling is not None, "an array on an engine has a tiling"
+        return dict.fromkeys(range(ranks), tiles[0]) if ref.tiling.duplicate else tiles
 
     def _results(self, plan: Plan, job: Job, progress: Progress | None) -> list[ArrayRef]:
         """Keep what the job has made, as soon as all of it is there; small values come here."""
@@ -408,20 +421,6 @@ class EngineBackend:
     def _close_if_retired(self) -> None:
         if self._retired and not self._held:
             self.close()
-
-
-def _comes_as_it_is(ref: ArrayRef, tile: Tile, piece: Piece) -> bool:
-    """Whether a tile is fetched as an object: alone in it, and little or wanted whole."""
-    if not tile.alone or ref.format != "dense" or ref.tiling is None:
-        return False
-    size = box_size(ref.tiling.box_on(ref.shape, piece.rank) or ())
-    little = size * np.dtype(ref.dtype).itemsize <= LITTLE_BYTES
-    return little or elements(Wanted(0, piece.rank, piece.region)) == size
-
-
-def _region_of(found: Any, tile: Tile, piece: Piece) -> Any:
-    """What is wanted of what has come."""
-    return read_region(found.tiles[tile.number], piece.region) if isinstance(found, Made) else found
 
 
 def _writable(value: Any) -> Any:

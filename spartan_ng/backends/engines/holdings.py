@@ -13,14 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_slices, is_empty
+from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_size, box_slices, is_empty
 from spartan_ng.backends.engines.inlined import Inlined, Value
 from spartan_ng.backends.engines.jobs import Tile, Tiles
 from spartan_ng.backends.engines.protocol import Handle
+from spartan_ng.backends.engines.steps import LITTLE_BYTES
 from spartan_ng.backends.protocol import bring
 from spartan_ng.errors import WorkerLost
 from spartan_ng.sources import SourceTile
-from spartan_ng.worker.tasks import Made, uploaded
+from spartan_ng.worker.memory.regions import Piece
+from spartan_ng.worker.memory.store import read_region
+from spartan_ng.worker.tasks import Made, Wanted, elements, uploaded
 
 _TRAVELS_BYTES = 16 * 1024
 """Tiles of the program's arrays up to this size go inside the tasks that read them."""
@@ -150,3 +153,17 @@ class Holdings:
             ref.backend = ref.tiling = None
         else:
             self._arrays[ref.serial] = tiles
+
+
+def comes_as_it_is(ref: ArrayRef, tile: Tile, piece: Piece) -> bool:
+    """Whether a tile is fetched as an object: alone in it, and little or wanted whole."""
+    if not tile.alone or ref.format != "dense" or ref.tiling is None:
+        return False
+    size = box_size(ref.tiling.box_on(ref.shape, piece.rank) or ())
+    little = size * np.dtype(ref.dtype).itemsize <= LITTLE_BYTES
+    return little or elements(Wanted(0, piece.rank, piece.region)) == size
+
+
+def region_of(found: Any, tile: Tile, piece: Piece) -> Any:
+    """What is wanted of what has come."""
+    return read_region(found.tiles[tile.number], piece.region) if isinstance(found, Made) else found

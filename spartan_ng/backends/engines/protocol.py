@@ -42,7 +42,8 @@ class Engine(Protocol):
         ...
 
     def slots(self) -> int:
-        """Tasks that can run at a time."""
+        """Tasks that can run at a time, as was known last where the engine cannot be asked: as inside a call
+        of its own, in which nobody may wait for its answer."""
         ...
 
     def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> Handle:

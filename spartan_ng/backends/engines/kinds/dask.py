@@ -7,7 +7,6 @@ Needs the extra `[dask]`.
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 import warnings
 import weakref
@@ -15,10 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, suppress
-from enum import Enum
-from functools import cache
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import dask
 import distributed
@@ -26,16 +22,18 @@ from distributed.client import _set_global_client
 
 from spartan_ng.backends.engines.dask_clusters import LOST_WORKER_TIMEOUT, NEVER, Workers
 from spartan_ng.backends.engines.dask_retries import mend, try_again
+from spartan_ng.backends.engines.dask_tasks import HOLE, Call, Handle, key_of, nothing
 from spartan_ng.backends.engines.protocol import REPORT_S, Forgotten, Report, TaskKilled
 from spartan_ng.config import MASTER_VARIABLE, config
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable
-from spartan_ng.worker.tasks import limit_memory
 
 SCHEME = "dask://"
 _T = TypeVar("_T")
 _TO_DO = frozenset({"waiting", "no-worker", "queued", "processing"})
 """What dask calls tasks that have not been done; it forgets those of which nobody wants anything more."""
 
+_ANSWER_S = 0.5
+"""For which the scheduler is waited for where its last answer serves as well."""
 _LOOK_S = 2.0
 """Between two looks at whether those are there who are waited for."""
 _PATIENCE = 5
@@ -117,45 +115,6 @@ def local(workers: int, threads: int) -> Iterator[dict[str, str]]:
         yield {MASTER_VARIABLE: SCHEME + cluster.scheduler_address.partition("://")[2]}
 
 
-class _Handle:
-    """A task's result; `future` is known when the task has gone to the scheduler."""
-
-    __slots__ = ("__weakref__", "future", "key")
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-        self.future: Any = None
-
-
-class _Call:
-    """A function with all arguments but those that other tasks make."""
-
-    __slots__ = ("args", "function", "key")
-
-    def __init__(self, key: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self.key = key
-        self.function = function
-        self.args = args
-
-    def __dask_tokenize__(self) -> Any:
-        """What dask may know it by, so that it need not pickle it for that."""
-        return self.key
-
-    def __call__(self, *made: Any) -> Any:
-        _heed_limit()
-        rest = iter(made)
-        # behind them there may be a place, which nobody looks at
-        return self.function(*(next(rest) if a is _HOLE else a for a in self.args))
-
-
-@cache
-def _heed_limit() -> None:
-    """Once in a worker's process: dask stops a worker for good whose memory is that of nothing it knows."""
-    limit_bytes = distributed.get_worker().memory_manager.memory_limit
-    if limit_bytes:
-        limit_memory(limit_bytes)
-
-
 async def _ended(client: distributed.Client, futures: Sequence[distributed.Future]) -> None:
     """When all have ended; what has failed says so when it is asked for."""
     async for _ in distributed.as_completed(futures, loop=client.loop):
@@ -167,25 +126,6 @@ async def _there(client: distributed.Client, futures: Sequence[distributed.Futur
     async for future in distributed.as_completed(futures, loop=client.loop):
         if future.status != "finished":
             await future
-
-
-def _nothing() -> None:
-    """What a place is."""
-
-
-class _Hole(Enum):
-    """Stands for an argument that a task makes."""
-
-    HOLE = "hole"
-
-
-_HOLE = _Hole.HOLE
-
-
-def _key(name: str) -> tuple[str, int]:
-    """A key of a group of its own: dask takes large groups that read few others for roots of the graph, and
-    spreads them over all workers, wherever what they read lies."""
-    return f"{re.sub(r'[^a-zA-Z_]+', '_', name).strip('_')}-{uuid4().hex}", 0
 
 
 class DaskEngine:
@@ -206,16 +146,16 @@ class DaskEngine:
         self._client = client
         self._owned = owned
         self._workers = Workers(client)
-        self._waiting: dict[Any, tuple[weakref.ref[_Handle], tuple[Any, ...]]] = {}
+        self._waiting: dict[Any, tuple[weakref.ref[Handle], tuple[Any, ...]]] = {}
         self._sent: list[Any] = []
         """The tasks of the last graph."""
         self._threads: dict[str, int] = {}
         """Of the workers that there were."""
-        self._places: list[_Handle] = []
+        self._places: list[Handle] = []
         """Next to nothing for each rank, wherever dask makes it. What ranks begin with reads it, and so goes
         there: the tiles that a rank has of all arrays lie together, else a task may run where its smaller one
         is."""
-        self._harmless: weakref.WeakSet[_Handle] = weakref.WeakSet()
+        self._harmless: weakref.WeakSet[Handle] = weakref.WeakSet()
         """Those whose tasks end no worker: they do nothing but be there."""
         self._lock = threading.RLock()
 
@@ -225,10 +165,19 @@ class DaskEngine:
         Such a cluster grows only where more tasks are ready than it has workers.
         """
         self._check()
-        threads: dict[str, int] = self._client.nthreads()
-        if threads != self._threads:
-            self._threads, self._places = threads, []
-        return max(sum(threads.values()), self._workers.most() * max(threads.values(), default=1))
+        if not self._client.asynchronous and not self._is_in_call():
+            # the first answer is waited for as long as it takes
+            timeout_s = _ANSWER_S if self._threads else None
+            with suppress(OSError, TimeoutError):
+                threads = self._client.sync(self._client.scheduler.ncores, callback_timeout=timeout_s)
+                if threads != self._threads:
+                    self._threads, self._places = threads, []
+        return max(sum(self._threads.values()), self._workers.most() * max(self._threads.values(), default=1))
+
+    def _is_in_call(self) -> bool:
+        """Whether this is inside a call of the client's that takes a task from the program: its loop waits
+        for that to end."""
+        return bool(self._client._refcount_lock._is_owned())
 
     def is_there(self) -> bool:
         """See `Engine`."""
@@ -242,17 +191,16 @@ class DaskEngine:
                 "np.connect(...) to another one, or np.disconnect() to run in this process"
             )
 
-    def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> _Handle:
+    def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> Handle:
         """A task; what it is given is in it, so that dask can run it again."""
         self._check()
-        if self._client._refcount_lock._is_owned():
-            # dask pickles the arguments of a task of the program's: its loop would soon wait for that
+        if self._is_in_call():  # where the arguments of the program's own task are pickled
             raise RuntimeError(
                 "an array is to be computed before it goes into a task of dask's: persist() it"
             )
-        handle = _Handle(_key(name))
-        call = _Call(handle.key, function, tuple(_HOLE if isinstance(a, _Handle) else a for a in args))
-        needed = [a for a in args if isinstance(a, _Handle)]
+        handle = Handle(key_of(name))
+        call = Call(handle.key, function, tuple(HOLE if isinstance(a, Handle) else a for a in args))
+        needed = [a for a in args if isinstance(a, Handle)]
         with self._lock:
             if rank is not None:
                 needed.append(self._place(rank))
@@ -262,14 +210,14 @@ class DaskEngine:
                 self._harmless.add(handle)
         return handle
 
-    def _place(self, rank: int) -> _Handle:
+    def _place(self, rank: int) -> Handle:
         """Where the tiles of a rank had best lie: one place for each thread, spread over the workers."""
         if not all(map(self.is_known, self._places)):
             self._places = []
         if not self._places:
-            self._places = [_Handle(_key("place")) for _ in range(max(1, sum(self._threads.values())))]
+            self._places = [Handle(key_of("place")) for _ in range(max(1, sum(self._threads.values())))]
             self._harmless.update(self._places)
-            graph = {place.key: (_nothing,) for place in self._places}
+            graph = {place.key: (nothing,) for place in self._places}
             for place, future in zip(
                 self._places, self._client.get(graph, [*graph], sync=False), strict=True
             ):
@@ -278,7 +226,7 @@ class DaskEngine:
 
     def submit_several(
         self, name: str, count: int, function: Callable[..., Any], *args: Any
-    ) -> Sequence[_Handle]:
+    ) -> Sequence[Handle]:
         """A task of dask's gives one object."""
         raise AssertionError(f"{name}: {count} objects of one task of dask's")
 
@@ -313,21 +261,21 @@ class DaskEngine:
                 handle.future = future
             return list(futures)
 
-    def adopted(self, delayed: Sequence[Any]) -> list[_Handle]:
+    def adopted(self, delayed: Sequence[Any]) -> list[Handle]:
         """What dask's own lazy objects give, begun now."""
         self._check()
         handles = []
         for future in self._client.compute(list(delayed)):
-            handles.append(_Handle(future.key))
+            handles.append(Handle(future.key))
             handles[-1].future = future
         return handles
 
-    def future(self, handle: _Handle) -> distributed.Future:
+    def future(self, handle: Handle) -> distributed.Future:
         """The future of a task, which is sent now."""
         self._flush()
         return handle.future
 
-    def get(self, handles: Sequence[_Handle]) -> list[Any]:
+    def get(self, handles: Sequence[Handle]) -> list[Any]:
         """The objects."""
         self._flush()
         futures = [h.future for h in handles]
@@ -394,11 +342,11 @@ class DaskEngine:
             asked.cancel()
         return asked.result()
 
-    def is_known(self, handle: _Handle) -> bool:
+    def is_known(self, handle: Handle) -> bool:
         """Whether it was not cancelled, as all are when the client, or another, has restarted the cluster."""
         return handle.future is None or handle.future.status != "cancelled"
 
-    def lost(self, handles: Sequence[_Handle]) -> set[_Handle]:
+    def lost(self, handles: Sequence[Handle]) -> set[Handle]:
         """Those that were cancelled or have failed, and those that the scheduler does not know any more: what
         its workers have lost, it has made again."""
         self._check()
@@ -411,13 +359,13 @@ class DaskEngine:
             lost |= {h for h in done if states.get(h.future.key) in _GONE}
         return lost
 
-    def wait(self, handles: Sequence[_Handle]) -> None:
+    def wait(self, handles: Sequence[Handle]) -> None:
         """Until all are there, or one has failed."""
         self._flush()
         left = [h.future for h in handles if h.future.status != "finished"]
         self._made(left, lambda: _there(self._client, left))
 
-    def follow(self, handles: Sequence[_Handle], report: Report) -> None:
+    def follow(self, handles: Sequence[Handle], report: Report) -> None:
         """Ask the scheduler what is left of the last graph."""
         self._flush()
         futures = [handle.future for handle in handles]
@@ -431,7 +379,7 @@ class DaskEngine:
                 states = self._client.sync(self._client.scheduler.get_task_status, keys=self._sent)
                 report(1 - sum(state in _TO_DO for state in states.values()) / max(len(states), 1))
 
-    def cancel(self, handles: Sequence[_Handle]) -> None:
+    def cancel(self, handles: Sequence[Handle]) -> None:
         """Forget them; tasks that nobody else wants are not begun."""
         with self._lock:
             for handle in handles:
