@@ -21,7 +21,7 @@ from spartan_ng.ops.line_states import Between, State
 LEAST = 1 << 14
 """Elements from which a compiled look is worth having."""
 _STRIP: int = constant_of("between", "STRIP")
-_AT_ONCE = 4
+_AT_ONCE = 2
 """Bounds that an element is compared with at a time."""
 _WIDTHS = {"f": (4, 8), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8)}
 
@@ -49,7 +49,7 @@ def _flaw(kernel: Function, line: Between, bounds: Any, x: Any) -> str:
 
 def _strict(line: Between, dtype: np.dtype[Any]) -> Any:
     """Bounds that elements of a dtype lie strictly above, and nothing lies above what is added to make them
-    whole fours; None where there are no such."""
+    whole pairs; None where there are no such."""
     found = []
     for value, is_below in line.bounds:
         bound = dtype.type(value)
