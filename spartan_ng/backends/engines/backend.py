@@ -305,6 +305,7 @@ class EngineBackend:
         values = self._gathered([(refs[i], box_of(refs[i].shape)) for i in little]) if little else []
         for i, value in zip(little, values, strict=True):
             refs[i].value = value
+            self._held.has_come(refs[i], slots[i].tiling, plan.workers)
         if not little and self._goes_on(plan, job):
             self.tasks.send()
             return refs

@@ -79,6 +79,12 @@ class Holdings:
             self._tasks.begin()  # else two tiles may come to one worker, and none to another
         self.keep(ref, tiling, tiles, ranks)
 
+    def has_come(self, ref: ArrayRef, tiling: Tiling, ranks: int) -> None:
+        """What an engine has made, and the program has now, goes inside the tasks that read it where it is
+        little: else the engine remembers each step of a loop that carries it."""
+        if ref.value is not None and ref.value.nbytes <= _TRAVELS_BYTES:
+            self.upload(ref, tiling, ranks)
+
     def _upload(self, tile: Any, rank: int) -> Handle:
         return self._tasks.submit("upload", uploaded, Made({0: tile}), rank=rank)
 
