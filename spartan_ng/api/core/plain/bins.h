@@ -76,7 +76,7 @@ binned(PyObject *module, PyObject *const *args, Py_ssize_t count)
         return found == NULL ? NULL : PyErr_NoMemory();
     }
     PyThreadState *state = PyEval_SaveThread();
-    do_together(bin_piece, &job, (int)pieces, helping_threads(), job.size * (npy_intp)sizeof(double) >= LARGE_BYTES);
+    do_together(bin_piece, &job, (int)pieces, helping_threads());
     char *into = PyArray_BYTES((PyArrayObject *)found);
     for (npy_intp i = 0; i < pieces * job.bins; i++)
         if (weights == NULL)

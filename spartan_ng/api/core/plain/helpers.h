@@ -19,7 +19,7 @@ be_ready_to_fork(void)
 }
 
 static void
-do_together(Work work, void *job, int pieces, int threads, int wakes)
+do_together(Work work, void *job, int pieces, int threads)
 {
     for (int piece = 0; piece < pieces; piece++)
         work(job, piece);
@@ -37,6 +37,7 @@ enum { MOST_HELPERS = 7 };
 enum { WATCHED = 1000, WAITED = 1000 };         /* times that a thread looks before it sleeps, or lets others run */
 enum { SOON_NS = 30000 };                       /* from one job to the next of a program that does nothing else */
 enum { ASKED_NS = 1000, MOST_ALONE = 1 << 10 }; /* that asking takes; jobs without helpers where they are no help */
+enum { WOKEN_NS = 35000 };                      /* of work that is left, from where helpers are worth waking */
 
 typedef atomic_int Flags; /* of a job, which all who work on it may set */
 #define set_flags(flags, more) ((void)atomic_fetch_or(flags, more))
@@ -160,19 +161,21 @@ judge(int own, int others, long long worked_ns, long long waited_ns)
         helping.alone = helping.bound = Py_MIN(2 * helping.bound + 1, MOST_ALONE);
 }
 
-/* Do a job with helpers, until all of its pieces are done. */
+/* Do a job with helpers, until all of its pieces are done. Its first piece tells how long the others take, and so
+ * whether helpers that sleep are woken; a job that has left them asleep says nothing of them. */
 static void
-lead(Work work, void *job, int pieces, int helpers, int wakes)
+lead(Work work, void *job, int pieces, int helpers)
 {
     long long begun = now_ns(), ended;
-    int own = 0;
     unsigned long long number = (atomic_load(&helping.ticket) >> 32) + 1;
     helping.work = work;
     helping.job = job;
     atomic_store(&helping.done, 0);
     atomic_store(&helping.wanted, helpers);
     atomic_store(&helping.ticket, number << 32 | (unsigned long long)pieces << 16);
-    if (atomic_load(&helping.asleep) > 0 && (wakes || begun - helping.ended_ns < SOON_NS)) {
+    int own = helped(), asleep = atomic_load(&helping.asleep);
+    int wakes = (now_ns() - begun) * (pieces - 1) > WOKEN_NS || begun - helping.ended_ns < SOON_NS;
+    if (asleep > 0 && wakes) {
         pthread_mutex_lock(&helping.lock);
         pthread_cond_broadcast(&helping.woken);
         pthread_mutex_unlock(&helping.lock);
@@ -186,13 +189,14 @@ lead(Work work, void *job, int pieces, int helpers, int wakes)
             sched_yield();
     }
     helping.ended_ns = now_ns();
-    judge(own, pieces - own, ended - begun, helping.ended_ns - ended);
+    if (asleep < helpers || wakes)
+        judge(own, pieces - own, ended - begun, helping.ended_ns - ended);
 }
 
-/* Have `pieces` of a job done by this thread, and by others where they are free; those that sleep are woken if it
- * `wakes` them, or follows another one at once. Needs no GIL. */
+/* Have `pieces` of a job done by this thread, and by others where they are free; those that sleep are woken where that
+ * pays, or the job follows another one at once. Needs no GIL. */
 static void
-do_together(Work work, void *job, int pieces, int threads, int wakes)
+do_together(Work work, void *job, int pieces, int threads)
 {
     int helpers = 0, is_free = pieces > 1 && threads > 1 && pthread_mutex_trylock(&helping.busy) == 0;
     if (is_free && helping.alone > 0)
@@ -200,7 +204,7 @@ do_together(Work work, void *job, int pieces, int threads, int wakes)
     else if (is_free)
         helpers = started(Py_MIN(threads - 1, MOST_HELPERS));
     if (helpers > 0)
-        lead(work, job, pieces, helpers, wakes);
+        lead(work, job, pieces, helpers);
     else
         for (int piece = 0; piece < pieces; piece++)
             work(job, piece);

@@ -7,7 +7,7 @@
 enum { MOST_AXES = 6, MOST_SHARED = 3 };
 enum { MOST_SHORT = 64 }; /* elements of a line */
 enum { LEAST_PIECE = 1 << 11, MOST_PIECE = 1 << 13, EACH = 4 };  /* elements; pieces for each thread */
-enum { SHARED_BYTES = 1 << 19, LARGE_BYTES = 1 << 22 };         /* touched; from where helpers are worth waking */
+enum { LEAST_SHARED = 1 << 14 };                                /* elements */
 
 typedef struct {
     PyUFuncGenericFunction loop;
@@ -311,7 +311,6 @@ shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
         return NULL;
     PyArrayObject *arrays[MOST_SHARED + 1] = {NULL};
     double numbers[MOST_SHARED][2];
-    npy_intp nbytes = 0;
     int type = NPY_NOTYPE;
     for (Py_ssize_t i = 0; i < n; i++)
         if (PyArray_CheckExact(operands[i])) {
@@ -319,7 +318,6 @@ shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
             if ((type != NPY_NOTYPE && PyArray_TYPE(arrays[i]) != type) || !is_in_order(arrays[i]))
                 return NULL;
             type = PyArray_TYPE(arrays[i]);
-            nbytes += PyArray_NBYTES(arrays[i]);
         }
     int is_plain = PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type) || type == NPY_FLOAT || type == NPY_DOUBLE
                    || type == NPY_CFLOAT || type == NPY_CDOUBLE;
@@ -334,7 +332,6 @@ shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
     npy_intp size = PyArray_MultiplyList(job.shape, job.axes);
     if (!PyTypeNum_ISNUMBER(found) && !PyTypeNum_ISBOOL(found))
         return NULL;
-    nbytes += size * (npy_intp)sizeof(double);
     if (size == 0)
         return NULL;
     int is_new = out == NULL;
@@ -357,11 +354,11 @@ shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
     take_part(&job, (int)n, out, NULL);
     job.loop = f->functions[loop];
     job.data = f->data == NULL ? NULL : (void *)f->data[loop];
-    int threads = nbytes < SHARED_BYTES ? 1 : helping_threads(), pieces = cut(&job, threads);
+    int threads = size < LEAST_SHARED ? 1 : helping_threads(), pieces = cut(&job, threads);
     PyUFuncGenericFunction of_short = loop_of_short(&job, f->name, type, is_new);
     job.loop = of_short != NULL ? of_short : job.loop;
     PyThreadState *state = size > MOST_LOOPED ? PyEval_SaveThread() : NULL;
-    do_together(do_piece, &job, pieces, threads, nbytes >= LARGE_BYTES);
+    do_together(do_piece, &job, pieces, threads);
     if (state != NULL)
         PyEval_RestoreThread(state);
     if (job.told && PyUFunc_GiveFloatingpointErrors(f->name, numpys_errors(job.told)) < 0) {
