@@ -20,9 +20,11 @@ import numpy as np
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
+from spartan_ng.memory import budget_bytes, free_disk_bytes
+from spartan_ng.scratch import on_disk, put
 from spartan_ng.sources.column_kinds import fitting, kinds_of
 from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
-from spartan_ng.sources.kept import KEPT, kept_bytes, owner_of, piece_bytes
+from spartan_ng.sources.kept import DISK_SHARE, KEPT, kept_bytes, owner_of, piece_bytes
 from spartan_ng.sources.keys import Keys, with_keys
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, Serial, checked_dtype, said_of
@@ -32,9 +34,15 @@ _BUFFER_BYTES = 1 << 18
 a row group in memory before it unpacks any, which saves requests to a server."""
 _READINGS = 1
 """Row groups of a file, or columns of one, that are read on in where somebody left off."""
-_SHARE = 2
-"""What is kept of tables takes no more than one part in so many of the memory: nobody can read less than a
-batch."""
+_COLUMN_BYTES = 5 << 19
+"""What pyarrow has of a column while it is unpacked: its dictionary, and a page, packed and not;"""
+_READINGS_SHARE = 8
+"""and what all columns of a row group may take of it that are unpacked beside each other: one part in so many
+of the memory."""
+_GROUPS = 5
+"""Row groups of a file that are on disk at a time: those of four threads that read ahead, and the next."""
+_SHARE = 4
+"""What is kept of tables takes no more than one part in so many of the memory."""
 _AS_FLOATS = "ask for a float dtype"
 CSV_BYTES = 1 << 22
 """Lines of a CSV file are read in runs of about this size."""
@@ -90,8 +98,19 @@ class Columns(OpenedSource):
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """The longest batch."""
-        return (self._longest, *self.shape[1:])
+        """The longest batch, if it may be kept; else some rows."""
+        rows = self._longest
+        if rows * self._row_bytes(self.names) > kept_bytes(_SHARE):
+            rows = min(self._at_once(self.names), rows)
+        return (rows, *self.shape[1:])
+
+    def _row_bytes(self, names: Sequence[str]) -> int:
+        """Of columns that are unpacked."""
+        return self.dtype.itemsize * len(names)
+
+    def _at_once(self, names: Sequence[str]) -> int:
+        """Rows of columns that are unpacked together where a batch is larger than what may be kept."""
+        return max(piece_bytes() // max(self._row_bytes(names), 1), 1)
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """The rows of the batches that have some of them."""
@@ -106,12 +125,11 @@ class Columns(OpenedSource):
         at = lo if columns else hi
         while at < hi:
             batch = bisect_right(self._ends, at) - 1
-            start, table = self._piece(batch, at - self._ends[batch], [name for name, _ in columns])
+            start, found = self._piece(batch, at - self._ends[batch], [name for name, _ in columns])
             start += self._ends[batch]
-            stop = min(start + table.num_rows, hi)
-            part = table.slice(at - start, stop - at)
-            for k, (name, column) in enumerate(columns):
-                column[at - lo : stop - lo] = self._elements(part.column(k), name)
+            stop = min(start + len(found[0]), hi)
+            for part, (name, column) in zip(found, columns, strict=True):
+                column[at - lo : stop - lo] = self._elements(part[at - start : stop - start], name)
             at = stop
         return out
 
@@ -128,17 +146,17 @@ class Columns(OpenedSource):
             f"{self}: its folders do not say {name!r}, which {self.dtype} must have; {_AS_FLOATS}"
         )
 
-    def _piece(self, batch: int, row: int, names: list[str]) -> tuple[int, Any]:
-        """Rows of a batch with some columns, among them `row`, and which is the first of them."""
+    def _piece(self, batch: int, row: int, names: list[str]) -> tuple[int, Sequence[Any]]:
+        """Rows of a batch, among them `row`: which is the first of them, and what some columns have there."""
         key = owner_of(self), batch, *names
         with self._serial:
             found = KEPT.get(key)
             if found is None:
                 rows = self._ends[batch + 1] - self._ends[batch]
-                KEPT.make_room(rows * self.dtype.itemsize * len(names), _SHARE)
+                KEPT.make_room(rows * self._row_bytes(names), _SHARE)
                 found = self._batch(batch, names)
                 KEPT.put(key, found, found.nbytes, _SHARE)
-        return 0, found
+        return 0, found.columns
 
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""
@@ -149,6 +167,9 @@ class Columns(OpenedSource):
         return not self.is_current()
 
     def _elements(self, column: Any, name: str) -> np.ndarray[Any, Any]:
+        """What a column has as NumPy's array, as which it may have been put on disk already."""
+        if isinstance(column, np.ndarray):
+            return column
         if column.null_count and self.dtype.kind not in "fcmM":
             lacks = f"lacks {column.null_count} elements, which {self.dtype} cannot say"
             way = "" if self.dtype.kind in "US" else f"; {_AS_FLOATS}"
@@ -206,33 +227,62 @@ class ParquetColumns(Columns):
     """Of a Parquet file."""
 
     def open(self) -> Any:
-        """Pyarrow's file, and who reads on in it: row groups may be larger than memory, so that they are
-        unpacked some rows at a time, one behind the other."""
+        """Pyarrow's file, who reads on in it, and row groups that are on disk, column by column."""
         parquet = needed("pyarrow.parquet", "tables").ParquetFile
         file = parquet(self._file(), buffer_size=_BUFFER_BYTES, pre_buffer=is_url(self.path))
-        return file, OrderedDict[Any, _Reading]()
+        return file, OrderedDict[Any, _Reading](), OrderedDict[Any, np.ndarray[Any, Any]]()
 
     def _described(self) -> tuple[Any, list[int]]:
-        file, _ = self.opened
+        file, *_ = self.opened
         groups = range(file.metadata.num_row_groups)
         return file.schema_arrow, [file.metadata.row_group(i).num_rows for i in groups]
 
-    def _piece(self, batch: int, row: int, names: list[str]) -> tuple[int, Any]:
-        width = self.dtype.itemsize * len(names)
-        if (self._ends[batch + 1] - self._ends[batch]) * width <= kept_bytes(_SHARE):
+    def _piece(self, batch: int, row: int, names: list[str]) -> tuple[int, Sequence[Any]]:
+        """A row group that is larger than what may be kept is unpacked some rows at a time, one behind the
+        other; and column by column, to disk, where pyarrow's part of each column is too much for that."""
+        nbytes = (self._ends[batch + 1] - self._ends[batch]) * self._row_bytes(names)
+        if nbytes <= kept_bytes(_SHARE):
             return super()._piece(batch, row, names)
-        rows = max(piece_bytes() // width, 1)
+        beside = len(names) * _COLUMN_BYTES
+        if beside <= budget_bytes() // _READINGS_SHARE or nbytes > free_disk_bytes() // DISK_SHARE:
+            return self._rows(batch, row, names)
+        return 0, [*self._on_disk(batch, names)]
+
+    def _on_disk(self, batch: int, names: list[str]) -> np.ndarray[Any, Any]:
+        """A row group, whose columns are unpacked one after the other."""
+        file, _, groups = self.opened
+        key = batch, *names
+        with self._serial:
+            if key in groups:
+                groups.move_to_end(key)
+                return groups[key]  # type: ignore[no-any-return]
+            while len(groups) >= _GROUPS:
+                groups.popitem(last=False)
+            shape = len(names), self._ends[batch + 1] - self._ends[batch]
+            found = on_disk(shape, self.dtype, "a row group")
+            for name, place in zip(names, found, strict=True):
+                at = 0
+                for part in file.iter_batches(self._at_once([name]), [batch], [name], use_threads=False):
+                    put(place[at : at + part.num_rows], self._elements(part.column(0), name))
+                    at += part.num_rows
+            needed("pyarrow", "tables").default_memory_pool().release_unused()
+            groups[key] = found
+        return found
+
+    def _rows(self, batch: int, row: int, names: list[str]) -> tuple[int, Sequence[Any]]:
+        """Some rows of a row group, from the first on."""
+        rows = self._at_once(names)
         own, number = (owner_of(self), batch, rows, *names), row // rows
         with self._serial:
             found = KEPT.get((*own, number))
             while found is None or found[0] < number:
                 found = self._next(own, number)
                 KEPT.put((*own, found[0]), found, found[1].nbytes, _SHARE)
-        return number * rows, found[1]
+        return number * rows, found[1].columns
 
     def _next(self, own: tuple[Any, ...], number: int) -> tuple[int, Any]:
         """The next piece of a row group that is read for a piece, with its number."""
-        file, readings = self.opened
+        file, readings, _ = self.opened
         _, batch, rows, *names = own
         reading = readings.pop(own, None)
         if reading is None or reading.number > number:
@@ -246,13 +296,13 @@ class ParquetColumns(Columns):
 
     def parts_of(self, name: str) -> Iterator[Any]:
         """Some rows at a time, as a row group may be larger than memory."""
-        file, _ = self.opened
+        file, *_ = self.opened
         for batch in file.iter_batches(columns=[name]):
             yield batch.column(0)
 
     def _batch(self, number: int, names: list[str]) -> Any:
         """Column by column: what is unpacked besides is of one of them."""
-        file, _ = self.opened
+        file, *_ = self.opened
         arrow = needed("pyarrow", "tables")
         found = [file.read_row_group(number, [name], use_threads=False).column(0) for name in names]
         arrow.default_memory_pool().release_unused()

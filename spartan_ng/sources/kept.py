@@ -31,7 +31,7 @@ MOST_BYTES = 1 << 26
 """and no more than this."""
 PIECE_BYTES = 1 << 22
 """Small chunks are unpacked together, about so many bytes at a time."""
-_DISK_SHARE = 4
+DISK_SHARE = 4
 """What is put on disk takes no more than one part in so many of what is free there."""
 
 _owners = count()
@@ -207,7 +207,7 @@ class _Spool:
         self._places: dict[Box, tuple[int, tuple[int, ...], np.dtype[Any]]] = {}
         self._end, self._lock = 0, threading.Lock()
         self._map: np.ndarray[Any, Any] | None = None
-        if 0 < nbytes <= free_disk_bytes() // _DISK_SHARE:
+        if 0 < nbytes <= free_disk_bytes() // DISK_SHARE:
             with tempfile.TemporaryFile(buffering=0, dir=disk_folder()) as file:
                 os.ftruncate(file.fileno(), nbytes)
                 self._map = np.frombuffer(mmap(file.fileno(), nbytes, access=ACCESS_READ), np.uint8)

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 import spartan_ng as np
 from spartan_ng.config import config
 from spartan_ng.errors import SourceError
-from spartan_ng.sources import kept, read_box
+from spartan_ng.sources import columns, kept, read_box
 from spartan_ng.sources.columns import ParquetColumns
 from spartan_ng.sources.hdf5 import Hdf5Dataset
 from spartan_ng.sources.indexed import Indexed
@@ -182,23 +182,31 @@ def test_a_box_of_a_shard_unpacks_its_chunks_and_no_others(
     assert dict(count) == {((300, 400), (5, 10)): 1}
 
 
+@pytest.mark.parametrize("how", ["in turn", "on disk", "no room on disk"])
 def test_row_groups_that_are_larger_than_memory_are_read_on_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some rows at a time: from the first one again only where somebody goes back."""
+    """Some rows at a time: from the first one again only where somebody goes back; or column by column, each
+    once, where pyarrow has much of each column beside them, and the disk has room."""
+    if how == "in turn":
+        monkeypatch.setattr(columns, "_COLUMN_BYTES", 0)
+    else:
+        monkeypatch.setattr(columns, "budget_bytes", lambda: 1000)
+    if how == "no room on disk":
+        monkeypatch.setattr(columns, "free_disk_bytes", lambda: 1000)
     monkeypatch.setattr(kept, "MOST_BYTES", 30_000)
     monkeypatch.setattr(kept, "PIECE_BYTES", 5_000)
     source: Any = _parquet(str(tmp_path), 1000)
-    file, _ = source.opened
+    file, *_ = source.opened
     with mock.patch.object(
         type(file), "iter_batches", autospec=True, side_effect=type(file).iter_batches
     ) as begun:
         for lo in range(0, 1000, 30):
             found = read_box(source, ((lo, min(lo + 30, 1000)), (0, 12)))
             numpy.testing.assert_array_equal(found, VALUE[lo : lo + 30])
-        assert begun.call_count == 1
+        assert begun.call_count == (12 if how == "on disk" else 1)
         numpy.testing.assert_array_equal(read_box(source, ((5, 9), (0, 12))), VALUE[5:9])
-        assert begun.call_count == 2
+        assert begun.call_count == (12 if how == "on disk" else 2)
     assert kept.KEPT._nbytes <= 30_000
 
 

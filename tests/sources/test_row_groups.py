@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
 
 import spartan_ng as np
+from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.sources.columns import ParquetColumns
+from tests.test_programs import running_on
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 ROWS, COLUMNS = 300_000, 6
+
+MANY = 48
+"""Columns, of each of which pyarrow has a dictionary and pages."""
 
 
 def test_a_row_group_is_not_in_memory_as_a_whole_before_it_is_unpacked(tmp_path: Path) -> None:
@@ -31,3 +39,38 @@ def test_a_row_group_is_not_in_memory_as_a_whole_before_it_is_unpacked(tmp_path:
             numpy.testing.assert_array_equal(found, value[lo : lo + 1000])
             assert pool.bytes_allocated() - before < value.nbytes // 2
         numpy.testing.assert_allclose(np.asarray(np.load(str(file)).sum(axis=0)), value.sum(axis=0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("work", [lambda x: x.sum(axis=0), lambda x: (x * 2 + 1)[::100]])
+def test_columns_are_not_unpacked_beside_each_other(
+    work: Callable[[Any], Any], groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pyarrow and NumPy have no more than the budget while a file of four times as much is read."""
+    value = numpy.random.default_rng(0).random((ROWS // 4, MANY))
+    file = tmp_path / "x.parquet"
+    table = pyarrow.table({f"c{k}": value[:, k] for k in range(MANY)})
+    parquet.write_table(table, file, row_group_size=-(-len(value) // groups))
+    del table
+    pool, seen = pyarrow.default_memory_pool(), list[int]()
+    before, read = pool.bytes_allocated(), ParquetColumns.read
+
+    def watched(source: ParquetColumns, box: Any) -> Any:
+        found = read(source, box)
+        seen.append(pool.bytes_allocated() - before)
+        return found
+
+    monkeypatch.setattr(ParquetColumns, "read", watched)
+    limit = value.nbytes // 4
+    with np.config.override(memory_bytes=limit), running_on(EmbeddedBackend(2, limit)):
+        numpy.asarray(work(np.load(str(file))[:1000]))
+        seen.clear()
+        tracemalloc.start()
+        try:
+            found = numpy.asarray(work(np.load(str(file))))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    numpy.testing.assert_allclose(found, work(value))
+    assert peak + max(seen) <= limit
