@@ -18,6 +18,7 @@ from spartan_ng.costs.tuned import DIRECT_FLOPS, FRESH, THREAD_BYTES_S, THREAD_F
 from spartan_ng.graph.node import OPERATORS, Node, Op, topological
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.searches import searched
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
@@ -297,7 +298,7 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "concatenate": lambda node, *inputs: np.concatenate(inputs, node.params[0]),
     "assign": _assign,
     "take": _take,
-    "search": lambda node, a, values: np.asarray(np.searchsorted(a, values, *node.params)),
+    "search": lambda node, a, values: searched(a, values, *node.params),
     "scatter": _scatter,
     "along_axis": _along_axis,
     "matrices": _matrices,

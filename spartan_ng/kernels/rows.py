@@ -20,6 +20,7 @@ from spartan_ng.kernels.exact import exactly
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.listing import row_name
 from spartan_ng.kernels.reducers import fold_axes, sparse_fold
+from spartan_ng.kernels.searches import searched
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.kernels.virtual.machine import program
 from spartan_ng.ops.elementwise import ELEMENTWISE
@@ -243,7 +244,7 @@ def _sparse_take(a: Any, indices: Any, axis: int) -> Any:
 def _search(row: Row) -> Evaluate:
     (side,) = row.params
     a, values = row.args
-    return lambda regs, block, out: np.asarray(np.searchsorted(dense(regs[a]), dense(regs[values]), side))
+    return lambda regs, block, out: searched(dense(regs[a]), dense(regs[values]), side)
 
 
 def _transpose(row: Row) -> Evaluate:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import constants, creation, cumulative, joining, manipulation, reductions
+from spartan_ng.api.core import conversion
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
@@ -18,7 +19,7 @@ from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process, together_bytes
-from spartan_ng.graph.node import VIEWS, Op
+from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.memory import copied_bytes
 
 if TYPE_CHECKING:
@@ -125,14 +126,18 @@ def _few_values(flat: ndarray, equal_nan: bool) -> Any:
 
     None where there are more, and where the elements have yet to be computed.
     """
-    node = flat._node()
-    while node.op in VIEWS:
-        (node,) = node.inputs
-    if node.op is not Op.DATA or node.format != "dense" or flat.dtype.kind not in "biuf" or flat.size < _LONG:
+    if not _is_at_hand(flat._node()) or flat.dtype.kind not in "biuf" or flat.size < _LONG:
         return None
     found = np.unique(wrap_node(build.distinct(flat._node(), _FEW))._force())
     nan = found.dtype.kind == "f" and np.isnan(found[-1])
     return None if len(found) == _FEW or (nan and not equal_nan) else found
+
+
+def _is_at_hand(node: Node) -> bool:
+    """Whether the elements are there, or in a file, and have not to be computed."""
+    while node.op in VIEWS:
+        (node,) = node.inputs
+    return node.op is Op.DATA and node.format == "dense"
 
 
 def _of_values(values: Any, a: ndarray, inverse: bool, counts: bool) -> Any:
@@ -229,6 +234,40 @@ def _have_tables(a: ndarray, tests: ndarray) -> bool:
     return {a.dtype.kind, tests.dtype.kind} <= {*"biu"}
 
 
+_TABLE = 6
+"""A table may have so many times more places than there are elements, as NumPy's may."""
+
+
+def _by_table(a: ndarray, tests: ndarray, invert: bool) -> Any:
+    """Whether each element is a test, by a table of the whole numbers from the least test to the greatest.
+
+    None where there is no such table, and where the tests have yet to be computed.
+    """
+    whole = np.dtype(np.int64)
+    fits = _have_tables(a, tests) and all(np.can_cast(x.dtype, whole) for x in (a, tests))
+    if not fits or not _is_at_hand(tests._node()):
+        return None
+    low, high = (int(x) for x in conversion.values(reductions.min(tests), reductions.max(tests)))
+    size = high - low + 3  # with a place on either side for all elements beyond
+    limits = np.iinfo(whole)
+    if size > min(_TABLE * (a.size + tests.size), copied_bytes()) or low == limits.min or high == limits.max:
+        return None
+    marks = constants.full(tests.size, not invert, bool)
+    places = tests.astype(whole) - (low - 1)
+    table = build.scatter(constants.full(size, invert, bool)._node(), places._node(), marks._node())
+    asked = as_handle(ufuncs.clip3(a.astype(whole), low - 1, high + 1)) - (low - 1)
+    return wrap_node(build.take(table, asked._node(), 0))
+
+
+def _by_search(a: ndarray, tests: ndarray, invert: bool) -> Any:
+    """Whether each element is what stands at its place in the sorted line of the tests."""
+    common = np.result_type(a.dtype, tests.dtype)
+    line, a = sorting.sort(tests.astype(common)), a.astype(common)
+    place = as_handle(ufuncs.minimum(sorting.searchsorted(line, a), line.size - 1))
+    there = wrap_node(build.take(line._node(), build.cast(place._node(), np.dtype(np.int64)), 0))
+    return there != a if invert else there == a
+
+
 @numpy_function(np.isin, few=2)
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
@@ -245,11 +284,9 @@ def isin(
     known = small_values((a, tests), broadcast=False)
     if known is not None and (_have_tables(a, tests) or tests.size < _FEW_TESTS * a.size**0.145):
         return wrap(np.isin(known[0], known[1], assume_unique, invert, kind=kind))
-    common = np.result_type(a.dtype, tests.dtype)
-    line, a = sorting.sort(tests.astype(common)), a.astype(common)
-    place = as_handle(ufuncs.minimum(sorting.searchsorted(line, a), line.size - 1))
-    there = wrap_node(build.take(line._node(), build.cast(place._node(), np.dtype(np.int64)), 0))
-    found = there != a if invert else there == a
+    found = None if kind == "sort" else _by_table(a, tests, invert)
+    if found is None:
+        found = _by_search(a, tests, invert)
     return found if found.ndim else copied(found)
 
 
