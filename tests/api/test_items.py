@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import fractions
+import itertools
 import math
 import numbers
 import pickle
@@ -334,8 +335,9 @@ PARTS = {
 """Parts of keys for axes of three elements, by a namespace and its array of 0, 1 and 2."""
 
 
-def items(xp, first, second, writes):
+def items(xp, first, second, writes, computed):
     a = xp.array(numpy.arange(27.0).reshape(3, 3, 3))
+    a = a * 2 if computed else a
     at = xp.arange(3)
     key = PARTS[first](xp, at)
     key = key if second is None else (key, PARTS[second](xp, at))
@@ -353,5 +355,5 @@ def items(xp, first, second, writes):
 @pytest.mark.parametrize("second", [None, *PARTS])
 @pytest.mark.parametrize("first", PARTS)
 def test_keys_of_any_two_parts_as_numpys(mode, first, second):
-    for writes in (False, True):
-        assert items(np, first, second, writes) == items(numpy, first, second, writes)
+    for case in itertools.product((False, True), repeat=2):
+        assert items(np, first, second, *case) == items(numpy, first, second, *case), case

@@ -26,6 +26,7 @@ CORE = (
     "spartan_ng/api/core/conversion.py",
     "spartan_ng/api/core/handle.py",
     "spartan_ng/api/core/kinds.py",
+    "spartan_ng/api/base/assigning.py",
     "spartan_ng/api/base/indexing.py",
     "spartan_ng/api/core/operands.py",
     "spartan_ng/api/base/reductions.py",

@@ -17,7 +17,6 @@ from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
-from spartan_ng.graph.node import Node
 from spartan_ng.graph.ranges import range_of
 from spartan_ng.memory import copied_bytes
 
@@ -97,6 +96,29 @@ def _is_sequence(k: Any) -> bool:
     with suppress(Exception):
         return not isinstance(k, str | bytes) and np.ndim(k) > 0
     return False
+
+
+def names_element(key: Any, ndim: int) -> bool:
+    """Whether a canonical key names a single element, by numbers that are known or still to be computed."""
+    items = key if isinstance(key, tuple) else (key,)
+    return len(items) == ndim and all(i.__class__ is int or _is_number(i) for i in items)
+
+
+def of_known_numbers(key: Any) -> Any:
+    """A canonical key of numbers and slices alone, its numbers computed: it names a view, into which is
+    written. Any other key as it is."""
+    parts = key if isinstance(key, tuple) else (key,)
+    numbers = [p for p in parts if isinstance(p, Handle)]
+    if not all(map(_is_number, numbers)):
+        return key
+    settle(*numbers)
+    known = tuple(int(p._force()) if isinstance(p, Handle) else p for p in parts)
+    return known if isinstance(key, tuple) else known[0]
+
+
+def _is_number(part: Any) -> bool:
+    """Whether a part of a canonical key is an integer that is not known yet: no array, even without axes."""
+    return isinstance(part, Handle) and part._cell.frozen and part.dtype.kind != "b"
 
 
 def has_array(key: Any) -> bool:
@@ -226,41 +248,34 @@ def _index_entries(item: Any, axis: int, shape: tuple[int, ...], takes_nothing: 
 
 def checked_index(index: Any, n: int, axis: int) -> ndarray:
     """Index arrays as int64 in [0, n); raises NumPy's IndexError where one is out of bounds."""
-    is_much = _is_much(index)
-    node, low = None if index._peek() is not None and not is_much else index._node(), -1
-    if node is not None and node.size and not _in_range(node, n, -n):
-        least, most = index.min(), index.max()
-        settle(*(() if is_much else (index,)), least, most)
-        low = int(least)
-        bounded(low, n, axis)
-        bounded(int(most), n, axis)
-        node = None if index._peek() is not None and config.small_bytes and not is_much else index._node()
-    if node is None:
-        known = np.asarray(index._peek())
-        if known.size:
-            low = int(known.min())
-            bounded(low, n, axis)
-            bounded(known.max(), n, axis)
-        if known.nbytes <= min(config.small_bytes, copied_bytes()):
-            known = known.astype(np.int64)
-            return wrap(np.where(known < 0, known + n, known))
-        node = index._node()  # places are found where they are looked up, in passes
-    h = wrap_node(build.cast(node, np.dtype(np.int64)))
-    if node.size == 0 or low >= 0 or _in_range(node, n):
+    # memory has no room for them, as the program's and as places: they are made, or read, again, in parts
+    is_much = (in_process() or index._peek() is not None) and index.nbytes > copied_bytes()
+    least = 0
+    if index.size:
+        least, most = _ends(index, n, is_much)
+        bounded(least, n, axis)
+        bounded(most, n, axis)
+    known = None if is_much else index._peek()
+    if known is not None and known.nbytes <= min(config.small_bytes, copied_bytes()):
+        known = known.astype(np.int64)
+        return wrap(np.where(known < 0, known + n, known))
+    h = wrap_node(build.cast(index._node(), np.dtype(np.int64)))
+    if least >= 0:
         return h
     return wrap_node(build.map_("where", as_handle(h < 0)._node(), as_handle(h + n)._node(), h._node()))
 
 
-def _is_much(index: Any) -> bool:
-    """Whether memory has no room for indices, as the program's and as places: they are computed, or read,
-    again, in parts."""
-    return (in_process() or index._peek() is not None) and index.nbytes > copied_bytes()
-
-
-def _in_range(node: Node, n: int, first: int = 0) -> bool:
-    """Whether a node's elements lie in [first, n) by the way they were made."""
-    found = range_of(node)
-    return found is not None and first <= found[0] and found[1] < n
+def _ends(index: Any, n: int, is_much: bool) -> tuple[int, int]:
+    """The least and the greatest index, or a range in [-n, n) where they lie by the way they are made."""
+    known = None if is_much else index._peek()
+    if known is not None:
+        return int(known.min()), int(known.max())
+    found = range_of(index._node())
+    if found is not None and -n <= found[0] and found[1] < n:
+        return found
+    least, most = index.min(), index.max()
+    settle(*(() if is_much else (index,)), least, most)
+    return int(least), int(most)
 
 
 def placed(key: Key) -> tuple[list[int], list[int], int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.base import indexing, reductions
+from spartan_ng.api.base import assigning, indexing, reductions
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import forced, numpys
 from spartan_ng.api.core.dispatch import fresh
@@ -56,20 +56,10 @@ def _stays_small(value: Any, index: Any) -> bool:
     return index.dtype.kind == "b" or index.size * nbytes < small * len(value)  # type: ignore[no-any-return]
 
 
-def _may_select_much(key: tuple[Any, ...], value: Any) -> bool:
-    """Whether memory may have no room for what arrays in a key select, or lists in it of a large array."""
-    if any(type(k) is _array and k.ndim for k in key):
-        return True
-    lists = [k for k in key if type(k) is list]
-    return bool(lists) and value is not None and not _has_room(value, key, lists)
-
-
 def _has_room(value: Any, key: tuple[Any, ...], lists: Sequence[list[Any]]) -> bool:
-    """Whether memory has room for what a key with lists in it selects, or lists alone, be it all they can."""
+    """Whether memory has room for what a key with short lists in it selects, or one, be it all they can."""
     if value.nbytes <= config.small_bytes:
         return True
-    if not all(map(_is_short, lists)):
-        return False
     one = slice(0, 1)
     try:
         line = value[tuple(one if type(k) is list else k for k in key) or one]
@@ -84,12 +74,6 @@ def _with_arrays(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
     if few is None or not all(k.ndim for k in few if k.__class__ is np.ndarray):
         return None
     return tuple(few)
-
-
-def _selects_little(value: Any, key: tuple[Any, ...]) -> bool:
-    """Whether memory has room for what a key of NumPy's arrays, numbers and slices selects."""
-    few = prod(k.size for k in key if k.__class__ is _array) * value.nbytes <= config.small_bytes
-    return bool(few or indexing.most_selected(list(key), value.shape) * value.itemsize <= copied_bytes())
 
 
 def _integer(part: Any) -> Any:
@@ -179,7 +163,7 @@ class Elements(Copies):
         shown = value = cell.value
         if (views := self._views) and value is not None:
             shown = self._shown if self._state is value else None
-        kind, plain = type(key), True
+        kind = type(key)
         if kind is tuple:
             if len(key) == 2:
                 first, last = key
@@ -189,8 +173,7 @@ class Elements(Copies):
             if not plain:
                 if type(key[0]) is Late.ndarray or type(key[-1]) is Late.ndarray:
                     return self._by_other_keys(key, kind, shown)
-                if _may_select_much(key, shown):
-                    return indexing.getitem(self, key)
+                return self._by_mixed_keys(key, shown)
         elif kind is not int and kind is not slice:
             if kind in NUMPYS_INTEGERS:
                 key = _integer(key)
@@ -206,8 +189,6 @@ class Elements(Copies):
             if found not in NUMERIC:
                 return indexing.getitem(self, key)
             return element
-        if not plain:  # it may hold arrays
-            return self._by_mixed_keys(key, element)
         if shown.dtype.num == _OBJECTS:  # an element may be an array
             return indexing.getitem(self, key)
         if views:
@@ -227,16 +208,20 @@ class Elements(Copies):
         view._shown = element
         return view
 
-    def _by_mixed_keys(self, key: tuple[Any, ...], element: Any) -> Any:
-        """What a tuple with arrays, lists or our numbers in it selects; `element` as NumPy found it."""
+    def _by_mixed_keys(self, key: tuple[Any, ...], shown: Any) -> Any:
+        """What a tuple with arrays, lists or our numbers in it selects."""
         numbers = tuple(map(_integer, key))
         if any(map(operator.is_not, numbers, key)):
             key = numbers
             if _SIMPLE.issuperset(map(type, key)):
                 return self[key]
-        short = element.ndim and all(type(k) in _SIMPLE or _is_short(k) for k in key)
-        if short and config.small_bytes and not self._cell.frozen:
-            return wrap(element)
+        if shown is not None and config.small_bytes and not self._cell.frozen:
+            lists = [k for k in key if type(k) not in _SIMPLE]
+            if all(map(_is_short, lists)) and _has_room(shown, key, lists):
+                try:
+                    return wrap(shown[key])
+                except (IndexError, TypeError, ValueError):  # ours say what is wrong
+                    pass
         return indexing.getitem(self, key)
 
     def _by_other_keys(self, key: Any, kind: type, shown: Any) -> Any:
@@ -250,7 +235,7 @@ class Elements(Copies):
                     pass
         elif kind is tuple and shown is not None:
             index = _with_arrays(key)
-            if index is not None and _selects_little(shown, index):
+            if index is not None and indexing.selects_little(index, shown, copied_bytes()):
                 try:
                     return fresh(shown[index])
                 except IndexError:
@@ -294,7 +279,7 @@ class Elements(Copies):
                         return
                     except (ValueError, IndexError):  # read-only memory is copied; our errors name the shapes
                         pass
-        indexing.setitem(self, key, value)
+        assigning.setitem(self, key, value)
 
     def __delitem__(self, key: Any) -> None:
         if self._cell.frozen and self.dtype.kind != "V":

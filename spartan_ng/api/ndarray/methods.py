@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from spartan_ng.api.algebra import products
-from spartan_ng.api.base import cumulative, indexing, manipulation, reductions
+from spartan_ng.api.base import assigning, cumulative, manipulation, reductions
 from spartan_ng.api.core.conversion import numbers_here
 from spartan_ng.api.core.handle import wrap
 from spartan_ng.api.core.quick import shortened
@@ -295,7 +295,7 @@ class Methods(Arithmetic):
         if target is not None and target.nbytes <= config.small_bytes and target.flags.writeable:
             target.sort(axis, kind, order, stable=stable)
             return
-        indexing.setitem(self, ..., sorting.sort(self, axis, kind, order, stable=stable))
+        assigning.setitem(self, ..., sorting.sort(self, axis, kind, order, stable=stable))
 
     def argsort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
         """The indices that sort."""
@@ -304,7 +304,7 @@ class Methods(Arithmetic):
     def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
         """Partition in place along `axis`."""
         axis = operator.index(axis)
-        indexing.setitem(self, ..., sorting.partition(self, kth, axis, kind, order))
+        assigning.setitem(self, ..., sorting.partition(self, kth, axis, kind, order))
 
     def argpartition(self, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
         """The indices that partition."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.base import constants, creation, indexing, manipulation
+from spartan_ng.api.base import assigning, constants, creation, manipulation
 from spartan_ng.api.core.chains import is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
@@ -219,7 +219,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         raise ValueError("Cannot insert from an empty array!")
     if not count:
         return
-    indexing.setitem(arr, flags, as_handle(rearranging.resize(values, (count,)), arr.dtype))
+    assigning.setitem(arr, flags, as_handle(rearranging.resize(values, (count,)), arr.dtype))
 
 
 @_writing(np.putmask)
@@ -230,7 +230,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     new = converted(values, a.dtype).ravel()
     if new.size:
         new = as_handle(rearranging.resize(new, (a.size,)).reshape(a.shape))
-        indexing.setitem(a, ..., wrap_node(build.map_("where", flags._node(), new._node(), a._node())))
+        assigning.setitem(a, ..., wrap_node(build.map_("where", flags._node(), new._node(), a._node())))
 
 
 def _like(a: Handle, mask: Any, name: str) -> ndarray:
