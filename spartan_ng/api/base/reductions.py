@@ -19,7 +19,6 @@ from spartan_ng.api.core.operands import check_output, mask_of, stored
 from spartan_ng.api.core.quick import shortened
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
-from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS
@@ -87,16 +86,7 @@ def reduce(
         result = _filtered(name, masked, axis, dtype, keepdims, initial)
     else:
         result = lying_as_folded(_fold(name, a, axis, dtype, keepdims, initial, where), a, axis)
-    return result if out is None else _into(name, result, out, "unsafe")
-
-
-def _into(name: str, result: Any, out: Any, casting: str = "same_kind") -> ndarray:
-    """A reduction's result, written to `out` where that is given, which must have its shape."""
-    if out is None:
-        return result  # type: ignore[no-any-return]
-    if out.shape != result.shape:
-        raise ShapeError(f"{name}: output operand of shape {out.shape} for a result of shape {result.shape}")
-    return stored(name, result, out, casting=casting)
+    return result if out is None else stored(name, result, out, casting="unsafe")
 
 
 def promptly(a: ndarray) -> Any:
@@ -358,7 +348,7 @@ def extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndar
     keepdims = False if keepdims is _NONE else keepdims
     if value is not None and is_prompt(value):
         result = wrap(getattr(value, name)(axis, keepdims=keepdims))
-        return _into(name, result, out)
+        return stored(name, result, out)
     shape = a.shape
     if axis is None or (not shape and axis in (0, -1)):
         axis = None
@@ -370,7 +360,7 @@ def extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndar
     folded = build.fold(name, node, (where,))
     if keepdims:
         folded = keep(folded, shape, tuple(range(len(shape))) if axis is None else (where,))
-    return _into(name, wrap_node(folded), out)
+    return stored(name, wrap_node(folded), out)
 
 
 @numpy_function(np.argmax, few=2)

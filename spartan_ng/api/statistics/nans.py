@@ -269,7 +269,7 @@ def _nanarg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:
         settle(bad, found)  # both in one pass over the elements
     if bool(bad):
         raise ValueError("All-NaN slice encountered")
-    return found if out is None else find(filled, axis, out, keepdims=keepdims)
+    return stored(name, found, out)
 
 
 @numpy_function(np.nanargmin, few=2)
