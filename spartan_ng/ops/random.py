@@ -32,6 +32,9 @@ def _by_name(name: str) -> Callable[..., Any]:
     return draw
 
 
+_DOUBLE, _INTEGER = np.dtype(np.float64), np.dtype(np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class Distribution:
     """A distribution: `draw(generator, shape, dtype, *parameters)` gives the numbers."""
@@ -39,36 +42,36 @@ class Distribution:
     name: str
     draw: Callable[..., Any]
     flops: int = 100
+    dtype: np.dtype[Any] = _DOUBLE
+    """Of its numbers, where nobody asks for another."""
 
 
 _ROWS = [
     Distribution("random", lambda g, shape, dtype: g.random(shape, dtype=dtype), 60),
     Distribution("uniform", lambda g, shape, dtype, low, high: low + (high - low) * g.random(shape)),
     Distribution("standard_normal", lambda g, shape, dtype: g.standard_normal(shape, dtype=dtype)),
-    Distribution("integers", lambda g, shape, dtype, low, high: g.integers(low, high, shape, dtype=dtype)),
+    Distribution(
+        "integers",
+        lambda g, shape, dtype, low, high: g.integers(low, high, shape, dtype=dtype),
+        dtype=_INTEGER,
+    ),
     Distribution("standard_exponential", lambda g, shape, dtype: g.standard_exponential(shape, dtype=dtype)),
     *(
         Distribution(name, _by_name(name))
         for name in (
             "beta",
-            "binomial",
             "chisquare",
             "exponential",
             "f",
             "gamma",
-            "geometric",
             "gumbel",
-            "hypergeometric",
             "laplace",
             "logistic",
             "lognormal",
-            "logseries",
-            "negative_binomial",
             "noncentral_chisquare",
             "noncentral_f",
             "normal",
             "pareto",
-            "poisson",
             "power",
             "rayleigh",
             "standard_cauchy",
@@ -78,6 +81,17 @@ _ROWS = [
             "vonmises",
             "wald",
             "weibull",
+        )
+    ),
+    *(
+        Distribution(name, _by_name(name), dtype=_INTEGER)
+        for name in (
+            "binomial",
+            "geometric",
+            "hypergeometric",
+            "logseries",
+            "negative_binomial",
+            "poisson",
             "zipf",
         )
     ),

@@ -8,7 +8,6 @@ driver. An unseeded generator draws large arrays in parallel in logical blocks.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -16,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining, manipulation
-from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys, shape_tuple
+from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
-from spartan_ng.api.core.warn import warn_user
+from spartan_ng.api.core.operands import stored
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
+from spartan_ng.api.drawing.shuffled import as_count, shuffle_other
 from spartan_ng.api.drawing.streams import is_copied, long_choice, long_order, long_orders, long_stream
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
@@ -41,17 +41,6 @@ _NumPys: Any = np.random.Generator
 
 def _scalars(*parameters: Any) -> bool:
     return all(np.ndim(p) == 0 and not isinstance(p, Handle) for p in parameters)
-
-
-def count_of(a: Any) -> Any:
-    """What stands for the range of so many numbers: the value of what has no axes; None for arrays."""
-    if is_array_like(a):
-        a = as_handle(a)
-    if not isinstance(a, Handle):
-        return a if np.ndim(a) == 0 else None
-    if a.ndim:
-        return None
-    return numpys(a)
 
 
 class _Blocks:
@@ -114,7 +103,8 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     ) -> ndarray:
         """Draw by NumPy in stream order, or in parallel if nobody asked for a stream."""
         plain = tuple(forced(p) for p in parameters)
-        kind = np.dtype(dtype if dtype is not None else _KINDS.get(name, _FLOAT))
+        own = DISTRIBUTIONS[name].dtype if name in DISTRIBUTIONS else _FLOAT
+        kind = np.dtype(own if dtype is None else dtype)
         if self._blocks is not None and size is not None and name in DISTRIBUTIONS and _scalars(*plain):
             shape = shape_tuple(size)
             if not self._small(shape, kind.itemsize) and not keywords:
@@ -310,7 +300,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     ) -> ndarray:
         """Elements of an array (or of `range(a)`), drawn with or without replacement."""
         shape = None if size is None else shape_tuple(size)
-        n = count_of(a)
+        n = as_count(a)
         if n is not None:
             if self._in_parallel(shape) and p is None and replace:
                 return self.integers(0, n, shape)
@@ -342,7 +332,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         """A shuffled copy (or a shuffled range)."""
         if isinstance(x, np.ndarray) and is_subclass(x):
             return self._numpy.permutation(x, axis)  # type: ignore[return-value]
-        n = count_of(x)
+        n = as_count(x)
         if isinstance(n, int | np.integer):
             if self._in_parallel((int(n),)):
                 return sorting.argsort(self.random(int(n)))
@@ -361,14 +351,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             result = wrap(self._numpy.permuted(x, axis=axis))
         else:
             result = self._permuted(as_handle(x), axis)
-        if out is None:
-            return result
-        if out.shape != result.shape:
-            raise ValueError(f"out must have the same shape as x: {out.shape}, not {result.shape}")
-        if not np.can_cast(result.dtype, out.dtype, "same_kind"):
-            raise TypeError(f"Cannot cast array data from {result.dtype!r} to {out.dtype!r}")
-        out[...] = result
-        return out  # type: ignore[no-any-return]
+        return stored("permuted", result, out)
 
     def _permuted(self, a: Handle, axis: Any) -> ndarray:
         """Lines in an order each; what memory has no room for is looked up by its places."""
@@ -409,42 +392,12 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         return order[:, 0] if columns else order
 
 
-def shuffle_other(numpys: Any, x: Any, *axis: int) -> None:
-    """Shuffle what is no array of ours in place; NumPy's warning of it names the user's line."""
-    if axis or isinstance(x, np.ndarray | Sequence):
-        numpys.shuffle(x, *axis)
-        return
-    warn_user(
-        f"you are shuffling a '{type(x).__name__}' object which is not a subclass of 'Sequence'; `shuffle` "
-        "is not guaranteed to behave correctly. E.g., non-numpy array/tensor objects with view semantics may "
-        "contain duplicates after shuffling."
-    )
-    order = list(range(len(x)))
-    numpys.shuffle(order)  # with the draws that NumPy shuffles `x` with
-    before = [x[i] for i in order]
-    for i, item in enumerate(before):
-        x[i] = item
-
-
 def _restored(bit_generator: Any) -> Generator:
     """An unpickled generator; from NumPy's old pickles, over a bit generator of that name."""
     named = isinstance(bit_generator, str)
     made = Generator(getattr(np.random, bit_generator)() if named else bit_generator)
     made._blocks = None
     return made
-
-
-_INTEGERS = (
-    "binomial",
-    "geometric",
-    "hypergeometric",
-    "integers",
-    "logseries",
-    "negative_binomial",
-    "poisson",
-    "zipf",
-)
-_KINDS = dict.fromkeys(_INTEGERS, np.int64)
 
 
 _COLUMNS = 64

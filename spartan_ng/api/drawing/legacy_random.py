@@ -12,9 +12,10 @@ from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
 from spartan_ng.api.core.handle import Handle, wrap
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.warn import warn_user
-from spartan_ng.api.drawing import generator as generators
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
+from spartan_ng.api.drawing.generator import default_rng
+from spartan_ng.api.drawing.shuffled import as_count, shuffle_other
 from spartan_ng.api.drawing.streams import is_copied, long_order, long_stream
 from spartan_ng.config import config
 from spartan_ng.ops.random import DISTRIBUTIONS
@@ -36,7 +37,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     """
 
     def __init__(self, seed: Any = None) -> None:
-        self._parallel = None if seed is not None else generators.default_rng()
+        self._parallel = None if seed is not None else default_rng()
         self._follow(np.random.RandomState(forced(seed)))
 
     def _follow(self, numpys: np.random.RandomState) -> None:
@@ -53,7 +54,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     def seed(self, seed: Any = None) -> None:
         """Start again; with a seed, with NumPy's own numbers."""
         self._numpy.seed(forced(seed))
-        self._parallel = None if seed is not None else generators.default_rng()
+        self._parallel = None if seed is not None else default_rng()
 
     def get_state(self, legacy: bool = True) -> Any:
         """NumPy's state."""
@@ -148,7 +149,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
         """Elements of a 1-d array (or of `range(a)`)."""
         shape = None if size is None else shape_tuple(size)
-        n = generators.count_of(a)
+        n = as_count(a)
         if n is None and as_handle(a).ndim != 1:
             raise ValueError("a must be 1-dimensional")
         drawn_from = n is None or isinstance(n, int | np.integer)
@@ -174,7 +175,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         """A shuffled copy (or a shuffled range)."""
         if isinstance(x, np.ndarray) and is_subclass(x):
             return self._numpy.permutation(x)  # type: ignore[return-value]
-        n = generators.count_of(x)
+        n = as_count(x)
         counts = isinstance(n, int | np.integer)
         many = int(n) if counts else as_handle(x).size
         if self._parallel is not None and self._parallel._in_parallel((many,)):
@@ -190,7 +191,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     def shuffle(self, x: Any) -> None:
         """Shuffle in place along the first axis."""
         if not isinstance(x, Handle):
-            generators.shuffle_other(self._numpy, x)
+            shuffle_other(self._numpy, x)
             return
         if self._parallel is not None and self._parallel._in_parallel(x.shape):
             self._parallel.shuffle(x)
