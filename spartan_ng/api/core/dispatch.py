@@ -350,7 +350,7 @@ def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """Run a NumPy function on gathered operands; what it gives is an array of its own, or our `out`."""
     written = 0 if getattr(function, "__name__", "") == "at" else _WRITTEN.get(function)
     if written is not None and len(args) > written:
-        args = (*args[:written], _to_write(args[written]), *args[written + 1 :])
+        args = (*args[:written], to_write(args[written]), *args[written + 1 :])
     found: list[Handle] = []
     _collect((args, keywords), found)
     values(*found)
@@ -391,37 +391,9 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
 _WRITTEN = dict.fromkeys((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis), 0)
 """Which operand functions of NumPy's write into, as a `ufunc.at` does, or let a function write to."""
 _WRITTEN[np.apply_along_axis] = 2
-_WRITES = "operand array with iterator write flag set is read-only"
-"""What NumPy says of an operand that a universal function writes into, and may not."""
 
 
-def by_others_ufunc(function: Any, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Run a universal function that is not NumPy's on the driver.
-
-    It may write into its operands, and does not tell which: it gets them to be read first, and the arrays'
-    own memory where it asks for that.
-    """
-    if method == "at":
-        return gathered(function.at, _to_write(inputs[0]), *inputs[1:], **keywords)
-    if method != "__call__":
-        return gathered(getattr(function, method), *inputs, **keywords)
-    if len(inputs) > function.nin:
-        keywords = {**keywords, "out": inputs[function.nin :]}
-        inputs = inputs[: function.nin]
-    values(*inputs)
-    try:
-        return gathered(function, *map(_to_read, inputs), **keywords)
-    except ValueError as error:
-        if str(error) != _WRITES:
-            raise
-    return gathered(function, *map(_to_write, inputs), **keywords)
-
-
-def _to_read(operand: Any) -> Any:
-    return operand._to_read() if isinstance(operand, Handle) else operand
-
-
-def _to_write(operand: Any) -> Any:
+def to_write(operand: Any) -> Any:
     """An operand's own memory; of what must not be written to, memory to be read."""
     if not isinstance(operand, Handle) or operand._cell.frozen:
         return operand

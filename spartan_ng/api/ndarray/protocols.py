@@ -9,10 +9,11 @@ import numpy as np
 from spartan_ng.api.algebra import products
 from spartan_ng.api.core import printing, summaries
 from spartan_ng.api.core.conversion import as_handle, forced, is_override, knows_numpys_alone, numpys, values
-from spartan_ng.api.core.dispatch import FUNCTIONS, by_others_ufunc, gathered
+from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
 from spartan_ng.api.core.few import few_pair, few_values
 from spartan_ng.api.core.forcing import value_of
 from spartan_ng.api.core.handle import Handle, settle, wrap
+from spartan_ng.api.core.ufuncs_of_others import by_others_ufunc
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.methods import Methods
 from spartan_ng.arrays.copying import private_copy
