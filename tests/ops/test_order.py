@@ -109,6 +109,7 @@ def test_programs_have_the_same_bits(program: Program, data: st.DataObject) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of lines of nothing but NaN, as NumPy's
 @examples(60)
 @given(number=st.integers(0, 1 << 30), data=st.data())
 def test_the_fuzzers_programs_have_the_same_bits(number: int, data: st.DataObject) -> None:
