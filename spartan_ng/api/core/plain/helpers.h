@@ -35,7 +35,6 @@ do_together(Work work, void *job, int pieces, int threads)
 
 enum { MOST_HELPERS = 7 };
 enum { WATCHED = 1000, WAITED = 1000 };         /* times that a thread looks before it sleeps, or lets others run */
-enum { SOON_NS = 30000 };                       /* from one job to the next of a program that does nothing else */
 enum { ASKED_NS = 1000, MOST_ALONE = 1 << 10 }; /* that asking takes; jobs without helpers where they are no help */
 enum { WOKEN_NS = 35000 };                      /* of work that is left, from where helpers are worth waking */
 
@@ -47,11 +46,10 @@ static struct {
     pthread_cond_t woken;
     int started;                 /* helpers that there are, */
     atomic_int wanted, asleep;   /* that are to help, and that sleep */
-    atomic_ullong ticket;        /* 32 bits of the job's number, 16 of its pieces, 16 of the next one */
+    atomic_ullong ticket;        /* 16 bits each: how many pieces a job has, are taken from its end, and its start */
     atomic_int done;             /* pieces */
     Work work;
     void *job;
-    long long ended_ns;          /* when the last job was done */
     int alone, bound;            /* jobs that will not be shared, and how many it is the next time */
 } helping = {.busy = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .woken = PTHREAD_COND_INITIALIZER};
 
@@ -65,24 +63,28 @@ rest(void)
 #endif
 }
 
+/* Do one piece, if there is one that nobody has taken. Helpers take them from the end: in the next job, on the same
+ * arrays, each finds in its processor's cache what it worked on in this one. */
 static int
-is_left(unsigned long long ticket)
-{
-    return (ticket & 0xffff) < (ticket >> 16 & 0xffff);
-}
-
-/* Do one piece, if there is one that nobody has taken. */
-static int
-helped(void)
+helped(int from_end)
 {
     unsigned long long ticket = atomic_load(&helping.ticket);
-    while (is_left(ticket))
-        if (atomic_compare_exchange_weak(&helping.ticket, &ticket, ticket + 1)) {
-            helping.work(helping.job, (int)(ticket & 0xffff));
+    for (;;) {
+        int pieces = (int)(ticket >> 32 & 0xffff), last = (int)(ticket >> 16 & 0xffff), first = (int)(ticket & 0xffff);
+        if (first + last >= pieces)
+            return 0;
+        if (atomic_compare_exchange_weak(&helping.ticket, &ticket, ticket + (from_end ? 1 << 16 : 1))) {
+            helping.work(helping.job, from_end ? pieces - 1 - last : first);
             atomic_fetch_add(&helping.done, 1);
             return 1;
         }
-    return 0;
+    }
+}
+
+static int
+is_left(unsigned long long ticket)
+{
+    return (ticket & 0xffff) + (ticket >> 16 & 0xffff) < (ticket >> 32 & 0xffff);
 }
 
 /* Look out for pieces for as long as a program takes from one operation to the next, and then sleep. Who is woken
@@ -92,7 +94,7 @@ help(void *number)
 {
     for (;;) {
         for (int watched = 0; watched < WATCHED; watched++) {
-            if ((Py_ssize_t)number < atomic_load(&helping.wanted) && helped())
+            if ((Py_ssize_t)number < atomic_load(&helping.wanted) && helped(1))
                 watched = 0;
             rest();
         }
@@ -167,20 +169,20 @@ static void
 lead(Work work, void *job, int pieces, int helpers)
 {
     long long begun = now_ns(), ended;
-    unsigned long long number = (atomic_load(&helping.ticket) >> 32) + 1;
+    unsigned long long number = (atomic_load(&helping.ticket) >> 48) + 1;
     helping.work = work;
     helping.job = job;
     atomic_store(&helping.done, 0);
     atomic_store(&helping.wanted, helpers);
-    atomic_store(&helping.ticket, number << 32 | (unsigned long long)pieces << 16);
-    int own = helped(), asleep = atomic_load(&helping.asleep);
-    int wakes = (now_ns() - begun) * (pieces - 1) > WOKEN_NS || begun - helping.ended_ns < SOON_NS;
+    atomic_store(&helping.ticket, number << 48 | (unsigned long long)pieces << 32);
+    int own = helped(0), asleep = atomic_load(&helping.asleep);
+    int wakes = (now_ns() - begun) * (pieces - 1) > WOKEN_NS;
     if (asleep > 0 && wakes) {
         pthread_mutex_lock(&helping.lock);
         pthread_cond_broadcast(&helping.woken);
         pthread_mutex_unlock(&helping.lock);
     }
-    while (helped())
+    while (helped(0))
         own++;
     ended = now_ns();
     for (int waited = 0; atomic_load(&helping.done) < pieces; waited++) {
@@ -188,13 +190,12 @@ lead(Work work, void *job, int pieces, int helpers)
         if (waited >= WAITED)
             sched_yield();
     }
-    helping.ended_ns = now_ns();
     if (asleep < helpers || wakes)
-        judge(own, pieces - own, ended - begun, helping.ended_ns - ended);
+        judge(own, pieces - own, ended - begun, now_ns() - ended);
 }
 
 /* Have `pieces` of a job done by this thread, and by others where they are free; those that sleep are woken where that
- * pays, or the job follows another one at once. Needs no GIL. */
+ * pays. Needs no GIL. */
 static void
 do_together(Work work, void *job, int pieces, int threads)
 {
