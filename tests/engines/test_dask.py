@@ -381,6 +381,15 @@ def test_workers_of_a_run_on_dask_are_never_given_up():
         numpy.testing.assert_array_equal(y + 1, numpy.arange(6000.0) * 2 + 1)
 
 
+@pytest.mark.slow
+def test_workers_of_a_script_leave_ctrl_c_in_its_terminal_to_it():
+    with dask_engine.local(1, 1) as variables:
+        engine = dask_engine.connect(variables[MASTER_VARIABLE], 1)
+        (found,) = engine._client.run(signal.getsignal, signal.SIGINT).values()
+        engine.close()
+    assert found == signal.SIG_IGN
+
+
 @pytest.mark.parametrize("lazy", [False, True])
 def test_functions_read_arrays_that_are_on_the_engine(on_dask, lazy):
     """dask pickles them while nothing can be computed."""

@@ -18,6 +18,7 @@ from distributed.deploy.spec import SpecCluster
 
 LOST_WORKER_TIMEOUT = "distributed.deploy.lost-worker-timeout"
 NEVER = "1000 weeks"
+PRELOADS = "distributed.worker.preload"
 
 _log = logging.getLogger(__name__)
 

@@ -20,7 +20,8 @@ import dask
 import distributed
 from distributed.client import _set_global_client
 
-from spartan_ng.backends.engines.dask_clusters import LOST_WORKER_TIMEOUT, NEVER, Workers
+from spartan_ng.backends.engines import dask_undisturbed as undisturbed
+from spartan_ng.backends.engines.dask_clusters import LOST_WORKER_TIMEOUT, NEVER, PRELOADS, Workers
 from spartan_ng.backends.engines.dask_retries import mend, try_again
 from spartan_ng.backends.engines.dask_tasks import HOLE, Call, Handle, key_of, nothing
 from spartan_ng.backends.engines.protocol import REPORT_S, Forgotten, Report, TaskKilled
@@ -108,8 +109,9 @@ def _client(*to: Any, **options: Any) -> distributed.Client:
 @contextmanager
 def local(workers: int, threads: int) -> Iterator[dict[str, str]]:
     """A scheduler and workers on this machine; those that end are started anew, however often."""
+    preloads = [*dask.config.get(PRELOADS), undisturbed.__name__]
     with (
-        dask.config.set({LOST_WORKER_TIMEOUT: NEVER}),
+        dask.config.set({LOST_WORKER_TIMEOUT: NEVER, PRELOADS: preloads}),
         distributed.LocalCluster(n_workers=workers, threads_per_worker=threads) as cluster,
     ):
         yield {MASTER_VARIABLE: SCHEME + cluster.scheduler_address.partition("://")[2]}
