@@ -37,4 +37,5 @@ def test_functions_of_numpys_keep_to_their_budget(tmp_path: Path) -> None:
 def test_functions_are_asked_by_their_names() -> None:
     names = programs()
     assert {"nanmean(planes, axis=0)", "linalg.norm(x)", "fft.fft(line)", "array.sort(x)"} <= set(names)
+    assert {"select(x > .5, x < .2)", "convolve(few, line)", "unstack(planes)"} <= set(names)
     assert len(set(names)) == len(names) > 1000

@@ -66,7 +66,27 @@ _SHARE: dict[str, Arguments] = {
     "x, .3, axis=1": lambda m, x, line: ((x, 0.3), {"axis": 1}),
     "line, .3": lambda m, x, line: ((line, 0.3), {}),
 }
+_ROLLED: dict[str, Arguments] = {
+    "line, few": lambda m, x, line: ((line, numpy.arange(5.0)), {}),
+    "few, line": lambda m, x, line: ((numpy.arange(5.0), line), {}),
+}
+_ROLLED_WITHIN: dict[str, Arguments] = {
+    **_ROLLED,
+    "line, few, same": lambda m, x, line: ((line, numpy.arange(5.0), "same"), {}),
+    "line, few, valid": lambda m, x, line: ((line, numpy.arange(5.0), "valid"), {}),
+}
+_PICKED: dict[str, dict[str, Arguments]] = {
+    "select": {"x > .5, x < .2": lambda m, x, line: (([x > 0.5, x < 0.2], [x, 2 * x], 7.0), {})},
+    "piecewise": {"x < .5, x > .7": lambda m, x, line: ((x, [x < 0.5, x > 0.7], [1.0, 2.0, 3.0]), {})},
+    "lexsort": {"line, line > .5": lambda m, x, line: (((line, line > 0.5),), {})},
+    "unstack": {
+        "planes": lambda m, x, line: ((_planes(x),), {}),
+        "x, axis=1": lambda m, x, line: ((x,), {"axis": 1}),
+    },
+}
 _OF_ONE: dict[str, dict[str, Arguments]] = {
+    **dict.fromkeys(("convolve", "correlate"), _ROLLED_WITHIN),
+    "polymul": _ROLLED,
     "pad": {f"x, 3, {mode}": lambda m, x, line, mode=mode: ((x, 3, mode), {}) for mode in _MODES},  # type: ignore[misc]
     **{name: _WITH_NAN for name in dir(numpy) if name.startswith("nan") and name != "nan_to_num"},
     **{name: _JOINED for name in dir(numpy) if "stack" in name or name.startswith("conc")},
@@ -78,12 +98,17 @@ _OF_ONE: dict[str, dict[str, Arguments]] = {
     "astype": {"x, float32": lambda m, x, line: ((x, "f4"), {})},
     "reshape": {"x, planes": lambda m, x, line: ((x, (-1, 10)), {})},
     "einsum": {"ij,ij->i": lambda m, x, line: (("ij,ij->i", x, x), {})},
+    **_PICKED,
 }
 """Arguments that mean something to some functions."""
 _ALONE = frozenset(
-    ["linspace", "geomspace", "logspace", "quantile", "percentile", "nanquantile", "nanpercentile", "pad"]
+    [
+        *("linspace", "geomspace", "logspace", "quantile", "percentile", "nanquantile", "nanpercentile"),
+        *("pad", "convolve", "correlate", "polymul", *_PICKED),
+    ]
 )
-"""Functions that take no others: numbers of an array would be lengths or shares."""
+"""Functions that take no others: numbers of an array would be lengths or shares, or all pairs of elements
+would be added up."""
 
 
 def _planes(x: Any) -> Any:
@@ -93,11 +118,11 @@ def _planes(x: Any) -> Any:
 
 _NONE = """
 apply_along_axis apply_over_axes array2string array_repr array_str base_repr binary_repr block bmat
-broadcast common_type convolve correlate data dump dumps fromfile fromfunction frompyfunc fromregex
-genfromtxt get_include getbufsize geterr info item lexsort load loadtxt may_share_memory memmap mintypecode
-ndenumerate ndindex nditer nested_iters piecewise poly poly1d polydiv polymul printoptions roots save
-savetxt savez savez_compressed select set_printoptions setbufsize seterr seterrcall shares_memory
-show_config show_runtime test to_device tobytes tofile tolist unstack vectorize
+broadcast common_type data dump dumps fromfile fromfunction frompyfunc fromregex genfromtxt
+get_include getbufsize geterr info item load loadtxt may_share_memory memmap mintypecode ndenumerate
+ndindex nditer nested_iters poly poly1d polydiv printoptions roots save savetxt savez
+savez_compressed set_printoptions setbufsize seterr seterrcall shares_memory show_config
+show_runtime test to_device tobytes tofile tolist vectorize
 """
 _LEFT = frozenset(_NONE.split())
 """What is no function of arrays or takes elements for arrays, takes functions, makes texts, objects or files
