@@ -19,11 +19,20 @@ _PART_BYTES = 1 << 21
 """The least that a thread of its own is started for: a page of the largest size."""
 _MOST_THREADS = 8
 """More do not copy faster: a few saturate the memory."""
+LINE_BYTES = 64
+"""A line of the cache: vectors that lie across two take longer."""
 
 
 def address(array: Any) -> int:
     """Where the array's first element lies in this process's memory."""
     return int(array.__array_interface__["data"][0])
+
+
+def whole_lines(nbytes: int) -> np.ndarray[Any, Any]:
+    """So many bytes, from the beginning of a line of the cache on."""
+    memory = np.empty(nbytes + LINE_BYTES, np.uint8)
+    first = -address(memory) % LINE_BYTES
+    return memory[first : first + nbytes]
 
 
 def owner(array: np.ndarray[Any, Any]) -> Any:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spartan_ng.arrays.copying import LINE_BYTES, whole_lines
 from spartan_ng.kernels.compiled import scan_proof, trial
-from spartan_ng.kernels.compiled.deviations import _LINE_BYTES, _aligned
 from tests.sampling import examples
 
 LEAST = 4
@@ -66,9 +66,9 @@ def test_the_end_of_a_scans_last_piece_is_tried(data: st.DataObject) -> None:
     assert prod(lengths) <= max(prod(sizes) // 2, LEAST) or shortest
 
 
-@pytest.mark.parametrize("nbytes", [1, _LINE_BYTES - 1, _LINE_BYTES, 1000])
-def test_aligned_memory_is_all_there_and_begins_with_a_line(nbytes: int) -> None:
+@pytest.mark.parametrize("nbytes", [1, LINE_BYTES - 1, LINE_BYTES, 1000])
+def test_memory_in_lines_is_all_there_and_begins_with_a_line(nbytes: int) -> None:
     for _ in range(20):
-        memory = _aligned(nbytes)
+        memory = whole_lines(nbytes)
         assert memory.nbytes == nbytes
-        assert memory.__array_interface__["data"][0] % _LINE_BYTES == 0
+        assert memory.__array_interface__["data"][0] % LINE_BYTES == 0

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays.copying import address
+from spartan_ng.arrays.copying import address, whole_lines
 from spartan_ng.kernels.compiled.native import Function
-from spartan_ng.kernels.compiled.ready_made import constant_of, source_of
+from spartan_ng.kernels.compiled.ready_made import constant_of, real, source_of
 from spartan_ng.kernels.compiled.trial import end_of, first_flaw, largest
 from spartan_ng.kernels.compiled.trust import at_hand
 from spartan_ng.ops.by_ufunc import State
@@ -33,22 +33,19 @@ LEAST = 1 << 12
 _PIECE = 1 << 17
 """Elements that are copied at a time."""
 _PANEL: int = constant_of("deviations", "PANEL")
-_LINE_BYTES = 64
-"""A line of the cache: vectors that lie across two take longer."""
-_TYPES = {"f4": "np.float32", "f8": "np.float64"}
-_LIMITS = {"f4": "1e30", "f8": "1e300"}
+_LIMITS = {4: "1e30", 8: "1e300"}
 """First elements beyond these are no good as a strip's origin: the distance from them may overflow."""
 
 
 def sum_and_deviations(x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tuple[State, State] | None:
     """The states of a block's sum and deviations, as from `DeviationFold.block_and_sum`, or None:
     NumPy has to make them (for now)."""
-    code = out.str[1:]
-    if x.size < LEAST or x.dtype != out or code not in _TYPES or x.strides[-1] != x.itemsize:
+    number = real(out)
+    if x.size < LEAST or x.dtype != out or number is None or x.strides[-1] != x.itemsize:
         return None
     if axes != tuple(range(axes[0], axes[0] + len(axes))):
         return None
-    source = source_of("deviations", NUMBER=_TYPES[code], NBYTES=str(out.itemsize), LIMIT=_LIMITS[code])
+    source = source_of("deviations", NUMBER=number, NBYTES=str(out.itemsize), LIMIT=_LIMITS[out.itemsize])
     kept = [a for a in range(x.ndim) if a not in axes]
     lines = max(kept, key=lambda a: x.shape[a], default=axes[0])
     many = x.shape[lines] > x.shape[axes[0]]  # of short lines each piece has some: their states are no fewer
@@ -101,14 +98,7 @@ def _folded(kernel: Function, x: Any, axes: tuple[int, ...], out: np.dtype[Any])
     outer, rows = prod(x.shape[: axes[0]]), prod(x.shape[a] for a in axes)
     total, mean, rest, squares = (np.zeros(shape, out) for _ in range(4))
     # Were the buffers `local`, LLVM would take four times as long over the loops.
-    buffers = _aligned(4 * _PANEL * out.itemsize)
+    buffers = whole_lines(4 * _PANEL * out.itemsize)
     addresses = map(address, (x, total, mean, rest, squares, buffers))
     kernel(np.array([[outer, rows, x.size // (outer * rows), *addresses]], np.int64))
     return (total,), (np.full(shape, rows, np.float64), mean, rest, squares)
-
-
-def _aligned(nbytes: int) -> Any:
-    """So many bytes from the beginning of a line on."""
-    memory = np.empty(nbytes + _LINE_BYTES, np.uint8)
-    first = -address(memory) % _LINE_BYTES
-    return memory[first : first + nbytes]

@@ -17,7 +17,7 @@ import numpy as np
 from spartan_ng.arrays.copying import address
 from spartan_ng.costs.tuned import FEW_LINES
 from spartan_ng.kernels.compiled.native import Function
-from spartan_ng.kernels.compiled.ready_made import constant_of, source_of
+from spartan_ng.kernels.compiled.ready_made import constant_of, real, source_of
 from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements, unequal
 from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
@@ -28,7 +28,6 @@ _WIDE = 256
 HOT_BYTES = 1 << 31
 """Bytes of matrices that such products have read before their kernel is asked for: a fifth of a second."""
 _STRIP_BYTES = 2048
-_TYPES = {"f4": "np.float32", "f8": "np.float64"}
 
 _heat = Heat(HOT_BYTES)
 
@@ -56,19 +55,18 @@ def _is_large(matrix: Any) -> bool:
     """Whether a matrix takes longer to read than a few lines with it to compute, and has rows that lie in one
     piece."""
     in_one_piece: bool = matrix.strides[1] == matrix.itemsize
-    return (
-        in_one_piece and matrix.size >= WORTH and matrix.shape[1] >= _WIDE and matrix.dtype.str[1:] in _TYPES
-    )
+    return in_one_piece and matrix.size >= WORTH and matrix.shape[1] >= _WIDE
 
 
 def _kernel(a: Any, b: Any) -> Function | None:
-    if not b.dtype.isnative:
+    number = real(b.dtype)
+    if number is None:
         return None
     _heat.add(b.nbytes)
     if not _heat.is_warm:
         return None
     columns = _STRIP_BYTES // b.itemsize
-    constants = {"NUMBER": _TYPES[b.dtype.str[1:]], "WIDTH": str(b.itemsize), "COLUMNS": str(columns)}
+    constants = {"NUMBER": number, "WIDTH": str(b.itemsize), "COLUMNS": str(columns)}
     source = source_of("few_lines", **constants)
     return at_hand(source, len(a), lambda f: _flaw(f, a, b), "products of a few lines", heat=_heat)
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays.copying import address
+from spartan_ng.arrays.copying import LINE_BYTES, address, whole_lines
 from spartan_ng.kernels.compiled.native import Function
-from spartan_ng.kernels.compiled.ready_made import source_of
+from spartan_ng.kernels.compiled.ready_made import real, source_of
 from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements, unequal
 from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
@@ -29,15 +29,14 @@ _LEAST_BYTES, _FEW_BYTES, _NEAR_BYTES = 32, 192, 1 << 14
 vectors."""
 HOT_BYTES = 1 << 29
 """Bytes of rows that such products have read before their kernel is asked for: a tenth of a second."""
-_LINE_BYTES, _LINES = 64, 8
-_TYPES = {"f4": "np.float32", "f8": "np.float64"}
+_LINES = 8
 
 _heat = Heat(HOT_BYTES)
 
 
 def product(a: Any, b: Any, out: Any = None) -> Any:
     """`a @ b` of two matrices, in `out` if that is given; None where BLAS is to do it (for now)."""
-    if a.ndim != 2 or b.ndim != 2 or a.dtype != b.dtype or a.dtype.str[1:] not in _TYPES:
+    if a.ndim != 2 or b.ndim != 2 or a.dtype != b.dtype:
         return None
     if a.shape[0] < b.shape[1]:
         turned = _product(b.T, a.T, None)
@@ -54,7 +53,7 @@ def _product(a: Any, b: Any, out: Any) -> Any:
     (rows, inner), n = a.shape, b.shape[1]
     if not _LEAST_BYTES <= n * a.itemsize <= _FEW_BYTES or inner < SHORTEST or rows < _TALL * inner:
         return None
-    if a.strides[1] != a.itemsize or not a.dtype.isnative or inner * _wide(n, a.itemsize) > _NEAR_BYTES:
+    if a.strides[1] != a.itemsize or inner * _wide(n, a.itemsize) > _NEAR_BYTES:
         return None
     kernel = _kernel(a, b)
     if kernel is None:
@@ -67,15 +66,18 @@ def _product(a: Any, b: Any, out: Any) -> Any:
 
 def _wide(n: int, itemsize: int) -> int:
     """Bytes of `n` numbers in whole vectors."""
-    return -(-n * itemsize // _LINE_BYTES) * _LINE_BYTES
+    return -(-n * itemsize // LINE_BYTES) * LINE_BYTES
 
 
 def _kernel(a: Any, b: Any) -> Function | None:
+    number = real(a.dtype)
+    if number is None:
+        return None
     _heat.add(a.nbytes)
     if not _heat.is_warm:
         return None
     n, unit = b.shape[1], a.itemsize
-    constants = {"NUMBER": _TYPES[a.dtype.str[1:]], "WIDTH": str(unit)}
+    constants = {"NUMBER": number, "WIDTH": str(unit)}
     source = source_of("narrow", VECTORS=f"{_wide(n, unit)} // BYTES", **constants)
     return at_hand(source, n, lambda f: _flaw(f, a, b), "products of short rows with few columns", heat=_heat)
 
@@ -102,7 +104,6 @@ def _multiply(kernel: Function, a: Any, b: Any, out: Any) -> None:
 
 
 def _zeros(lines: int, numbers: int, dtype: Any) -> Any:
-    """Zeros from the beginning of a cache line on: vectors that lie across two take longer."""
-    memory = np.zeros(lines * numbers * dtype.itemsize + _LINE_BYTES, np.uint8)
-    first = -address(memory) % _LINE_BYTES
-    return memory[first : first + lines * numbers * dtype.itemsize].view(dtype).reshape(lines, numbers)
+    memory = whole_lines(lines * numbers * dtype.itemsize)
+    memory.fill(0)
+    return memory.view(dtype).reshape(lines, numbers)

@@ -11,7 +11,7 @@ import numpy as np
 
 from spartan_ng.arrays.copying import address
 from spartan_ng.kernels.compiled.native import Function
-from spartan_ng.kernels.compiled.ready_made import source_of
+from spartan_ng.kernels.compiled.ready_made import real, source_of
 from spartan_ng.kernels.compiled.trial import end_of, first_flaw, largest
 from spartan_ng.kernels.compiled.trust import at_hand
 from spartan_ng.ops.folds import FOLDS, PrefixFold
@@ -19,16 +19,14 @@ from spartan_ng.ops.folds import FOLDS, PrefixFold
 LEAST = 1 << 15
 """Elements from which a compiled line is worth having."""
 
-_TYPES = {"f4": "np.float32", "f8": "np.float64"}
-
 
 def prefix_state(name: str, x: Any, out: np.dtype[Any]) -> tuple[Any, Any] | None:
     """Sum and extreme prefix of a contiguous line, or None: NumPy has to do it (for now)."""
-    code = out.str[1:]
-    if x.ndim != 1 or x.size < LEAST or x.dtype != out or code not in _TYPES or not x.flags.c_contiguous:
+    number = real(out)
+    if x.ndim != 1 or x.size < LEAST or x.dtype != out or number is None or not x.flags.c_contiguous:
         return None
     is_least = str(name.startswith("least"))
-    source = source_of("prefixes", NUMBER=_TYPES[code], IS_LEAST=is_least)
+    source = source_of("prefixes", NUMBER=number, IS_LEAST=is_least)
     kernel = at_hand(source, None, lambda f: _flaw(f, name, x), name)
     return None if kernel is None else _state(kernel, x)
 

@@ -19,7 +19,15 @@ from spartan_ng.kernels.body import Body, Runner
 from spartan_ng.kernels.compiled.formulas import FORMULAS
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
-from spartan_ng.kernels.compiled.trial import PATTERN, Guards, first_flaw, largest, most_elements, unequal
+from spartan_ng.kernels.compiled.trial import (
+    MARGIN,
+    PATTERN,
+    Guards,
+    first_flaw,
+    largest,
+    most_elements,
+    unequal,
+)
 from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import block_states, reducer_of, sums_on_the_way
@@ -28,8 +36,6 @@ from spartan_ng.ops.by_ufunc import State
 from spartan_ng.plan.rows import Row, Write
 from spartan_ng.plan.stages import Fused
 
-_MARGIN = 3
-"""Elements around the block, along each axis, that must stay."""
 _ORDERLESS = frozenset({"minimum", "maximum", "fmin", "fmax", "argmin", "argmax"})
 """Folds of floats that give the same in any order."""
 
@@ -117,7 +123,7 @@ class _Trial:
             value = self.values[write.register]
             shape = (*box_shape(self._box(write, body.tile)), value.dtype.itemsize)
             own = self.guards.empty(shape, np.uint8)
-            own[self._place(write, _MARGIN)] = PATTERN
+            own[self._place(write, MARGIN)] = PATTERN
             self.bytes.append(own)
         self.tiles: list[Any] = [
             None if own is None else own.view(self.values[w.register].dtype)[..., 0]
@@ -152,7 +158,7 @@ class _Trial:
         place = self._place(write)
         said = unequal(tile[(*place, ...)], dense(self.wanted.registers[write.register]), scale)
         own[place] = PATTERN
-        if not (self.guards.intact and (own[self._place(write, _MARGIN)] == PATTERN).all()):
+        if not (self.guards.intact and (own[self._place(write, MARGIN)] == PATTERN).all()):
             return "elements beside the block's are written to"
         return said
 

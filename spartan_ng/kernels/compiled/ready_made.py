@@ -12,7 +12,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 _FOLDER = Path(__file__).parent / "loops"
+
+
+_REALS = {"f4": "np.float32", "f8": "np.float64"}
+
+
+def real(dtype: np.dtype[Any]) -> str | None:
+    """What the text of a loop calls floating-point numbers; None for all that such loops are not made for."""
+    return _REALS.get(dtype.str[1:]) if dtype.isnative else None
 
 
 @cache

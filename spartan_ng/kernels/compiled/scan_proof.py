@@ -17,13 +17,11 @@ from spartan_ng.arrays import Box, box_shape
 from spartan_ng.kernels.compiled.prepared import signature
 from spartan_ng.kernels.compiled.proof import rounds
 from spartan_ng.kernels.compiled.scans import CompiledScan, compiled_scan, compiled_total
-from spartan_ng.kernels.compiled.trial import PATTERN, Guards, first_flaw, largest, most_elements
+from spartan_ng.kernels.compiled.trial import MARGIN, PATTERN, Guards, first_flaw, largest, most_elements
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.scans import MonoidScan, State
 from spartan_ng.ops.scans import SEGMENTED
 
-_MARGIN = 3
-"""Elements around the place, along each axis, that must stay."""
 _LONG = 8
 """The axis is cut no shorter, while others can be."""
 _ROUND = frozenset({"add", "multiply", "cumsumprod", "compensated_add"})
@@ -75,7 +73,7 @@ class _Trial:
         shape = (*box_shape(ordered.box), dtype.itemsize)
         self._guards = Guards()
         self._bytes = self._guards.empty(shape, np.uint8)
-        self._bytes[self._place(self.part, _MARGIN)] = PATTERN
+        self._bytes[self._place(self.part, MARGIN)] = PATTERN
         self._tile = self._bytes.view(dtype)[..., 0]
 
     def values(self) -> list[tuple[Any, Any]]:
@@ -110,7 +108,7 @@ class _Trial:
     def guards_stay(self) -> bool:
         """Whether nothing was written beside the part; the place itself is forgotten."""
         self._bytes[self._place(self.part)] = PATTERN
-        return self._guards.intact and bool((self._bytes[self._place(self.part, _MARGIN)] == PATTERN).all())
+        return self._guards.intact and bool((self._bytes[self._place(self.part, MARGIN)] == PATTERN).all())
 
     def _halves(self) -> list[Box]:
         axis = self.ordered.axis

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays.copying import address
+from spartan_ng.arrays.copying import LINE_BYTES, address, whole_lines
 from spartan_ng.kernels.compiled.native import Function
-from spartan_ng.kernels.compiled.ready_made import constant_of, source_of
+from spartan_ng.kernels.compiled.ready_made import constant_of, real, source_of
 from spartan_ng.kernels.compiled.trial import Guards, first_flaw, largest, most_elements
 from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
@@ -35,8 +35,6 @@ LEAST_FLOPS = 1 << 21
 HOT_FLOPS = 1 << 34
 """Operations that such products have taken before their kernel is asked for: a fifth of a second."""
 _STEPS: int = constant_of("tall", "STEPS")
-_LINE_BYTES = 64
-_TYPES = {"f4": "np.float32", "f8": "np.float64"}
 
 _heat = Heat(HOT_FLOPS)
 _scratch = threading.local()
@@ -76,7 +74,7 @@ def product_and_sums(a: Any, b: Any, wanted: tuple[bool, bool] = (False, False))
 
 def is_worth(dtype: np.dtype[Any], m: int, n: int, rows: int) -> bool:
     """Whether so many rows of `m` and of `n` numbers are multiplied here, if they lie one after the other."""
-    if dtype.str[1:] not in _TYPES or not dtype.isnative:
+    if real(dtype) is None:
         return False
     least, most = min(m, n), max(m, n)
     if least * dtype.itemsize < NARROWEST_BYTES or most > WIDEST or rows < _TALL * most:
@@ -88,7 +86,7 @@ def _kernel(a: Any, b: Any, is_square: bool) -> Function | None:
     _heat.add(2 * a.size * b.shape[1])
     if not _heat.is_warm:
         return None
-    source = source_of("tall", NUMBER=_TYPES[a.dtype.str[1:]], WIDTH=str(a.itemsize))
+    source = source_of("tall", NUMBER=str(real(a.dtype)), WIDTH=str(a.itemsize))
     kind = (*a.shape[:1], *b.shape[1:], is_square)
     return at_hand(
         source, kind, lambda f: _flaw(f, a, b, is_square), "products of many short rows", heat=_heat
@@ -120,7 +118,7 @@ def _multiplied(
     empty: Callable[..., Any] = np.empty,
 ) -> Found:
     """The product, whose sums are made in lines that have whole tiles; `empty` makes what is given back."""
-    (m, rows), n, unit = a.shape, b.shape[1], _LINE_BYTES // a.itemsize
+    (m, rows), n, unit = a.shape, b.shape[1], LINE_BYTES // a.itemsize
     wide_m, wide_n = -(-m // unit) * unit, -(-n // unit) * unit
     value = empty((m, n), a.dtype)
     of_a, of_b = (empty((k,), a.dtype) if w else None for k, w in zip((m, n), wanted, strict=True))
@@ -134,11 +132,11 @@ def _multiplied(
 
 
 def _places(lengths: Sequence[int], itemsize: int) -> list[int]:
-    """Addresses of this thread for so many numbers each, from the beginning of a cache line on: vectors that
-    lie across two take longer. They stay, as asking for memory anew would take a part of the time."""
+    """Addresses of this thread for so many numbers each, from the beginning of a line of the cache on.
+    They stay, as asking for memory anew would take a part of the time."""
     size = sum(lengths) * itemsize
     memory = getattr(_scratch, "memory", None)
-    if memory is None or memory.size < size + _LINE_BYTES:
-        memory = _scratch.memory = np.empty(size + _LINE_BYTES, np.uint8)
-    at = -(-address(memory) // _LINE_BYTES) * _LINE_BYTES
+    if memory is None or memory.size < size:
+        memory = _scratch.memory = whole_lines(size)
+    at = address(memory)
     return [at + sum(lengths[:k]) * itemsize for k in range(len(lengths))]

@@ -20,6 +20,8 @@ _GUARD = 256
 """Bytes before and behind an array that must stay."""
 PATTERN = 0x5A
 """What guarded bytes hold."""
+MARGIN = 3
+"""Elements around what a kernel is to write, along each axis, that must stay."""
 _PIECE = 1 << 18
 """Elements that are looked at together."""
 _RTOL = {4: 1e-3, 8: 1e-7}

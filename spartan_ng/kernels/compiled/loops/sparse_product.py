@@ -5,20 +5,9 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.kernels.compiled.intrinsics import array_at, compiled
+from spartan_ng.kernels.compiled.loops.dictionary_rows import below
 
 NUMBER = np.float64
-
-
-@compiled
-def bisect(indices: Any, p: Any, end: Any, column: Any) -> Any:
-    """The first place in `[p, end)` whose index is not below `column`."""
-    while p < end:
-        middle = (p + end) // 2
-        if indices[middle] < column:
-            p = middle + 1
-        else:
-            end = middle
-    return p
 
 
 @compiled
@@ -37,9 +26,9 @@ def kernel(table: Any) -> None:
             for r in range(rows):
                 p, end = starts[r], starts[r + 1]
                 if lo > 0:
-                    p = bisect(indices, p, end, lo)
+                    p = below(indices, p, end, lo)
                 if hi < inner:
-                    end = bisect(indices, p, end, hi)
+                    end = below(indices, p, end, hi)
                 x = b[r]
                 while p + 3 < end:
                     v0, v1, v2, v3 = data[p], data[p + 1], data[p + 2], data[p + 3]
