@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from spartan_ng.costs.tuned import LAUNCH_NS, MESSAGE_NS, OUTSIDE, STEP_NS, TASK_NS
 
-_PS = 1_000_000_000_000
-
+PS = 1_000_000_000_000
+"""Picoseconds in a second."""
 Table = NDArray[Any]
 """Costs of options; integers of 64 bits, or Python ints (dtype object) where those could overflow."""
 
@@ -81,7 +81,7 @@ class Profile:
 
         Works on tables, too; those of 64-bit integers must have room for picoseconds.
         """
-        ps_per_byte = -(-_PS // int(self.network_bytes_s))
+        ps_per_byte = -(-PS // int(self.network_bytes_s))
         if isinstance(nbytes, np.ndarray):
             table: Table = nbytes * ps_per_byte // 1000
             table += (nbytes > 0) * int(self.message_ns)
@@ -90,12 +90,12 @@ class Profile:
 
     def outside_ns(self, nbytes: int) -> int:
         """Cost of `nbytes` that one worker reads of what lies outside."""
-        return OUTSIDE * nbytes * _PS // (1000 * int(self.memory_bytes_s))
+        return OUTSIDE * nbytes * PS // (1000 * int(self.memory_bytes_s))
 
     def compute_ns(self, flops: int, touched_bytes: int, ranks: int) -> int:
         """Cost of `flops` operations on `touched_bytes` of memory by `ranks` workers, and of their tasks."""
         bytes_s, flops_s = self.together(ranks)
-        arithmetic, streaming = flops * _PS // flops_s, touched_bytes * _PS // bytes_s
+        arithmetic, streaming = flops * PS // flops_s, touched_bytes * PS // bytes_s
         return max(arithmetic, streaming) // 1000 + ranks * self.task_ns
 
     def part_s(self) -> float:
@@ -115,7 +115,7 @@ class Profile:
     @property
     def memory_ps(self) -> int:
         """A byte that the workers stream through their memories."""
-        return -(-_PS // self.together(self.workers)[0])
+        return -(-PS // self.together(self.workers)[0])
 
     @property
     def outside_ps(self) -> int:
@@ -125,12 +125,12 @@ class Profile:
     @property
     def flop_ps(self) -> int:
         """One operation."""
-        return -(-_PS // self.together(self.workers)[1])
+        return -(-PS // self.together(self.workers)[1])
 
     @property
     def network_ps(self) -> int:
         """A byte of an array that every worker needs; on one worker nothing moves."""
-        return 0 if self.workers == 1 else _PS * (self.workers - 1) // self.network_bytes_s
+        return 0 if self.workers == 1 else PS * (self.workers - 1) // self.network_bytes_s
 
     @property
     def message_ps(self) -> int:

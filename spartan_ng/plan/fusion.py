@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spartan_ng.costs import Profile
+from spartan_ng.costs.profile import PS
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.policies import weigh_policies
 from spartan_ng.optimizer.fusion.select import Selected, compare
@@ -18,7 +19,6 @@ from spartan_ng.units import time_text
 
 POLICY_NAMES = {"cost": "the plan found", "no_redundancy": "no redundancy", "all": "fuse all"}
 """What people are told of the ways to cut a graph into stages."""
-_PS = 1_000_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def explain_fusion(order: list[Node], roots: set[Node], policy: str, profile: Pr
     """What selection finds in a topologically ordered graph whose `roots` are stored."""
     selected = [s for s in compare(order, roots, profile) if s.partition.points]
     formed = weigh_policies(order, roots, profile) if selected else []
-    costs = {f.policy: f.cost_ps / _PS for f in formed}
+    costs = {f.policy: f.cost_ps / PS for f in formed}
     return ExplainedFusion(policy, tuple(_explained(s) for s in selected), costs)
 
 
@@ -84,9 +84,9 @@ def _explained(selected: Selected) -> ExplainedPartition:
         len(selected.partition.points),
         found.mask.bit_count(),
         tuple(str(stage.template or "basic") for stage in selected.stages),
-        found.cost / _PS,
-        selected.fuse_all_ps / _PS,
-        selected.no_redundancy_ps / _PS,
+        found.cost / PS,
+        selected.fuse_all_ps / PS,
+        selected.no_redundancy_ps / PS,
         found.costed,
         found.exact,
     )

@@ -21,7 +21,7 @@ import numpy as np
 
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.arrays.sparse import csr_array, is_csr
-from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.errors import MemoryBudgetError, WorkerLost
 from spartan_ng.events import record
 from spartan_ng.memory import budget_bytes
 from spartan_ng.scratch import nameless, no_room, on_disk, put
@@ -384,3 +384,8 @@ def _looks_through(held: _Held) -> int:
 
 
 _ALONE = _count_alone()
+
+
+def dropped(key: Key) -> WorkerLost:
+    """What is raised where a tile is asked for that is no longer there."""
+    return WorkerLost(f"array {key[1]} of {key[0]} has been dropped")

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import is_mapped
-from spartan_ng.errors import WorkerLost
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import encode
@@ -27,7 +26,7 @@ from spartan_ng.wire.failures import describe
 from spartan_ng.wire.hosts import label
 from spartan_ng.wire.keys import Pair, Users
 from spartan_ng.wire.loop import Frames, Loop
-from spartan_ng.wire.messages import PROTOCOL, Hello, Key, Refused, Welcome
+from spartan_ng.wire.messages import PROTOCOL, Hello, Refused, Welcome
 from spartan_ng.wire.port import Peer, Port
 from spartan_ng.wire.transfers import (
     FROM_READER,
@@ -51,7 +50,7 @@ from spartan_ng.wire.transfers import (
 )
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.memory.pool import SHARED_BYTES
-from spartan_ng.worker.memory.store import Region, Store, read_region, selected
+from spartan_ng.worker.memory.store import Region, Store, dropped, read_region, selected
 from spartan_ng.worker.network.long_reads import is_long, part_of
 from spartan_ng.worker.network.long_writes import Arrivals
 from spartan_ng.worker.network.sharing import describe_shared, open_shared
@@ -213,7 +212,7 @@ class TileServer:
 
     def _fetch(self, peer: str, message: Fetch) -> None:
         if message.peeks and not self._store.holds(message.key):
-            self._fail(peer, message.number, _dropped(message.key))
+            self._fail(peer, message.number, dropped(message.key))
             return
         self._store.when_ready(message.key, lambda: self._loop.call(partial(self._serve, peer, message)))
 
@@ -229,7 +228,7 @@ class TileServer:
             tile = self._store.get(message.key)
             part = read_region(tile, message.region)
         except KeyError:
-            self._fail(peer, message.number, _dropped(message.key))
+            self._fail(peer, message.number, dropped(message.key))
             return
         except Exception as error:  # noqa: BLE001 - a region that the tile does not have
             self._has_read(message)
@@ -352,7 +351,7 @@ class TileServer:
                 finish()
                 self._loop.call(partial(self._reply, peer, Stored(number)))
         except KeyError as error:
-            self._loop.call(partial(self._fail, peer, number, _dropped(error.args[0])))
+            self._loop.call(partial(self._fail, peer, number, dropped(error.args[0])))
         except Exception as error:  # noqa: BLE001 - the requester's error
             self._loop.call(partial(self._fail, peer, number, error))
 
@@ -381,7 +380,3 @@ class TileServer:
             if not self._port.send(peer, frames):
                 self._readers[peer].channel.close()
                 return
-
-
-def _dropped(key: Key) -> WorkerLost:
-    return WorkerLost(f"array {key[1]} of {key[0]} has been dropped")

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from spartan_ng.errors import JobCancelled, WorkerLost
+from spartan_ng.errors import JobCancelled
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.worker.memory.regions import Operand
-from spartan_ng.worker.memory.store import Key, Region, Store
+from spartan_ng.worker.memory.store import Key, Region, Store, dropped
 from spartan_ng.worker.scheduling.backups import Until
 from spartan_ng.worker.scheduling.program import Program
 
@@ -110,13 +110,13 @@ class _Whereabouts:
         try:
             return self._ex.store.get(key)
         except KeyError:
-            raise _dropped(key) from None
+            raise dropped(key) from None
 
     def ask(self, key: Key, rank: int, region: Region) -> Future[Any]:
         """A region of another's, if that is still there."""
         if rank == self._ex.rank:
             gone: Future[Any] = Future()
-            gone.set_exception(_dropped(key))
+            gone.set_exception(dropped(key))
             return gone
         return self._ex.transfer.fetch(key, rank, region, peeks=True)
 
@@ -124,7 +124,3 @@ class _Whereabouts:
         """What the share's own worker has read, who else would not have begun."""
         place = next((k for k, o in enumerate(self._operands) if o is operand), None)
         return None if place is None else self._ex.transfer.operand(*self._lent, place)
-
-
-def _dropped(key: Key) -> WorkerLost:
-    return WorkerLost(f"array {key[1]} of {key[0]} has been dropped")

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.config import TILINGS
 from spartan_ng.costs import Profile
 from spartan_ng.errors import OptionError
 from spartan_ng.optimizer.tiling import budget, exact, greedy
-from spartan_ng.optimizer.tiling.forced import KINDS
 from spartan_ng.optimizer.tiling.limits import check_duplicates
 from spartan_ng.optimizer.tiling.model import build
 from spartan_ng.optimizer.tiling.options import canonical
@@ -153,8 +153,8 @@ def alternatives(
 def _rules(profile: Profile, solver: str, forced: str | None, duplicate_budget_bytes: int | None) -> Rules:
     if solver not in SOLVERS:
         raise OptionError(f"tiling solver {solver!r} is not one of {', '.join(SOLVERS)}")
-    if forced is not None and forced not in KINDS:
-        raise OptionError(f"tiling {forced!r} is not one of {', '.join(KINDS)}")
+    if forced is not None and forced not in TILINGS:
+        raise OptionError(f"tiling {forced!r} is not one of {', '.join(TILINGS)}")
     if duplicate_budget_bytes is None:
         duplicate_budget_bytes = profile.memory_bytes // 4
     if duplicate_budget_bytes < 0:

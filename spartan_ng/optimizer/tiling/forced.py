@@ -11,9 +11,6 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.errors import OptionError, ShapeError, WorkersChanged
 from spartan_ng.optimizer.tiling.options import Options, blocks, canonical, interned
 
-KINDS = ("row", "column", "block", "duplicate", "single")
-"""The tilings that can be forced on everything."""
-
 BY_HAND = ("row", "column", "block", "duplicate")
 """The tilings that a user can ask for, for one array."""
 

@@ -11,10 +11,10 @@ import pytest
 from benchmarks.brute import BRUTE
 from benchmarks.tiling import PROFILE, Program, ProgramWriter, als, figure_11, random_program
 from spartan_ng.arrays import Tiling
+from spartan_ng.config import TILINGS
 from spartan_ng.costs import Profile
 from spartan_ng.errors import OptionError
 from spartan_ng.optimizer.tiling.choose import alternatives, choose
-from spartan_ng.optimizer.tiling.forced import KINDS
 from spartan_ng.optimizer.tiling.options import project
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
 
@@ -77,7 +77,7 @@ def check_consistent(program, tilings, workers):
 
 @pytest.mark.some(10)
 @pytest.mark.parametrize("workers", [2, 3, 4, 5])
-@pytest.mark.parametrize("forced", [None, *KINDS])
+@pytest.mark.parametrize("forced", [None, *TILINGS])
 def test_read_bytes_are_those_of_the_chosen_tilings(workers, forced):
     profile = Profile(workers=workers, message_ns=0)
     for seed in range(12):
@@ -219,7 +219,7 @@ def test_tiny_and_empty_arrays():
         axes = tuple(range(len(shape)))
         arrays = [ArraySketch(shape, 8 * size, driver=True), ArraySketch(shape, 8 * size)]
         stages = [StageSketch(shape, axes, (Access(0, axes),), (Access(1, axes),), flops=size)]
-        for forced in (None, *KINDS):
+        for forced in (None, *TILINGS):
             for workers in (2, 3, 5):
                 profile = Profile(workers=workers)
                 tilings = choose(stages, arrays, profile, forced=forced)

@@ -15,11 +15,11 @@ import pytest
 
 from benchmarks.tiling import Program, random_program
 from spartan_ng.arrays import Tiling
+from spartan_ng.config import TILINGS
 from spartan_ng.costs import Profile
 from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.optimizer.tiling.choose import choose
 from spartan_ng.optimizer.tiling.copies import Readers, readers
-from spartan_ng.optimizer.tiling.forced import KINDS
 from spartan_ng.optimizer.tiling.memory import outside_bytes
 from spartan_ng.optimizer.tiling.options import candidates, canonical
 from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
@@ -174,7 +174,7 @@ def test_costs_and_bytes_are_those_of_what_is_chosen(workers, some):
     uneven = replace(even, weights=tuple(range(2, workers + 2)))
     for seed in some(range(400), 40):
         program, profile = drawn(seed, workers), random.choice([even, uneven])
-        forced = random.choice([None, None, None, *KINDS])
+        forced = random.choice([None, None, None, *TILINGS])
         tilings = choose(program.stages, program.arrays, profile, forced=forced)
         for array, tiling in zip(program.arrays, tilings.arrays, strict=True):
             assert array.pinned is None or tiling == canonical(array.pinned)
@@ -188,7 +188,7 @@ def test_costs_and_bytes_are_those_of_what_is_chosen(workers, some):
 def test_costs_of_large_programs_are_those_of_what_is_chosen(workers, some):
     profile = Profile(workers=workers, message_ns=0, memory_bytes=1 << 40)
     for program in some(LARGE, 4):
-        for forced in (None, random.choice(KINDS)):
+        for forced in (None, random.choice(TILINGS)):
             tilings = choose(program.stages, program.arrays, profile, forced=forced)
             assert tilings.cost_ns == counted_cost(program, tilings, profile, forced is None)
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.optimizer.tiling.forced import KINDS, nearest
+from spartan_ng.config import TILINGS
+from spartan_ng.optimizer.tiling.forced import nearest
 from spartan_ng.optimizer.tiling.options import between_units, candidates, canonical, interned, uneven
 from tests.sampling import examples
 
@@ -95,7 +96,7 @@ def test_forced(kind, expected):
     assert names(nearest((8, 8), (0, 1), 4, kind, True)) == [expected]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TILINGS)
 @pytest.mark.parametrize("shape", [(), (1,), (0, 3), (3, 3), (2, 1, 5)])
 @pytest.mark.parametrize("workers", [2, 3, 5])
 def test_forcing_always_finds_something(kind, shape, workers):
