@@ -13,7 +13,8 @@ from spartan_ng.api.base import indexing
 from spartan_ng.api.core.cell import Cell, order_letter, order_of
 from spartan_ng.api.core.chains import full_shape, without_copy
 from spartan_ng.api.core.conversion import as_handle, shape_tuple
-from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.dispatch import fresh, numpy_function
+from spartan_ng.api.core.few import SURELY
 from spartan_ng.api.core.handle import Handle, copied, make, wrap
 from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Transpose, Windows
 from spartan_ng.config import config
@@ -45,6 +46,18 @@ def seen_as(a: Handle, shape: Any) -> ndarray | None:
     except (ValueError, TypeError):  # ours name the shapes
         return None
     return a._seen(_reshape(shown.shape), shown)
+
+
+def copied_as(a: Handle, shape: Any, order: str) -> ndarray | None:
+    """NumPy's copy under another shape, of few elements that are here and do not lie as `order` wants."""
+    value = a._peek()
+    if value is None or a._cell.frozen or not 0 < value.nbytes <= min(SURELY, config.small_bytes):
+        return None
+    try:
+        found = value.reshape(shape, order=order)
+    except (ValueError, TypeError):  # ours name the shapes
+        return None
+    return None if np.may_share_memory(found, value) else fresh(found)
 
 
 def turned_as(a: Handle, axes: tuple[int, ...]) -> ndarray | None:
@@ -79,6 +92,8 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         return seen
     value = a._peek()
     if order == "F":
+        if copy is None and (found := copied_as(a, shape, order)) is not None:
+            return found
         new = full_shape(shape, a.size, a.shape)
         return transpose(reshape(transpose(a), new[::-1], copy=copy))
     if order == "A" and a.ndim > 1 and a._layout().flags.fnc:
@@ -108,6 +123,8 @@ def ravel(a: Any, order: str = "C") -> ndarray:
         axes = order_of(a._layout()) if a.ndim > 1 else None
         a = a if axes is None else transpose(a, axes)
     elif order == "F" and a.ndim > 1:
+        if (found := copied_as(a, -1, order)) is not None:
+            return found
         a = transpose(a)
     value = a._peek()
     if value is not None and not a._cell.frozen and value.flags.c_contiguous:

@@ -12,7 +12,7 @@ import numpy as np
 from spartan_ng.api.base import assigning, constants, creation, manipulation
 from spartan_ng.api.core.chains import is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced
-from spartan_ng.api.core.dispatch import by_numpy, numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.core.few import few_values
 from spartan_ng.api.core.handle import Handle, copied, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, PLAIN_OR_NUMERIC
@@ -247,6 +247,12 @@ def _like(a: Handle, mask: Any, name: str) -> ndarray:
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
     """Elements from the choice that each index names."""
     choices = list(choices)
+    known = few_values((a, *choices)) if out is None else None
+    if known is not None:
+        try:
+            return fresh(np.choose(known[0], known[1:], mode=mode))  # type: ignore[call-overload,no-any-return]
+        except (ValueError, TypeError):  # ours name the shapes
+            pass
     options = [as_handle(c) for c in choices]
     n = len(options)
     if not n:
