@@ -18,9 +18,9 @@ from tests.budgets.asking import Asked
 from tests.budgets.chains import chain
 from tests.budgets.functions import programs
 from tests.budgets.operations import BY_PLACES, COLUMNS, OPERATIONS, ROWS, box, places
-from tests.budgets.run import LIMIT, places_of, work_of
+from tests.budgets.run import LIMIT, packed_of, places_of, work_of
 
-KINDS = ("mapped", "computed", "kept")
+KINDS = ("mapped", "computed", "kept", "packed")
 BOUND = 1.2
 """Of the limit, the most memory that a program may have."""
 
@@ -43,6 +43,16 @@ def _made_places(file: str) -> None:
         for k in range(0, n, 1_000_000):
             p[k : k + 1_000_000] = places(((k, k + 1_000_000),))
         p.flush()
+
+
+def _made_packed(file: str, packed: str) -> None:
+    """The same array as the columns of a table."""
+    if not Path(packed).exists():
+        from pyarrow import parquet, table
+
+        x = numpy.load(file, "r")
+        columns = {f"c{k}": numpy.ascontiguousarray(x[:, k]) for k in range(COLUMNS)}
+        parquet.write_table(table(columns), packed, row_group_size=ROWS)
 
 
 def ask_functions(
@@ -70,6 +80,8 @@ def outcome(name: str, kind: str, workers: int, file: str, bound: float = BOUND)
     """The bytes that one run has taken, and what is wrong with it, "" where nothing is."""
     if name in BY_PLACES:
         _made_places(places_of(file))
+    if kind == "packed":
+        _made_packed(file, packed_of(file))
     with tempfile.TemporaryDirectory(dir=Path(file).parent) as folder:
         words = [sys.executable, "-m", "tests.budgets.run", name, kind, str(workers), file, folder]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -144,6 +156,8 @@ def command(
         file = made(folder)
         for name in chosen:
             for kind in kinds:
+                if kind == "packed" and name in BY_PLACES:
+                    continue  # which are a line in a file of their own
                 for n in workers:
                     if time.monotonic() > end:
                         print(f"stopped before {name}")

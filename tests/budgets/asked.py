@@ -21,7 +21,7 @@ import spartan_ng as np
 from benchmarks.larger_sides import _embedded, _workers
 from spartan_ng.errors import MemoryBudgetError
 from tests.budgets.functions import OPEN, program
-from tests.budgets.run import KEPT, LIMIT, SMALL, BudgetWatch
+from tests.budgets.run import KEPT, LIMIT, SMALL, BudgetWatch, warm_up
 
 _MOST = 3
 """Answers of one call that are looked at."""
@@ -105,6 +105,7 @@ def main(workers: str, file: str, folder: str) -> None:
     numpy.seterr(all="ignore")
     opened = _workers if int(workers) else _embedded
     with opened(LIMIT, folder):
+        warm_up(file)
         few = np.load(file)[:SMALL]
         for work in ("sort(line)", "add(x, x)", "sum(x, axis=0)", "matmul(x.T, x)"):  # libraries and threads
             if "matmul" in work:

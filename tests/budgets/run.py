@@ -35,6 +35,11 @@ def places_of(file: str) -> str:
     return file.replace("x.npy", "places.npy")
 
 
+def packed_of(file: str) -> str:
+    """Where the same array lies as a table: a Parquet file with one row group."""
+    return file.replace("x.npy", "x.parquet")
+
+
 def work_of(name: str) -> Any:
     """What one of the tables has under a name, or the chain of a number."""
     return chain(int(name))[1] if name.isdecimal() else OPERATIONS.get(name) or BY_PLACES[name]
@@ -45,6 +50,8 @@ def _source(kind: str, file: str, rows: int, of: Any = box) -> Any:
     match kind:
         case "mapped":
             return np.load(file)[:rows]
+        case "packed":
+            return np.load(packed_of(file))[:rows]
         case "computed":
             return np.from_function(of, (rows, *line), dtype, chunks=(2000, *line)) * 1
         case "kept":
@@ -66,6 +73,12 @@ def _is_compiler(pid: int) -> bool:
         return False
 
 
+def warm_up(file: str) -> None:
+    """Have all processes load what compiled loops need, which small arrays do without."""
+    x = np.load(file)
+    numpy.asarray(((x * 2 + 1 > x) & (x == x)).sum(axis=0))
+
+
 def _answered(found: Any, folder: str) -> None:
     values = found if isinstance(found, (tuple, list)) else [found]
     for k, value in enumerate(values):
@@ -79,6 +92,7 @@ def main(name: str, kind: str, workers: str, file: str, folder: str) -> None:
     opened = _workers if int(workers) else _embedded
     with opened(LIMIT, folder):
         work = work_of(name)
+        warm_up(file)
         try:
             for rows in (SMALL, ROWS):
                 gc.collect()
