@@ -74,13 +74,8 @@ class Columns(OpenedSource):
         with said_of(path):
             schema, lengths = self._described()
         schema = with_keys(schema, self.keys)
-        names = (
-            list(schema.names)
-            if columns is None
-            else [columns]
-            if isinstance(columns, str)
-            else list(columns)
-        )
+        wanted = schema.names if columns is None else columns
+        names = [wanted] if isinstance(wanted, str) else list(wanted)
         missing = [n for n in names if n not in schema.names]
         if missing:
             raise KeyError(f"{path} has no column {missing[0]!r}; it has {', '.join(schema.names)}")
@@ -170,12 +165,16 @@ class Columns(OpenedSource):
         """What a column has as NumPy's array, as which it may have been put on disk already."""
         if isinstance(column, np.ndarray):
             return column
-        if column.null_count and self.dtype.kind not in "fcmM":
+        if self._cannot_say(column):
             lacks = f"lacks {column.null_count} elements, which {self.dtype} cannot say"
             way = "" if self.dtype.kind in "US" else f"; {_AS_FLOATS}"
             raise SourceError(f"{self}: column {name!r} {lacks}{way}")
         found: np.ndarray[Any, Any] = column.to_numpy()
         return found.astype(self.dtype) if found.dtype.hasobject else found  # None is NaN, and NaT
+
+    def _cannot_say(self, column: Any) -> bool:
+        """Whether a column lacks elements, and the dtype has nothing for that."""
+        return bool(column.null_count) and self.dtype.kind not in "fcmM"
 
     def parts_of(self, name: str) -> Iterator[Any]:
         """All elements of a column, part by part."""
@@ -230,7 +229,7 @@ class ParquetColumns(Columns):
         """Pyarrow's file, who reads on in it, and row groups that are on disk, column by column."""
         parquet = needed("pyarrow.parquet", "tables").ParquetFile
         file = parquet(self._file(), buffer_size=_BUFFER_BYTES, pre_buffer=is_url(self.path))
-        return file, OrderedDict[Any, _Reading](), OrderedDict[Any, np.ndarray[Any, Any]]()
+        return file, OrderedDict[Any, _Reading](), OrderedDict[Any, np.ndarray[Any, Any] | None]()
 
     def _described(self) -> tuple[Any, list[int]]:
         file, *_ = self.opened
@@ -238,20 +237,22 @@ class ParquetColumns(Columns):
         return file.schema_arrow, [file.metadata.row_group(i).num_rows for i in groups]
 
     def _piece(self, batch: int, row: int, names: list[str]) -> tuple[int, Sequence[Any]]:
-        """A row group that is larger than what may be kept is unpacked some rows at a time, one behind the
-        other; and column by column, to disk, where pyarrow's part of each column is too much for that."""
+        """Of a row group that may not be kept some rows, from the first on; or all of it on disk, where
+        pyarrow would have too much of so many columns beside each other."""
         nbytes = (self._ends[batch + 1] - self._ends[batch]) * self._row_bytes(names)
         if nbytes <= kept_bytes(_SHARE):
             return super()._piece(batch, row, names)
         beside = len(names) * _COLUMN_BYTES
-        if beside <= budget_bytes() // _READINGS_SHARE or nbytes > free_disk_bytes() // DISK_SHARE:
-            return self._rows(batch, row, names)
-        return 0, [*self._on_disk(batch, names)]
+        if beside > budget_bytes() // _READINGS_SHARE and nbytes <= free_disk_bytes() // DISK_SHARE:
+            found = self._on_disk(batch, names)
+            if found is not None:
+                return 0, [*found]
+        return self._rows(batch, row, names)
 
-    def _on_disk(self, batch: int, names: list[str]) -> np.ndarray[Any, Any]:
-        """A row group, whose columns are unpacked one after the other."""
+    def _on_disk(self, batch: int, names: list[str]) -> np.ndarray[Any, Any] | None:
+        """A row group, column by column; None where elements lack, which those who read them are told."""
         file, _, groups = self.opened
-        key = batch, *names
+        key, arrow = (batch, *names), needed("pyarrow", "tables")
         with self._serial:
             if key in groups:
                 groups.move_to_end(key)
@@ -263,9 +264,14 @@ class ParquetColumns(Columns):
             for name, place in zip(names, found, strict=True):
                 at = 0
                 for part in file.iter_batches(self._at_once([name]), [batch], [name], use_threads=False):
-                    put(place[at : at + part.num_rows], self._elements(part.column(0), name))
-                    at += part.num_rows
-            needed("pyarrow", "tables").default_memory_pool().release_unused()
+                    column = arrow.chunked_array(part.columns)  # which NumPy may have a copy of, too
+                    if self._cannot_say(column):
+                        groups[key] = None
+                        return None
+                    own = self._elements(column, name).astype(self.dtype, copy=False)
+                    put(place[at : at + len(own)], own)
+                    at += len(own)
+            arrow.default_memory_pool().release_unused()
             groups[key] = found
         return found
 

@@ -12,6 +12,8 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.errors import SourceError
+from spartan_ng.sources import columns
 from spartan_ng.sources.columns import ParquetColumns
 from tests.test_programs import running_on
 
@@ -39,6 +41,52 @@ def test_a_row_group_is_not_in_memory_as_a_whole_before_it_is_unpacked(tmp_path:
             numpy.testing.assert_array_equal(found, value[lo : lo + 1000])
             assert pool.bytes_allocated() - before < value.nbytes // 2
         numpy.testing.assert_allclose(np.asarray(np.load(str(file)).sum(axis=0)), value.sum(axis=0))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "u2", "i8", "c16"])
+def test_row_groups_on_disk_are_cast_as_others_are(
+    dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = numpy.arange(6000).reshape(1000, 6)
+    file = tmp_path / "x.parquet"
+    kinds = ["i8", "f8", "u1", "?", "f4", "i2"]
+    columns_of = {f"c{k}": value[:, k].astype(kind) for k, kind in enumerate(kinds)}
+    parquet.write_table(pyarrow.table(columns_of), file)
+    expected = numpy.stack([column.astype(dtype) for column in columns_of.values()], axis=1)
+    monkeypatch.setattr(columns, "kept_bytes", lambda share: 0)
+    with np.config.override(memory_bytes=1_000_000):
+        source = ParquetColumns(file, dtype=dtype)
+        numpy.testing.assert_array_equal(source.read(((10, 900), (0, 6))), expected[10:900])
+        assert len(source.opened[2]) == 1
+
+
+@pytest.mark.parametrize("kind", ["?", "U4", "S4", "M8[D]", "m8[s]"])
+def test_elements_of_any_kind_are_put_on_disk(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = (numpy.arange(2000) % 100).reshape(1000, 2).astype(kind)
+    file = tmp_path / "x.parquet"
+    parquet.write_table(pyarrow.table({"a": value[:, 0].tolist(), "b": value[:, 1].tolist()}), file)
+    monkeypatch.setattr(columns, "kept_bytes", lambda share: 0)
+    with np.config.override(memory_bytes=1_000_000):
+        source = ParquetColumns(file)
+        numpy.testing.assert_array_equal(source.read(((10, 900), (0, 2))), value[10:900])
+        assert len(source.opened[2]) == 1
+
+
+def test_what_lacks_in_row_groups_on_disk_is_told_to_who_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "x.parquet"
+    lacking = [*range(900), None, *range(901, 1000)]
+    parquet.write_table(pyarrow.table({"a": list(range(1000)), "b": lacking}), file)
+    monkeypatch.setattr(columns, "kept_bytes", lambda share: 0)
+    with np.config.override(memory_bytes=1_000_000):
+        source = ParquetColumns(file, dtype="i8")
+        assert (source.read(((10, 900), (0, 2)))[:, 1] == range(10, 900)).all()
+        with pytest.raises(SourceError, match="column 'b' lacks 1 elements"):
+            source.read(((890, 910), (0, 2)))
+        assert numpy.isnan(ParquetColumns(file, dtype="f8").read(((890, 910), (0, 2)))[10, 1])
 
 
 @pytest.mark.slow
