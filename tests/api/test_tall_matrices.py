@@ -126,6 +126,20 @@ def test_singular_vectors_are_as_good_as_numpys(name: str, shape: tuple[int, int
 
 @pytest.mark.some(4)
 @pytest.mark.parametrize("workers", [0, 3])
+@pytest.mark.parametrize("name", MATRICES)
+def test_singular_values_of_wide_matrices_are_those_of_tall_ones(name: str, workers: int) -> None:
+    a = MATRICES[name]((1200, 12))
+    with little_memory(workers, room(a)):
+        x, eps = outside(a)
+        wanted = numpy.linalg.svd(a, full_matrices=False)[1]
+        for wide in (x.T, over(Recorder(numpy.ascontiguousarray(a.T)))):
+            close(np.linalg.svdvals(wide), wanted, 100 * eps)
+            assert int(np.linalg.matrix_rank(wide)) == int(numpy.linalg.matrix_rank(a.T))
+        close(np.linalg.norm(x.T, "nuc"), wanted.sum(), 100 * eps)
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("workers", [0, 3])
 @pytest.mark.parametrize("columns", [None, 7, 300])
 @pytest.mark.parametrize("shape", SHAPES[:2])
 @pytest.mark.parametrize("name", ["random", "ill-conditioned", "single", "complex", "without full rank"])

@@ -93,10 +93,11 @@ def _of_none(n: int) -> dict[str, Any]:
 
 @numpy_function(np.linalg.svdvals, whole=True)
 def svdvals(x: Any, /) -> Any:
-    """Singular values."""
+    """Singular values, which a matrix that is turned has, too."""
     a = as_handle(x)
     outputs = probed(np.linalg.svdvals, [a])
-    return on_stack("svdvals", [triangle(a) if is_tall(a) else a], outputs)[0]
+    tall = next((m for m in (a, a.T) if is_tall(m)), None)
+    return on_stack("svdvals", [a if tall is None else triangle(tall)], outputs)[0]
 
 
 def _matrix_norm(x: ndarray, order: Any, axes: tuple[int, ...], keepdims: bool) -> ndarray:
