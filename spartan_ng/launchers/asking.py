@@ -16,6 +16,9 @@ from spartan_ng.launchers.options import (
 )
 from spartan_ng.system import machine
 
+ANSWER_S = 5.0
+"""For which a master's answer is waited for."""
+
 
 @click.command()
 @click.argument("directory", type=OutputFolder())
@@ -65,7 +68,7 @@ def revoke(directory: str, name: str) -> None:
 
 @click.command()
 @of_master
-@click.option("--timeout", default=5.0, show_default=True, help="Seconds to wait for an answer.")
+@click.option("--timeout", default=ANSWER_S, show_default=True, help="Seconds to wait for an answer.")
 @with_keys
 @insecurely
 def stop(address: str | None, timeout: float, keys: str | None, insecure: bool) -> None:
@@ -100,7 +103,7 @@ def drain(worker: str, address: str | None, timeout: float, keys: str | None, in
     from spartan_ng.backends.link import Link
     from spartan_ng.wire.access import own_address
 
-    link = Link(address or own_address(), access_of(keys, "admin", insecure), timeout, "admin")
+    link = Link(address or own_address(), access_of(keys, "admin", insecure), min(timeout, ANSWER_S), "admin")
     link.open()
     try:
         members = link.status().members.members
@@ -142,7 +145,7 @@ def scale(
     from spartan_ng.wire.access import own_address
 
     address = address or own_address()
-    link = Link(address, access_of(keys, "admin", insecure), timeout, "admin")
+    link = Link(address, access_of(keys, "admin", insecure), min(timeout, ANSWER_S), "admin")
     link.open()
     try:
         members = sorted(link.status().members.members, key=lambda m: m.since)
@@ -168,7 +171,7 @@ def scale(
 
 @click.command()
 @of_master
-@click.option("--timeout", default=5.0, show_default=True, help="Seconds to wait for an answer.")
+@click.option("--timeout", default=ANSWER_S, show_default=True, help="Seconds to wait for an answer.")
 @with_keys
 @insecurely
 def status(address: str | None, timeout: float, keys: str | None, insecure: bool) -> None:

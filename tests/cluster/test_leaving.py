@@ -11,6 +11,7 @@ from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.cli import main
 from spartan_ng.config import config
 from spartan_ng.graph import build
+from spartan_ng.launchers import asking
 from spartan_ng.session import Session
 from tests.cluster.conftest import once, start
 from tests.cluster.programs import doubled, evaluate, expected, held, total, user, value
@@ -65,6 +66,16 @@ def test_a_job_under_way_is_finished_first(cluster, client, gate):
 
 def _has(client: Any, workers: int) -> bool:
     return bool(client.workers == workers)
+
+
+@pytest.mark.parametrize("command", ["drain", "scale"])
+def test_where_no_master_is_nobody_waits_for_workers(command, monkeypatch, tmp_path):
+    """That takes long; a master answers at once."""
+    monkeypatch.setattr(asking, "ANSWER_S", 0.1)
+    address = f"ipc://{tmp_path}/nobody"
+    found = CliRunner().invoke(main, [command, "3", "--master", address])
+    assert found.exit_code == 1
+    assert f"no master answers at {address} within 0.1 s" in found.output
 
 
 @pytest.mark.slow
