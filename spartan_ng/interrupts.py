@@ -12,7 +12,11 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
+from queue import SimpleQueue
 from typing import TypeVar
+
+from spartan_ng.system.processes import after_fork
 
 _T = TypeVar("_T")
 
@@ -29,25 +33,57 @@ def is_interruptible() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+class _JobThread:
+    """A thread that does one thing after the other: what memory and BLAS have for each takes a millisecond
+    to make."""
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[Callable[[], Callable[[], object]]] = SimpleQueue()
+        self.is_last = False
+        """Whether it ends with what it does: what has interrupted that might come later."""
+        threading.Thread(target=self._work, name="spartan-ng-job", daemon=True).start()
+
+    def take(self, job: Callable[[], Callable[[], object]]) -> None:
+        """Do a job, and then, when this thread is free again, what it gives."""
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        while not self.is_last:
+            tell = self._jobs.get()()
+            if not self.is_last:
+                _free.append(self)
+            tell()
+            del tell  # it has the answer, which may be large
+
+
+_free: list[_JobThread] = []
+"""Those that have nothing to do."""
+after_fork(_free.clear)
+
+
+def _told(future: Future[_T], work: Callable[[], _T]) -> Callable[[], object]:
+    """Do some work, and give what tells its future how that went."""
+    try:
+        return partial(future.set_result, work())
+    except BaseException as error:  # noqa: BLE001 - it is raised where the work was given
+        return partial(future.set_exception, error)
+
+
 def run_interruptibly(
     work: Callable[[], _T],
     interrupt: Callable[[], object] = lambda: None,
     give_up: Callable[[], object] = lambda: None,
 ) -> _T:
-    """`work()` on a thread of its own. At Ctrl-C `interrupt` is called again and again for a while, then
+    """`work()` on another thread. At Ctrl-C `interrupt` is called again and again for a while, then
     `give_up` if the work goes on all the same, and KeyboardInterrupt is raised."""
     future: Future[_T] = Future()
-    context = contextvars.copy_context()
-
-    def run() -> None:
-        try:
-            future.set_result(context.run(work))
-        except BaseException as error:  # noqa: BLE001 - it is raised where the work was given
-            future.set_exception(error)
-
-    thread = threading.Thread(target=run, name="spartan-ng-job", daemon=True)
+    job = partial(_told, future, partial(contextvars.copy_context().run, work))
     try:
-        thread.start()  # which waits for the thread: Ctrl-C may come when the work has begun
+        thread = _free.pop()
+    except IndexError:
+        thread = _JobThread()
+    try:
+        thread.take(job)  # Ctrl-C may come when the work has begun
         while True:
             try:
                 return future.result(_LOOK_S)
@@ -55,6 +91,7 @@ def run_interruptibly(
                 if future.done():  # the work's own
                     return future.result()
     except KeyboardInterrupt:
+        thread.is_last = True
         deadline = time.monotonic() + _GRACE_S
         while not future.done() and time.monotonic() < deadline:
             interrupt()

@@ -6,7 +6,9 @@ import operator
 import os
 import signal
 import threading
+import weakref
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 
 import spartan_ng as sp
-from spartan_ng import session
+from spartan_ng import interrupts, session
 from spartan_ng.api.core import dispatch
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.backends import embedded
@@ -259,23 +261,61 @@ def test_plans_that_take_long_leave_the_main_thread_to_ctrl_c(monkeypatch):
             assert (threads.pop() is not threading.main_thread()) == away
 
 
-def test_ctrl_c_as_the_work_begins_stops_it_too(monkeypatch):
+@pytest.mark.parametrize("is_first", [True, False])
+def test_ctrl_c_as_the_work_begins_stops_it_too(monkeypatch, is_first):
     begun, stopped = threading.Event(), threading.Event()
+    take = interrupts._JobThread.take
 
-    class Slow(threading.Thread):
-        def start(self):
-            super().start()
-            begun.wait()
-            raise KeyboardInterrupt
+    def slowly(thread, job):
+        take(thread, job)
+        begun.wait()
+        raise KeyboardInterrupt
 
     def work():
         begun.set()
         stopped.wait()
 
-    monkeypatch.setattr(threading, "Thread", Slow)
+    monkeypatch.setattr(interrupts, "_free", [] if is_first else [interrupts._JobThread()])
+    monkeypatch.setattr(interrupts._JobThread, "take", slowly)
     with pytest.raises(KeyboardInterrupt):
         run_interruptibly(work, stopped.set, stopped.set)
     assert stopped.is_set()
+
+
+def test_one_thread_does_what_the_main_thread_waits_for(monkeypatch):
+    """Unless what it did was given up; and it keeps nothing of what it has done."""
+    monkeypatch.setattr(interrupts, "_free", [])
+    first = run_interruptibly(threading.current_thread)
+    assert first is not threading.main_thread()
+    assert all(run_interruptibly(threading.current_thread) is first for _ in range(5))
+    with pytest.raises(ZeroDivisionError):
+        run_interruptibly(lambda: 1 / 0)
+    assert run_interruptibly(threading.current_thread) is first
+    answer = run_interruptibly(lambda: np.ones(1000))
+    kept = weakref.ref(answer)
+    run_interruptibly(int)
+    del answer
+    until(lambda: kept() is None)
+
+    held, end = threading.Event(), threading.Event()
+
+    def interrupted():
+        held.set()
+        end.wait()
+
+    class Pressed(Future):
+        def result(self, timeout=None):
+            if not held.is_set():
+                held.wait()
+                raise KeyboardInterrupt
+            return super().result(timeout)
+
+    monkeypatch.setattr(interrupts, "Future", Pressed)
+    monkeypatch.setattr(interrupts, "_GRACE_S", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        run_interruptibly(interrupted)
+    assert run_interruptibly(threading.current_thread) is not first
+    end.set()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
