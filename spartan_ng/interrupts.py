@@ -48,9 +48,11 @@ class _JobThread:
         self._jobs.put(job)
 
     def _work(self) -> None:
-        while not self.is_last:
+        is_last = False
+        while not is_last:
             tell = self._jobs.get()()
-            if not self.is_last:
+            is_last = self.is_last  # asked once: one that is free does what it is given
+            if not is_last:
                 _free.append(self)
             tell()
             del tell  # it has the answer, which may be large

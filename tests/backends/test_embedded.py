@@ -318,6 +318,21 @@ def test_one_thread_does_what_the_main_thread_waits_for(monkeypatch):
     end.set()
 
 
+def test_a_thread_that_is_free_as_ctrl_c_comes_does_what_it_is_given(monkeypatch):
+    class Pressed(Future):
+        def set_result(self, result):
+            super().set_result(result)
+            for thread in interrupts._free:
+                thread.is_last = True
+
+    monkeypatch.setattr(interrupts, "_free", [])
+    with monkeypatch.context() as pressed:
+        pressed.setattr(interrupts, "Future", Pressed)
+        first = run_interruptibly(threading.current_thread)
+    assert run_interruptibly(threading.current_thread) is first
+    assert run_interruptibly(threading.current_thread) is not first
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
 def test_what_a_function_raises_comes_back_with_the_users_line(error):
     def ends(tile):

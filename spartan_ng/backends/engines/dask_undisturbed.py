@@ -1,6 +1,6 @@
 """Read by dask's workers that were started for a script: Ctrl-C in its terminal is the script's own.
 
-Else each of them, and its nanny's process, ends with a traceback of its own between the script's lines.
+Else each of them ends with a traceback of its own between the script's lines.
 """
 
 from __future__ import annotations
