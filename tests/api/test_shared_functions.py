@@ -136,6 +136,37 @@ def test_places_are_written_as_numpy_writes_them(request):
 
 
 @compiled
+def test_elements_far_apart_are_written_as_numpy_writes_them(request):
+    """Planes of the last axis, and columns, from others of the same array, too."""
+    draw = random.Random(request.config.option.seed)
+    for _ in range(60):
+        memory = elements((120, 110, 9), draw.choice(DTYPES), draw.randrange(1000))
+        key = (Ellipsis, draw.randrange(9)) if draw.random() < 0.5 else (slice(None), draw.randrange(110))
+        value = draw.choice([memory[key].copy(), memory[..., 0], memory[:, 3], memory[:, 4, :1], memory[1]])
+        found = []
+        for xp in (numpy, np):
+            own = xp.array(memory)
+            try:
+                own[key] = xp.array(value)
+                own[key] = own[..., 5] if key[0] is Ellipsis else own[:, 5]
+            except ValueError:
+                pass
+            found.append(numpy.asarray(own).tobytes())
+        assert found[0] == found[1], (memory.dtype, key, value.shape)
+
+
+@compiled
+def test_powers_are_numpys_to_the_bit(request):
+    """Also those that NumPy's operator knows other ways for."""
+    draw = random.Random(request.config.option.seed)
+    for exponent in (2, 2.0, 0.5, 1, 1.0, 0, -1, -1.0, 3, 1.5, -2.5, 1e300, numpy.float64(1.5)):
+        for shape in ((20_000,), (150, 300), (90_000,)):
+            a = elements(shape, draw.choice("fd"), draw.randrange(1000))
+            expected = told(lambda a=a, n=exponent: a**n)
+            assert told(lambda a=a, n=exponent: np.array(a) ** n) == expected, (a.dtype, shape, exponent)
+
+
+@compiled
 @pytest.mark.parametrize("how", ["ignore", "warn", "raise", "call"])
 def test_errors_of_elements_are_told_as_numpy_tells_them(how):
     """Those of a helper's elements, too: a bad one in each piece, in the first alone and in the last."""

@@ -227,6 +227,7 @@ class Arithmetic(Handle):
     def __rdivmod__(self, other: Any) -> Any:
         return ufuncs.divmod(other, self) if is_operand(other) else _theirs(np.divmod, other, self)
 
+    @plainly(np.power)
     def __pow__(self, other: Any, mod: Any = None) -> ndarray:
         if mod is not None:
             return NotImplemented
@@ -413,7 +414,9 @@ def _quick_power(dtype: np.dtype[Any], exponent: Any) -> ufuncs.ufunc | None:
 def _power(a: Handle, b: Any) -> ndarray:
     """`a ** b`; a number's power is no square, whose dtype may be another."""
     value = a._peek()
-    if type(b) in (int, float) and value is not None and value.nbytes <= config.small_bytes:
-        return wrap(value**b)
     quick = None if a._cell.frozen else _quick_power(a.dtype, b)
+    if type(b) in (int, float) and value is not None and value.nbytes <= config.small_bytes:
+        if type(value) is np.ndarray and value.ndim and value.dtype.kind == "f":
+            return wrap(applied(np.power, (value, b)) if quick is None else applied(quick.np, (value,)))
+        return wrap(value**b)
     return ufuncs.power._two(a, b) if quick is None else quick(a)  # type: ignore[no-any-return]

@@ -213,7 +213,7 @@ copied(PyArrayObject *target, PyObject *key, PyArrayObject *value)
     PyObject *place = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)target, key);
     if (place == NULL)
         return -1;
-    int done = PyArray_CheckExact(place) ? PyArray_CopyInto((PyArrayObject *)place, value) : 1;
+    int done = PyArray_CheckExact(place) ? copied_to((PyArrayObject *)place, value) : 1;
     Py_DECREF(place);
     return done;
 }

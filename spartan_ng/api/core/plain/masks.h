@@ -182,7 +182,7 @@ is_masked(Masked *job, PyArrayObject *a, PyArrayObject *mask)
     npy_intp size = PyArray_SIZE(a), itemsize = PyArray_ITEMSIZE(a);
     *job = (Masked){.elements = PyArray_BYTES(a), .mask = (const npy_bool *)PyArray_BYTES(mask), .size = size,
                     .itemsize = itemsize, .pieces = (int)((size + MASK_PIECE - 1) / MASK_PIECE),
-                    .threads = size < LEAST_SHARED ? 1 : helping_threads()};
+                    .threads = threads_for(size, 0)};
     return size >= LEAST_MASKED && size / MASK_PIECE < MOST_PIECES - 1 && PyArray_ISBOOL(mask)
            && PyArray_SAMESHAPE(a, mask) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_IS_C_CONTIGUOUS(mask)
            && PyArray_ISBEHAVED_RO(a) && of_numbers((PyObject *)a) != NULL

@@ -131,6 +131,19 @@ in_place(const Operator *op, PyObject *a, PyObject *b)
     return method_of(op, op->method) == NULL ? NULL : call_two(op->method, a, b);
 }
 
+/* A power of an array, by several threads where that is sooner; NULL without an error where NumPy is to do it, whose
+ * operator knows squares, roots and reciprocals. */
+static PyObject *
+shared_power(const Operator *op, PyObject *x, PyObject *exponent)
+{
+    double n;
+    int type = PyArray_TYPE((PyArrayObject *)x);
+    if (op->numpys == NULL || (type != NPY_DOUBLE && type != NPY_FLOAT) || !as_double(exponent, &n))
+        return NULL;
+    PyObject *given[2] = {x, exponent};
+    return n == -1 || n == 0 || n == 0.5 || n == 1 || n == 2 ? NULL : shared(op->numpys, given, 2, NULL);
+}
+
 static PyObject *
 power(PyObject *a, PyObject *b, PyObject *modulus)
 {
@@ -141,8 +154,10 @@ power(PyObject *a, PyObject *b, PyObject *modulus)
             x = shown_of((Handle *)a);
         if (x == NULL || !stay_small((PyObject *)x, b))
             return by_methods(op, &Quick, a, b);
-        Py_INCREF(x); /* NumPy's operator knows squares and roots, its function does not */
-        PyObject *found = PyNumber_Power((PyObject *)x, b, modulus);
+        Py_INCREF(x);
+        PyObject *found = shared_power(op, (PyObject *)x, b);
+        if (found == NULL && !PyErr_Occurred())
+            found = PyNumber_Power((PyObject *)x, b, modulus);
         Py_DECREF(x);
         return found == NULL ? NULL : wrapped(found);
     }

@@ -7,7 +7,7 @@
 enum { MOST_AXES = 6, MOST_SHARED = 3 };
 enum { MOST_SHORT = 64 }; /* elements of a line */
 enum { LEAST_PIECE = 1 << 11, MOST_PIECE = 1 << 13, EACH = 4 };  /* elements; pieces for each thread */
-enum { LEAST_SHARED = 1 << 14 };                                /* elements */
+enum { LEAST_SHARED = 1 << 14, CACHE_LINE = 64, FAR = 8 };        /* elements; bytes; elements that a far one counts for */
 
 typedef struct {
     PyUFuncGenericFunction loop;
@@ -213,6 +213,22 @@ take_part(Shared *job, int i, PyArrayObject *a, char *place)
                                   : PyArray_STRIDE(a, axis - missing);
 }
 
+/* By how many threads so many elements are worth working on, one of which lies so many bytes from the next. Where each has
+ * a line of the cache of its own, it takes as long as several that share one. */
+static int
+threads_for(npy_intp size, npy_intp step)
+{
+    return size * (step < CACHE_LINE ? 1 : FAR) < LEAST_SHARED ? 1 : helping_threads();
+}
+
+/* How far the elements of an array lie from each other, along its last axis. */
+static npy_intp
+last_step(PyArrayObject *a)
+{
+    int axes = PyArray_NDIM(a);
+    return axes == 0 || PyArray_DIM(a, axes - 1) == 1 ? 0 : PyArray_STRIDE(a, axes - 1);
+}
+
 /* Join axes that all places go through as through one, and cut what is there into pieces; how many. */
 static int
 cut(Shared *job, int threads)
@@ -354,7 +370,10 @@ shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
     take_part(&job, (int)n, out, NULL);
     job.loop = f->functions[loop];
     job.data = f->data == NULL ? NULL : (void *)f->data[loop];
-    int threads = size < LEAST_SHARED ? 1 : helping_threads(), pieces = cut(&job, threads);
+    npy_intp furthest = 0;
+    for (int i = 0; i < job.n; i++)
+        furthest = Py_MAX(furthest, job.shape[job.axes - 1] == 1 ? 0 : job.steps[i][job.axes - 1]);
+    int threads = threads_for(size, furthest), pieces = cut(&job, threads);
     PyUFuncGenericFunction of_short = loop_of_short(&job, f->name, type, is_new);
     job.loop = of_short != NULL ? of_short : job.loop;
     PyThreadState *state = size > MOST_LOOPED ? PyEval_SaveThread() : NULL;
@@ -366,6 +385,21 @@ shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
         return NULL;
     }
     return (PyObject *)out;
+}
+
+/* Copy an array's elements to a place of the same type, by several threads where elements are far from each other; -1
+ * with an error. Others are copied as fast as one thread can write. */
+static int
+copied_to(PyArrayObject *place, PyArrayObject *value)
+{
+    PyObject *given[1] = {(PyObject *)value}, *found = NULL;
+    npy_intp furthest = Py_MAX(last_step(place), last_step(value));
+    if (furthest >= CACHE_LINE && threads_for(PyArray_SIZE(place), furthest) > 1)
+        found = shared(operators[op_positive].numpys, given, 1, place);
+    if (found == NULL)
+        return PyErr_Occurred() ? -1 : PyArray_CopyInto(place, value);
+    Py_DECREF(found);
+    return 0;
 }
 
 /* `applied(numpys, operands, out=None)`: what a function of NumPy's gives for NumPy's arrays and numbers. */
