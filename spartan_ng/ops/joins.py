@@ -99,6 +99,44 @@ def _accumulate(a: Any, axis: int, ufunc: str, dtype: str) -> Any:
     return getattr(np, ufunc).accumulate(a, axis=axis, dtype=np.dtype(dtype))
 
 
+MOST_ENDS = 1 << 10
+"""Places at an end of a line that states may have: they are combined block by block."""
+SHARE = 4
+"""So many times longer than what is asked for a line must be."""
+
+
+def short_end(n: int, kth: Any) -> tuple[int, bool] | None:
+    """The places at an end of a partition of one line that are few, and whether it is the last end.
+
+    They are in the order of a stable sort, so that they are the same whether the rest is asked for or not.
+    """
+    if not isinstance(kth, int):
+        return None
+    most = min(MOST_ENDS, n // SHARE)
+    if kth < most:
+        return kth + 1, False
+    return (n - kth, True) if n - kth <= most else None
+
+
+def _partition(a: Any, axis: int, kth: Any) -> Any:
+    """A partition, whose short end is sorted."""
+    found = np.partition(a, kth, axis=axis)
+    end = short_end(a.size, kth) if a.ndim == 1 else None
+    if end is not None:
+        found[-end[0] :].sort() if end[1] else found[: end[0]].sort()
+    return found
+
+
+def _argpartition(a: Any, axis: int, kth: Any) -> Any:
+    """The indices that partition; those at a short end are the ends of a stable argsort."""
+    end = short_end(a.size, kth) if a.ndim == 1 and a.dtype.kind in "biuf" else None
+    if end is None:
+        return np.argpartition(a, kth, axis=axis)
+    (_, found) = LINE_STATES["ends"]("argsort", *end).state(a, 0)
+    others = np.delete(np.arange(a.size), found)
+    return np.concatenate([others, found] if end[1] else [found, others])
+
+
 _ROWS = [
     AxisFunction("accumulate", _accumulate, 2),
     AxisFunction("sort", np.sort, 56, doubling=True, vectorized=6),
@@ -110,8 +148,8 @@ _ROWS = [
         doubling=True,
         ranged=19,
     ),
-    AxisFunction("partition", lambda a, axis, kth: np.partition(a, kth, axis=axis)),
-    AxisFunction("argpartition", lambda a, axis, kth: np.argpartition(a, kth, axis=axis)),
+    AxisFunction("partition", _partition),
+    AxisFunction("argpartition", _argpartition),
     AxisFunction("fft.fft", np.fft.fft, 5, doubling=True),
     AxisFunction("fft.ifft", np.fft.ifft, 5, doubling=True),
     AxisFunction("fft.rfft", _filled(np.fft.rfft), 5, doubling=True),

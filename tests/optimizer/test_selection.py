@@ -16,6 +16,7 @@ from spartan_ng import session
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.ops.joins import short_end
 from spartan_ng.ops.line_states import Between, Distinct, Ends
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
 from spartan_ng.optimizer.rewrite.selection import select_places
@@ -131,6 +132,59 @@ def test_what_is_read_is_the_same(data: st.DataObject, x: Any, function: str) ->
     found, _ = selected(*parts)
     for a, b in zip(reference.evaluate(found), reference.evaluate(parts), strict=True):
         np.testing.assert_array_equal(a.value, b.value)
+
+
+@examples(200)
+@given(
+    data=st.data(), x=lines, function=st.sampled_from(["partition", "argpartition"]), share=st.floats(0, 0.99)
+)
+def test_a_partition_has_the_same_end_alone(data: st.DataObject, x: Any, function: str, share: float) -> None:
+    n = len(x)
+    k = data.draw(st.sampled_from([int(share * n), min(2, n - 1), max(n - 3, 0)]))
+    node = build.constant(x)
+    dtype = x.dtype if function == "partition" else build.INTP
+    whole = build.along_axis(function, [node], 0, dtype=dtype, keywords=(("kth", k),))
+    (given_,) = reference.evaluate([whole])
+    order = np.argsort(x, kind="stable")
+    expected = x[order] if function == "partition" else order
+    np.testing.assert_array_equal(np.sort(given_.value), np.sort(expected))
+    np.testing.assert_array_equal(
+        x[order][k], given_.value[k] if function == "partition" else x[given_.value[k]]
+    )
+    end = short_end(n, k)
+    if end is not None:
+        places = slice(n - end[0], n) if end[1] else slice(end[0])
+        np.testing.assert_array_equal(given_.value[places], expected[places])
+    parts = [
+        build.slice_(whole, (start,), (step,), (m,))
+        for start, step, m in data.draw(st.lists(slices(n), min_size=1, max_size=2))
+    ]
+    found, _ = selected(*parts)
+    for a, b in zip(reference.evaluate(found), reference.evaluate(parts), strict=True):
+        np.testing.assert_array_equal(a.value, b.value)
+
+
+PARTITIONS = {
+    "greatest": (lambda xp, x: xp.partition(x, -10)[-10:], lambda x: np.sort(x)[-10:]),
+    "least": (lambda xp, x: xp.partition(x, 9)[:10], lambda x: np.sort(x)[:10]),
+    "one": (lambda xp, x: xp.partition(x, 9)[9], lambda x: np.sort(x)[9]),
+    "indices": (lambda xp, x: xp.argpartition(x, 9)[:9], lambda x: np.argsort(x, stable=True)[:9]),
+    "as a method": (lambda xp, x: x.argpartition(-9)[-9:], lambda x: np.argsort(x, stable=True)[-9:]),
+}
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+@pytest.mark.parametrize("name", PARTITIONS)
+def test_short_ends_of_partitions_are_found_in_a_pass(name: str, workers: int) -> None:
+    """Of large arrays that are here, too, of which NumPy would partition a copy."""
+    run, sorted_ = PARTITIONS[name]
+    for dtype in ("f8", "i8", "u1"):
+        x = line(3, 500, dtype)
+        with config.override(small_bytes=100), running_on(SimulatedBackend(max(workers, 1))):
+            found = run(sp, sp.array(x))
+            _, left = selected(found._node())
+            assert not left
+            np.testing.assert_array_equal(found, sorted_(x))
 
 
 MIDDLES = {

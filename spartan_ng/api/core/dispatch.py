@@ -47,7 +47,7 @@ class FallbackWarning(UserWarning):
 def numpy_function(
     *functions: Any,
     eager: bool = False,
-    whole: bool = False,
+    whole: bool | Callable[[list[Any]], bool] = False,
     few: int = 0,
     first: Any = None,
     front: Any = None,
@@ -56,11 +56,11 @@ def numpy_function(
 
     An eager function must not return much more than it is given, and never a view of it. A `whole` function
     is an eager one that nothing fuses with, because it sorts or counts: where programs run in this process,
-    NumPy takes operands that have values and fit into the memory with what it makes of them. Of other
-    functions, NumPy does a call of at most `few` operands, if they are nothing but small arrays and numbers:
-    it must not return much more than operands have that are broadcast together, and never one of them. First
-    of all `first` is asked, see `asking`; `front` is put in front of what makes an array of no other one, see
-    `shortened`.
+    NumPy takes operands that have values and fit into the memory with what it makes of them; a function says
+    of a call's values whether it is one. Of other functions, NumPy does a call of at most `few` operands, if
+    they are nothing but small arrays and numbers: it must not return much more than operands have that are
+    broadcast together, and never one of them. First of all `first` is asked, see `asking`; `front` is put in
+    front of what makes an array of no other one, see `shortened`.
     """
 
     def enter(ours: F) -> F:
@@ -181,7 +181,7 @@ def check_device(device: Any) -> None:
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
 
 
-def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
+def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool | Callable[[list[Any]], bool]) -> F:
     """`ours`, but for small operands NumPy's function at once, unless a keyword is not NumPy's."""
     checked, quicker = _leaving_subclasses(ours, numpys), QUICKER.get(numpys, numpys)
     own, theirs = (frozenset(inspect.signature(f).parameters) for f in (ours, numpys))
@@ -202,6 +202,8 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool) -> F:
                 return checked(*args, **keywords)
             small = config.small_bytes
             fits = whole and small and nbytes < copied_bytes() and in_process()
+            if fits and nbytes > small and callable(whole):
+                fits = whole(known)
             if nbytes > small and not (fits or any_stays(known)):
                 return checked(*args, **keywords)
         if whole and _is_long(known):

@@ -19,6 +19,7 @@ from spartan_ng.api.places import taking
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.memory import copied_bytes
+from spartan_ng.ops.joins import short_end
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -108,7 +109,14 @@ def _turned(a: ndarray, axis: int) -> ndarray:
     return a[(slice(None),) * axis + (slice(None, None, -1),)]  # type: ignore[no-any-return]
 
 
-@numpy_function(np.partition, whole=True)
+def _needs_all(given: list[Any]) -> bool:
+    """Whether no end of a partition is short: those of one line are found in a pass over it."""
+    a, kth = np.asarray(given[0]), given[1]
+    is_line = a.ndim == 1 and a.dtype.kind in "biuf" and type(kth) is int and -a.size <= kth < a.size
+    return not is_line or short_end(a.size, kth % a.size) is None
+
+
+@numpy_function(np.partition, whole=_needs_all)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
     """A copy whose element `kth` is where a sort would put it, smaller ones before it."""
     if order is not None or not len(np.atleast_1d(kth)):
@@ -122,7 +130,7 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
     return wrap_node(build.along_axis("partition", [a._node()], where, dtype=a.dtype, keywords=keywords))
 
 
-@numpy_function(np.argpartition, whole=True)
+@numpy_function(np.argpartition, whole=_needs_all)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
     """The indices that partition."""
     if order is not None or not len(np.atleast_1d(kth)):

@@ -1,8 +1,9 @@
 """Places of a sorted line without sorting all of it.
 
-Where a sort or argsort of one line is read at some places only (`sort(x)[:10]`, `argsort(x)[-10:]`), those
-places are selected: few at the ends by states of parts (`ops.line_states`), in the pass that makes what is
-sorted; others of a sort, as medians and quantiles ask for, out of sorted parts, which stay where they are.
+Where a sort or argsort of one line is read at some places only (`sort(x)[:10]`, `argsort(x)[-10:]`), or a
+partition at its short end (`partition(x, -10)[-10:]`), which is sorted (`ops.joins`), those places are
+selected: few at the ends by states of parts (`ops.line_states`), in the pass that makes what is sorted;
+others of a sort, as medians and quantiles ask for, out of sorted parts, which stay where they are.
 The answers are the same, ties included.
 """
 
@@ -15,14 +16,11 @@ from dataclasses import replace
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.trail import tell
+from spartan_ng.ops.joins import MOST_ENDS, SHARE, short_end
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 
-_MOST = 1 << 10
-"""Places at an end that states may have: they are combined block by block."""
 _SPANS = 64
 """Places, or runs of them, that are searched for one by one."""
-_SHARE = 4
-"""So many times longer than what is asked for a line must be."""
 
 
 def select_places(roots: Sequence[Node]) -> list[Node]:
@@ -34,7 +32,7 @@ def select_places(roots: Sequence[Node]) -> list[Node]:
 def searched(roots: Sequence[Node]) -> dict[Node, Ends | Places]:
     """Sorts of single lines of which only some places are read, and these places."""
     order = topological(roots)
-    sorts = [n for n in order if is_line_sort(n) and n.inputs[0].dtype.kind in "biuf"]
+    sorts = [n for n in order if _orders_line(n) and n.inputs[0].dtype.kind in "biuf"]
     if not sorts:
         return {}
     readers: defaultdict[Node, set[Node]] = defaultdict(set)
@@ -42,12 +40,27 @@ def searched(roots: Sequence[Node]) -> dict[Node, Ends | Places]:
         for i in node.inputs:
             readers[i].add(node)
     found: dict[Node, Ends | Places] = {}
+    selection: Ends | Places | None
     for node in dict.fromkeys(sorts):
         if node not in roots and all(r.op is Op.SLICE for r in readers[node]):
-            selection = _ends(node, readers[node]) or _places(node, readers[node])
+            if node.params[0] in _PARTITIONS:
+                selection = _short_end(node, readers[node])
+            else:
+                selection = _ends(node, readers[node]) or _places(node, readers[node])
             if selection is not None:
                 found[node] = selection
     return found
+
+
+_PARTITIONS = {"partition": "sort", "argpartition": "argsort"}
+"""What gives the short end of a partition."""
+
+
+def _orders_line(node: Node) -> bool:
+    """Whether the node sorts, or partitions, a 1-d array."""
+    return is_line_sort(node) or (
+        node.fn == "along_axis" and node.ndim == 1 and node.params[0] in _PARTITIONS
+    )
 
 
 def put_in(roots: Sequence[Node], found: Mapping[Node, Ends | Places]) -> list[Node]:
@@ -77,7 +90,7 @@ class Ends:
         is_last = _span(view)[1] > self.first
         if is_last not in self._made:
             count = self.last if is_last else self.first
-            function = str(self.node.params[0])
+            function = _PARTITIONS.get(str(self.node.params[0]), str(self.node.params[0]))
             self._made[is_last] = build.ends(function, x, count, is_last, self.node.dtype)
         before = self.node.size - self.last if is_last else 0
         return build.slice_(self._made[is_last], (start - before,), (step,), view.shape)
@@ -86,10 +99,22 @@ class Ends:
 def _ends(node: Node, readers: set[Node]) -> Ends | None:
     """The ends that all readers of a sort need; None where one needs more."""
     spans = [_span(r) for r in readers]
-    most = min(_MOST, node.size // _SHARE)
+    most = min(MOST_ENDS, node.size // SHARE)
     first = max((high for _, high in spans if high <= most), default=0)
     last = max((node.size - low for low, high in spans if high > most), default=0)
     return Ends(node, first, last) if last <= most else None
+
+
+def _short_end(node: Node, readers: set[Node]) -> Ends | None:
+    """The short end of a partition, if readers need nothing else of it."""
+    end = short_end(node.size, dict(node.params[2])["kth"])
+    if end is None:
+        return None
+    count, last = end
+    low, high = (node.size - count, node.size) if last else (0, count)
+    if not all(low <= lo and hi <= high for lo, hi in map(_span, readers)):
+        return None
+    return Ends(node, 0, count) if last else Ends(node, count, 0)
 
 
 class Places:
@@ -119,7 +144,7 @@ def _places(node: Node, readers: set[Node]) -> Places | None:
             spans[-1] = (spans[-1][0], max(hi, spans[-1][1]))
         else:
             spans.append((lo, hi))
-    few = len(spans) <= _SPANS and sum(hi - lo for lo, hi in spans) * _SHARE <= node.size
+    few = len(spans) <= _SPANS and sum(hi - lo for lo, hi in spans) * SHARE <= node.size
     return Places(tuple(spans)) if few else None
 
 
