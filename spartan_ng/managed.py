@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-import spartan_ng as ours
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.summaries import bundle
 from spartan_ng.api.files.sources import over
@@ -24,6 +23,7 @@ from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.api.standard import of_class
 from spartan_ng.config import config
 from spartan_ng.sources.picked import Picked
+from spartan_ng.submodules import package
 
 _PLACES = (np.argmax, np.argmin, np.nanargmax, np.nanargmin)
 """Functions whose results xarray uses as indices."""
@@ -237,7 +237,7 @@ class _Namespace:
     """
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(ours, name)
+        found = getattr(package(), name)
         if isinstance(found, type) or not callable(found):
             return found
 

@@ -14,6 +14,7 @@ from spartan_ng import beginning
 from spartan_ng.api.base.creation import asarray
 from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.core.holders import written_at
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.together import with_same_steps
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
@@ -252,6 +253,18 @@ def to_ray(x: Any, column: str = "data") -> Any:
 
 ndarray.to_dask = to_dask  # type: ignore[attr-defined]  # here, since an array knows nothing of sessions
 ndarray.to_ray = to_ray  # type: ignore[attr-defined]
+
+
+def _namespace(version: str | None) -> Any:
+    """The array API standard's view of this package, if it has a version of the standard."""
+    from spartan_ng.api import standard
+
+    if version is not None and version not in standard.VERSIONS:
+        raise ValueError(f"version {version!r} of the array API is none of {standard.VERSIONS}")
+    return standard
+
+
+Late.namespace = _namespace
 
 
 def explain(*arrays: Any, run: bool = False) -> Explanation:

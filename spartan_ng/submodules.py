@@ -23,6 +23,11 @@ NAMES = frozenset(
 """Attributes of this package that are modules, and no files of it."""
 
 
+def package() -> ModuleType:
+    """Ours with all its public names, for those of its rooms that show them in another way."""
+    return sys.modules["spartan_ng"]
+
+
 class _There:
     """Loads what is there already."""
 
@@ -61,7 +66,7 @@ def named(below: str) -> ModuleType | None:
             importlib.import_module(f"numpy.{below}")  # what nobody has imported is no attribute yet
         except ModuleNotFoundError:
             return None
-    found = sys.modules["spartan_ng"]
+    found = package()
     for name in below.split("."):
         found = getattr(found, name)
     if found.__name__.startswith("spartan_ng."):  # Python looks in packages alone for what lies below

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.borrowed import NAMES
+from spartan_ng.submodules import package
 
 KINDS = {
     "distributed": "runs where its operands lie, lazily, from rows of the tables or as a composition",
@@ -59,8 +60,7 @@ class Row:
 
 def rows() -> Iterator[Row]:
     """Every public name of NumPy's, and what it is here."""
-    import spartan_ng as ours
-
+    ours = package()
     pairs = [
         ("numpy", np, ours),
         ("numpy.linalg", np.linalg, ours.linalg),

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-import spartan_ng as ours
 from spartan_ng.api.algebra import linalg as algebra
 from spartan_ng.api.core.borrowed import of_numpy
 from spartan_ng.api.core.conversion import array_of, as_handle
@@ -29,8 +28,10 @@ from spartan_ng.api.core.operands import operand, stored
 from spartan_ng.api.ndarray.arithmetic import is_operand
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.api.numeric import fft as fourier
+from spartan_ng.submodules import package
 
 __array_api_version__ = "2025.12"
+ours = package()
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 """The standard's versions, each a superset of the one before."""
 

@@ -7,7 +7,6 @@ ourselves in them, as `np.lib.stride_tricks.as_strided`, is ours.
 from __future__ import annotations
 
 import functools
-import sys
 import warnings
 from types import ModuleType
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
 from spartan_ng.api.core.warn import warn_user
+from spartan_ng.submodules import package
 
 NAMES = frozenset(
     {
@@ -77,7 +77,7 @@ def of_numpy(name: str) -> Any:
     """NumPy's object of a name of `NAMES`."""
     if name not in NAMES:
         # With the module, Python can say which name was meant.
-        raise AttributeError(_unknown(name), name=name, obj=sys.modules["spartan_ng"])
+        raise AttributeError(_unknown(name), name=name, obj=package())
     found = getattr(np, name)
     return _Mixed(found) if name in _MIXED else FUNCTIONS.get(found, found) if callable(found) else found
 

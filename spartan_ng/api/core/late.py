@@ -8,9 +8,10 @@ from typing import Any
 class _Late:
     """What is defined after the modules that make it."""
 
-    __slots__ = ("ndarray", "number", "stack", "wrap")
+    __slots__ = ("namespace", "ndarray", "number", "stack", "wrap")
 
     def __init__(self) -> None:
+        self.namespace: Any = None
         self.ndarray: Any = object
         self.number: Any = object
         self.stack: Any = None

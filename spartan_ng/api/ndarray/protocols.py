@@ -13,6 +13,7 @@ from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
 from spartan_ng.api.core.few import few_pair, few_values
 from spartan_ng.api.core.forcing import value_of
 from spartan_ng.api.core.handle import Handle, settle, wrap
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.ufuncs_of_others import by_others_ufunc
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.methods import Methods
@@ -158,11 +159,7 @@ class Protocols(Methods):
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The array API standard's view of this package; its arrays are arrays of this class, too."""
-        from spartan_ng.api import standard
-
-        if api_version is not None and api_version not in standard.VERSIONS:
-            raise ValueError(f"version {api_version!r} of the array API is none of {standard.VERSIONS}")
-        return standard
+        return Late.namespace(api_version)
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
