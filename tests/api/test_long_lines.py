@@ -64,8 +64,38 @@ def test_each_line_is_sorted_in_runs(
         assert "along_axis" not in text
 
 
+@pytest.mark.parametrize("name", ["sort", "argsort"])
+def test_lines_that_are_small_by_themselves_are_not_sorted_by_the_program(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NumPy does what is small at once: lines by the dozen would all be in the program's own memory."""
+    monkeypatch.setattr(long_lines, "has_room", lambda arrays, nbytes: False)  # as on small workers
+    monkeypatch.setattr(labels, "_LONG_LINE_BYTES", 1 << 16)
+    x = np.random.default_rng(3).random((50_000, 12), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    with config.override(memory_bytes=4 * MB):
+        y = sp.load(tmp_path / "x.npy", mmap_mode="r")
+        assert y[:, 0].nbytes <= config.small_bytes
+        found = getattr(sp, name)(y, axis=0)
+        assert str(sp.explain(found)).count("sortparts over") == 12
+        np.testing.assert_array_equal(np.asarray(found), getattr(np, name)(x, axis=0, kind="stable"))
+
+
 def test_what_has_room_is_sorted_together() -> None:
     y = sp.zeros((1000, 40))
     with config.override(memory_bytes=MB):
-        assert not long_lines.are_long(y, 0, y.dtype)
-        assert not long_lines.are_long(sp.zeros(1000_000), 0, y.dtype)
+        assert not long_lines.are_long(y, 0, False)
+        assert not long_lines.are_long(sp.zeros(1000_000), 0, False)
+
+
+@pytest.mark.parametrize("code", ["?", "i2", "f4", "f8", "c16"])
+def test_room_for_indices_is_what_numpy_takes_for_them(code: str) -> None:
+    """Two threads sort a line each: a copy, its indices, a workspace, and the last line's indices."""
+    dtype = np.dtype(code)
+    workspace = 8 if dtype.itemsize <= 2 else 4  # by radix, or by merging
+    each = dtype.itemsize + 8 + workspace
+    y = sp.from_function(lambda box: pytest.fail("it is asked for"), (10_000, 3), dtype)
+    with config.override(memory_bytes=2 * each * 10_000 - 1):
+        assert long_lines.are_long(y, 0, True)
+    with config.override(memory_bytes=2 * (each + 8) * 10_000):
+        assert not long_lines.are_long(y, 0, True)

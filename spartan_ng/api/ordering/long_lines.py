@@ -6,30 +6,43 @@ would be work that cannot be cut. There are few lines that long, and each is rea
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.api.base import joining, manipulation
 from spartan_ng.api.base.room import has_room
+from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.graph import build
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
-_COPIES = 2
-"""Lines that are at work at a time: what is read of each and what is made."""
+_AT_WORK = 2
+"""Lines that are at work at a time."""
+_BESIDE, _BY_RADIX, _SHORT = 2, 3, 2
+"""Of indices, so many times what a line has of them are there: the last result is written while the next is
+made, and a stable sort has half of them aside, or, of numbers of up to two bytes (by radix), all."""
 
 
-def are_long(a: ndarray, axis: int, made: np.dtype[Any]) -> bool:
-    """Whether there is no room for the lines along an axis beside what is made of them, elements of a dtype;
-    the only line of an array is never one of those."""
-    line = a.shape[axis] * (a.dtype.itemsize + made.itemsize)
-    return a.ndim > 1 and not a.dtype.hasobject and a.size > 0 and not has_room([a], _COPIES * line)
+def are_long(a: ndarray, axis: int, gives_indices: bool) -> bool:
+    """Whether there is no room for the lines along an axis beside what is made of them, the elements or their
+    indices in order; the only line of an array is never one of those."""
+    each = 2 * a.dtype.itemsize
+    if gives_indices:
+        beside = _BY_RADIX if a.dtype.itemsize <= _SHORT else _BESIDE
+        each = a.dtype.itemsize + beside * build.INTP.itemsize
+    nbytes = _AT_WORK * a.shape[axis] * each
+    return a.ndim > 1 and not a.dtype.hasobject and a.size > 0 and not has_room([a], nbytes)
 
 
-def one_by_one(function: Callable[[ndarray], ndarray], a: ndarray, axis: int) -> ndarray:
-    """The function of each line along an axis, of as many elements, where the line was."""
+def one_by_one(name: str, a: ndarray, axis: int, made: np.dtype[Any]) -> ndarray:
+    """What "sort" or "argsort" makes of each line along an axis, elements of a dtype, where the line was.
+
+    All lines are computed together, on the workers: at once, as NumPy does what is small, each might be in
+    the program's own memory, and so all of them.
+    """
     moved = manipulation.moveaxis(a, axis, -1)
-    found = joining.stack([function(moved[place]) for place in np.ndindex(*moved.shape[:-1])])
+    lines = (moved[place]._node() for place in np.ndindex(*moved.shape[:-1]))
+    found = joining.stack([wrap_node(build.along_axis(name, [n], 0, dtype=made)) for n in lines])
     return manipulation.moveaxis(found.reshape(moved.shape), -1, axis)

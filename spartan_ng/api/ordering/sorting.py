@@ -72,8 +72,8 @@ def sort(
         return gathered(np.sort, a, axis, kind, order, stable=stable)  # type: ignore[no-any-return]
     a, where = _line(a, axis)
     _kind(kind, stable)
-    if long_lines.are_long(a, where, a.dtype):
-        result = long_lines.one_by_one(sort, a, where)
+    if long_lines.are_long(a, where, False):
+        result = long_lines.one_by_one("sort", a, where, a.dtype)
     else:
         result = wrap_node(build.along_axis("sort", [a._node()], where, dtype=a.dtype))
     return _turned(result, where) if descending else result
@@ -94,8 +94,8 @@ def argsort(
         return gathered(np.argsort, a, axis, kind, order, stable=stable)  # type: ignore[no-any-return]
     a, where = manipulation.along(as_handle(a), axis)
     a = _turned(a, where) if descending else a
-    if long_lines.are_long(a, where, build.INTP):
-        result = long_lines.one_by_one(argsort, a, where)
+    if long_lines.are_long(a, where, True):
+        result = long_lines.one_by_one("argsort", a, where, build.INTP)
     else:
         keywords = _kind(kind, stable)
         result = wrap_node(
@@ -125,7 +125,7 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
     keywords = (("kth", _kth(kth, a.shape[where] if a.size else 0, kind)),)
     if not a.size:
         return a.copy()  # type: ignore[no-any-return]
-    if _is_long(a) or long_lines.are_long(a, where, a.dtype):
+    if _is_long(a) or long_lines.are_long(a, where, False):
         return sort(a, where)
     return wrap_node(build.along_axis("partition", [a._node()], where, dtype=a.dtype, keywords=keywords))
 
@@ -139,7 +139,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
     keywords = (("kth", _kth(kth, a.shape[where] if a.size else 0, kind)),)
     if not a.size:
         return wrap(np.empty(a.shape, build.INTP))
-    if _is_long(a) or long_lines.are_long(a, where, build.INTP):
+    if _is_long(a) or long_lines.are_long(a, where, True):
         return argsort(a, where)
     return wrap_node(
         build.along_axis("argpartition", [a._node()], where, dtype=build.INTP, keywords=keywords)
