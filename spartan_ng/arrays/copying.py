@@ -15,8 +15,9 @@ import numpy as np
 from spartan_ng.config import config
 from spartan_ng.system import machine
 
-_PART_BYTES = 1 << 21
-"""The least that a thread of its own is started for: a page of the largest size."""
+_PART_BYTES = 1 << 24
+"""The least that a thread of its own is started for. Memory of less than two such parts is used again when it
+is free: its pages are there, and one thread has copied it before another has begun."""
 _MOST_THREADS = 8
 """More do not copy faster: a few saturate the memory."""
 LINE_BYTES = 64

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import permutations
 
 import numpy as np
 import pytest
 
+import spartan_ng as sp
+from spartan_ng.arrays import copying
 from spartan_ng.arrays.copying import copy_run, private_copy
 from spartan_ng.config import config
 
@@ -30,8 +33,9 @@ VALUES = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_numpys_copy(name):
+def test_numpys_copy(name, monkeypatch):
     value = VALUES[name]
+    monkeypatch.setattr(copying, "_PART_BYTES", 1 << 21)
     with config.override(threads=3):
         made = private_copy(value)
     plain = value.copy(order="K")
@@ -39,6 +43,19 @@ def test_numpys_copy(name):
     assert not np.shares_memory(made, value)
     assert made.flags.writeable
     np.testing.assert_array_equal(made, plain)
+
+
+def test_what_one_thread_has_copied_before_another_begins_is_its_alone(monkeypatch):
+    """Up to 32 MB are memory that is used again, in which the threads' start takes longer than the copy."""
+
+    def start(self):
+        raise AssertionError("a thread is started")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with config.override(threads=3, small_bytes=1 << 25):
+        for value in (MATRIX, MATRIX.T):
+            np.testing.assert_array_equal(private_copy(value), value)
+            np.testing.assert_array_equal(sp.array(value), value)
 
 
 @pytest.mark.parametrize("axes", list(permutations(range(3))))

@@ -70,6 +70,9 @@ def array(
     if copy is not None and is_array_like(object):
         object, copy = _asked(object, copy), None
     kind = object.__class__
+    plainly = copy and dtype is None and order == "K" and not ndmin and ndmax == MOST_AXES
+    if plainly and kind is np.ndarray and object.nbytes <= config.small_bytes:
+        return wrap(object.copy("K"))
     if ndmax != MOST_AXES:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
     if (kind is list or kind is tuple) and object and ndmin <= 1:

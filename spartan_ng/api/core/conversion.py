@@ -161,6 +161,8 @@ def _with_values(items: Any, depth: int = 1) -> Any:
 
 def shape_tuple(shape: Any) -> tuple[int, ...]:
     """A shape argument as a tuple of ints."""
+    if shape.__class__ is int and 0 <= shape <= sys.maxsize:
+        return (shape,)
     if isinstance(shape, Handle):
         shape = shape._force().tolist()
     if shape.__class__ is tuple and all(n.__class__ is int and n >= 0 for n in shape):

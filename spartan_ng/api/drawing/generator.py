@@ -85,7 +85,8 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     # --- how numbers are drawn -----------------------------------------------------------------------
 
     def _small(self, shape: tuple[int, ...], itemsize: int = 8) -> bool:
-        return (prod(shape) * itemsize <= config.small_bytes and config.small_bytes > 0) or not shape
+        small = config.small_bytes
+        return (prod(shape) * itemsize <= small and small > 0) or not shape
 
     def _stream(self, name: str, parameters: tuple[Any, ...], shape: tuple[int, ...]) -> ndarray:
         """Doubles reached by jumping; the generator goes on behind them."""
@@ -102,23 +103,23 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         self, name: str, parameters: tuple[Any, ...], size: Any, dtype: Any = None, **keywords: Any
     ) -> ndarray:
         """Draw by NumPy in stream order, or in parallel if nobody asked for a stream."""
-        plain = tuple(forced(p) for p in parameters)
         own = DISTRIBUTIONS[name].dtype if name in DISTRIBUTIONS else _FLOAT
-        kind = np.dtype(own if dtype is None else dtype)
-        if self._blocks is not None and size is not None and name in DISTRIBUTIONS and _scalars(*plain):
-            shape = shape_tuple(size)
-            if not self._small(shape, kind.itemsize) and not keywords:
-                getattr(self._numpy, name)(*plain, size=0)  # its errors for bad parameters
-                return wrap_node(build.random(name, self._blocks.key(), plain, shape, kind))
+        kind = own if dtype is None else np.dtype(dtype)
+        shape = () if size is None else shape_tuple(size)
+        plain = tuple(map(forced, parameters))
+        are_many = bool(shape) and not self._small(shape, kind.itemsize) and _scalars(*plain)
+        if are_many and self._blocks is not None and name in DISTRIBUTIONS and not keywords:
+            getattr(self._numpy, name)(*plain, size=0)  # its errors for bad parameters
+            return wrap_node(build.random(name, self._blocks.key(), plain, shape, kind))
         if dtype is not None:
             keywords["dtype"] = kind
         one = getattr(self._numpy, name)
-        if size is not None and _scalars(*plain) and not self._small(shape_tuple(size), kind.itemsize):
+        if are_many:
             found = long_stream(lambda n: one(*plain, size=n, **keywords), size)
             if found is not None:
                 return wrap(found)
         if size is not None:
-            keywords["size"] = shape_tuple(size)
+            keywords["size"] = shape
         return wrap(one(*plain, **keywords))  # one number is Python's, as NumPy gives it
 
     def _apart(self, name: str, given: dict[str, Any]) -> ndarray | None:
@@ -151,24 +152,21 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         """Doubles (or floats) in [0, 1)."""
         if out is not None:
             return self._into(out, "random", (), size, dtype)  # type: ignore[no-any-return]
-        kind = np.dtype(dtype)
-        if size is not None and kind == _FLOAT and self._jumps():
-            shape = shape_tuple(size)
-            if not self._small(shape):
-                return self._stream("random", (), shape)
-        return self._draw("random", (), size, kind)
+        if self._jumps_for(size) and np.dtype(dtype) == _FLOAT:
+            return self._stream("random", (), shape_tuple(size))
+        return self._draw("random", (), size, None if dtype is np.float64 else dtype)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> ndarray:
         """Doubles in [low, high)."""
-        if size is not None and _scalars(low, high) and self._jumps():
-            shape = shape_tuple(size)
-            if not self._small(shape):
-                return self._stream("uniform", (float(low), float(high)), shape)
+        if self._jumps_for(size) and _scalars(low, high):
+            return self._stream("uniform", (float(low), float(high)), shape_tuple(size))
         return self._draw("uniform", (low, high), size)
 
-    def _jumps(self) -> bool:
-        """Whether the stream can be jumped in."""
-        return self._blocks is None and isinstance(self.bit_generator, np.random.PCG64)
+    def _jumps_for(self, size: Any) -> bool:
+        """Whether so many numbers are reached by jumping in the stream."""
+        if self._blocks is not None or size is None or self._small(shape_tuple(size)):
+            return False
+        return isinstance(self.bit_generator, np.random.PCG64)
 
     # --- other distributions -------------------------------------------------------------------------
 
