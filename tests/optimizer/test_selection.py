@@ -182,6 +182,7 @@ def test_short_ends_of_partitions_are_found_in_a_pass(name: str, workers: int) -
         x = line(3, 500, dtype)
         with config.override(small_bytes=100), running_on(SimulatedBackend(max(workers, 1))):
             found = run(sp, sp.array(x))
+            assert found._peek() is None, "nothing is partitioned before it is known what is read"
             _, left = selected(found._node())
             assert not left
             np.testing.assert_array_equal(found, sorted_(x))
