@@ -142,3 +142,23 @@ def _dtype_of(field: Any) -> Kind:
     except NotImplementedError:
         return np.dtype(object)
     return found
+
+
+def with_room(table: Any) -> Any:
+    """A table's schema, with room for what is missing where it is missing in the table."""
+    arrow = needed("pyarrow", "tables")
+    found = table.schema
+    for i, field in enumerate(found):
+        is_whole = arrow.types.is_integer(field.type) or arrow.types.is_null(field.type)
+        if is_whole and table.column(i).null_count:
+            found = found.set(i, arrow.field(field.name, arrow.float64()))
+    return found
+
+
+def is_number(text: str) -> bool:
+    """Whether a text reads as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

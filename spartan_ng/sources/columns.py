@@ -22,7 +22,7 @@ from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.memory import budget_bytes, free_disk_bytes
 from spartan_ng.scratch import on_disk, put
-from spartan_ng.sources.column_kinds import fitting, kinds_of
+from spartan_ng.sources.column_kinds import fitting, is_number, kinds_of, with_room
 from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
 from spartan_ng.sources.kept import DISK_SHARE, KEPT, kept_bytes, owner_of, piece_bytes
 from spartan_ng.sources.keys import Keys, with_keys
@@ -120,8 +120,10 @@ class Columns(OpenedSource):
         at = lo if columns else hi
         while at < hi:
             batch = bisect_right(self._ends, at) - 1
-            start, found = self._piece(batch, at - self._ends[batch], [name for name, _ in columns])
-            start += self._ends[batch]
+            first = self._ends[batch]
+            rows = at - first, min(hi, self._ends[batch + 1]) - first
+            start, found = self._piece(batch, rows, [name for name, _ in columns])
+            start += first
             stop = min(start + len(found[0]), hi)
             for part, (name, column) in zip(found, columns, strict=True):
                 column[at - lo : stop - lo] = self._elements(part[at - start : stop - start], name)
@@ -141,14 +143,15 @@ class Columns(OpenedSource):
             f"{self}: its folders do not say {name!r}, which {self.dtype} must have; {_AS_FLOATS}"
         )
 
-    def _piece(self, batch: int, row: int, names: list[str]) -> tuple[int, Sequence[Any]]:
-        """Rows of a batch, among them `row`: which is the first of them, and what some columns have there."""
+    def _piece(self, batch: int, rows: tuple[int, int], names: list[str]) -> tuple[int, Sequence[Any]]:
+        """Rows of a batch, among them the first of `rows`, a range that is asked for: which is the first of
+        them, and what some columns have there."""
         key = owner_of(self), batch, *names
         with self._serial:
             found = KEPT.get(key)
             if found is None:
-                rows = self._ends[batch + 1] - self._ends[batch]
-                KEPT.make_room(rows * self._row_bytes(names), _SHARE)
+                size = self._ends[batch + 1] - self._ends[batch]
+                KEPT.make_room(size * self._row_bytes(names), _SHARE)
                 found = self._batch(batch, names)
                 KEPT.put(key, found, found.nbytes, _SHARE)
         return 0, found.columns
@@ -236,18 +239,34 @@ class ParquetColumns(Columns):
         groups = range(file.metadata.num_row_groups)
         return file.schema_arrow, [file.metadata.row_group(i).num_rows for i in groups]
 
-    def _piece(self, batch: int, row: int, names: list[str]) -> tuple[int, Sequence[Any]]:
-        """Of a row group that may not be kept some rows, from the first on; or all of it on disk, where
-        pyarrow would have too much of so many columns beside each other."""
+    def _piece(self, batch: int, rows: tuple[int, int], names: list[str]) -> tuple[int, Sequence[Any]]:
+        """Of a row group that may not be kept some rows, from the first on; or, for more than a few at its
+        beginning, all of it on disk, where pyarrow would have too much of so many columns at a time."""
         nbytes = (self._ends[batch + 1] - self._ends[batch]) * self._row_bytes(names)
         if nbytes <= kept_bytes(_SHARE):
-            return super()._piece(batch, row, names)
+            return super()._piece(batch, rows, names)
         beside = len(names) * _COLUMN_BYTES
         if beside > budget_bytes() // _READINGS_SHARE and nbytes <= free_disk_bytes() // DISK_SHARE:
+            if rows[1] <= self._at_once(names) and (batch, *names) not in self.opened[2]:
+                return 0, self._beginning(batch, names)
             found = self._on_disk(batch, names)
             if found is not None:
                 return 0, [*found]
-        return self._rows(batch, row, names)
+        return self._rows(batch, rows[0], names)
+
+    def _beginning(self, batch: int, names: list[str]) -> Sequence[Any]:
+        """What columns have in the first rows of a row group, unpacked one after the other."""
+        file, *_ = self.opened
+        rows, arrow = self._at_once(names), needed("pyarrow", "tables")
+        key = owner_of(self), batch, rows, *names, 0
+        with self._serial:
+            found = KEPT.get(key)
+            if found is None:
+                each = ((n, file.iter_batches(rows, [batch], [n], use_threads=False)) for n in names)
+                parts = [_Reading(batches, [name], rows).next().column(0) for name, batches in each]
+                found = 0, arrow.table(parts, names=names)
+                KEPT.put(key, found, found[1].nbytes, _SHARE)
+        return found[1].columns  # type: ignore[no-any-return]
 
     def _on_disk(self, batch: int, names: list[str]) -> np.ndarray[Any, Any] | None:
         """A row group, column by column; None where elements lack, which those who read them are told."""
@@ -368,14 +387,14 @@ class CsvColumns(Columns):
         self._names = None if self.header is False else self._named(head)
         found = self._parsed(0, 1, None)
         self._names = found.schema.names
-        self._head = _with_room(found)
+        self._head = with_room(found)
         return self._head, lengths
 
     def _named(self, head: bytes) -> list[str]:
         """The names in the first line; of those that stand there again the second is called "a.1"."""
         arrow, found = needed("pyarrow", "tables"), list[str]()
         names = self.opened.read_csv(arrow.BufferReader(head)).schema.names
-        if self.header is None and all(map(_is_number, names)):
+        if self.header is None and all(map(is_number, names)):
             raise SourceError(
                 f"{self} begins with numbers, where names of columns are to stand: put a line of names "
                 "there, or read it by np.from_csv(path, header=False); header=True takes them as names"
@@ -429,22 +448,3 @@ def _lines(file: Any, has_head: bool) -> tuple[bytes, list[int], list[int]]:
             starts.append(file.tell())
             lengths.append(sum(1 for line in lines if line.strip()))  # pyarrow skips empty ones
     return head, starts, lengths
-
-
-def _with_room(table: Any) -> Any:
-    """A table's schema, with room for what is missing where it is missing in the table."""
-    arrow = needed("pyarrow", "tables")
-    found = table.schema
-    for i, field in enumerate(found):
-        is_whole = arrow.types.is_integer(field.type) or arrow.types.is_null(field.type)
-        if is_whole and table.column(i).null_count:
-            found = found.set(i, arrow.field(field.name, arrow.float64()))
-    return found
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -54,6 +54,7 @@ def test_row_groups_on_disk_are_cast_as_others_are(
     parquet.write_table(pyarrow.table(columns_of), file)
     expected = numpy.stack([column.astype(dtype) for column in columns_of.values()], axis=1)
     monkeypatch.setattr(columns, "kept_bytes", lambda share: 0)
+    monkeypatch.setattr(columns, "piece_bytes", lambda: 64)
     with np.config.override(memory_bytes=1_000_000):
         source = ParquetColumns(file, dtype=dtype)
         numpy.testing.assert_array_equal(source.read(((10, 900), (0, 6))), expected[10:900])
@@ -68,6 +69,7 @@ def test_elements_of_any_kind_are_put_on_disk(
     file = tmp_path / "x.parquet"
     parquet.write_table(pyarrow.table({"a": value[:, 0].tolist(), "b": value[:, 1].tolist()}), file)
     monkeypatch.setattr(columns, "kept_bytes", lambda share: 0)
+    monkeypatch.setattr(columns, "piece_bytes", lambda: 64)
     with np.config.override(memory_bytes=1_000_000):
         source = ParquetColumns(file)
         numpy.testing.assert_array_equal(source.read(((10, 900), (0, 2))), value[10:900])
@@ -81,12 +83,32 @@ def test_what_lacks_in_row_groups_on_disk_is_told_to_who_reads_it(
     lacking = [*range(900), None, *range(901, 1000)]
     parquet.write_table(pyarrow.table({"a": list(range(1000)), "b": lacking}), file)
     monkeypatch.setattr(columns, "kept_bytes", lambda share: 0)
+    monkeypatch.setattr(columns, "piece_bytes", lambda: 64)
     with np.config.override(memory_bytes=1_000_000):
         source = ParquetColumns(file, dtype="i8")
         assert (source.read(((10, 900), (0, 2)))[:, 1] == range(10, 900)).all()
         with pytest.raises(SourceError, match="column 'b' lacks 1 elements"):
             source.read(((890, 910), (0, 2)))
         assert numpy.isnan(ParquetColumns(file, dtype="f8").read(((890, 910), (0, 2)))[10, 1])
+
+
+def test_a_few_rows_at_the_beginning_are_unpacked_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are there before all of the row group would be on disk."""
+    value = numpy.arange(40_000.0).reshape(10_000, 4)
+    file = tmp_path / "x.parquet"
+    parquet.write_table(pyarrow.table({f"c{k}": value[:, k] for k in range(4)}), file)
+    monkeypatch.setattr(columns, "kept_bytes", lambda share: 0)
+    with np.config.override(memory_bytes=1_000_000):
+        source = ParquetColumns(file)
+        for _ in range(2):
+            numpy.testing.assert_array_equal(source.read(((2, 7), (0, 4))), value[2:7])
+        numpy.testing.assert_array_equal(source.read(((0, 2000), (1, 3))), value[:2000, 1:3])
+        assert not source.opened[2]
+        for box in ((0, 9000), (3, 5), (9000, 10_000)):
+            numpy.testing.assert_array_equal(source.read((box, (0, 4))), value[slice(*box)])
+        assert len(source.opened[2]) == 1
 
 
 @pytest.mark.slow
