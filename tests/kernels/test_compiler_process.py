@@ -44,6 +44,24 @@ ENDLESS = "open({!r}, 'w').close()\nwhile True:\n    pass\n"
 """Keeps the compiler busy for ever, once it has made a file."""
 
 
+FRONT_END = """
+import sys
+from spartan_ng.kernels.compiled import child
+
+child._without_blas()
+from spartan_ng.kernels.compiled.intrinsics import compiled
+
+@compiled
+def kernel(table):
+    table[0, 0] = 1
+
+found = child._entry(kernel)
+print(found.library.codegen._engine.is_symbol_defined(found.fndesc.llvm_func_name))
+print([name for name, module in sys.modules.items() if name.startswith("scipy") and module is not None])
+assert child._object_file("kernel", found)
+"""
+
+
 @pytest.fixture(scope="module")
 def shared():
     """A process for tests that leave it as it was."""
@@ -394,3 +412,9 @@ def test_loops_written_by_hand_compile(name):
     compiling.compiler.request(kernel)
     assert compiling.compiler.wait()
     assert kernel.function is not None, kernel.failure
+
+
+def test_numba_goes_no_further_than_the_text_and_looks_for_no_blas() -> None:
+    """Each function was made ready for Python to call, and SciPy imported: half of a first kernel's time."""
+    told = subprocess.run([sys.executable, "-c", FRONT_END], capture_output=True, text=True, check=False)
+    assert told.stdout == "False\n[]\n", told.stderr

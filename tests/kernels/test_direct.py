@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy
 import pytest
 
@@ -199,3 +202,12 @@ def test_a_view_that_numpy_has_to_copy_is_no_view(stretched):
     total = build.fold("add", node, (0,))
     assert run_direct([total], node.nbytes - 1, threads=2) is None
     assert run_direct([total], node.nbytes, threads=2) == [node.size]
+
+
+def test_a_first_program_imports_nothing_that_compiles() -> None:
+    """Half of what a first product waited for."""
+    program = (
+        "import sys, spartan_ng.kernels.direct; print('spartan_ng.kernels.compiled.compile' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

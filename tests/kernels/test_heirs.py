@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from spartan_ng.config import KERNELS_VARIABLE, config
+from spartan_ng.kernels.compiled import compile as compiling
 from spartan_ng.kernels.compiled import heir, trust
 from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE, find, keep, kernel_name, want, wanted
 from spartan_ng.kernels.compiled.compile import Kernel
@@ -128,7 +129,7 @@ def test_a_warm_kernel_is_used_if_it_lies_on_disk_and_wished_for_if_not(
         wish = staticmethod(lambda kernels: asked.append("wish"))
         request = staticmethod(lambda kernel: asked.append("request"))
 
-    monkeypatch.setattr(trust, "compiler", Noted)
+    monkeypatch.setattr(compiling, "compiler", Noted)
     monkeypatch.setattr(trust, "WARM", 8)
     heat, found = trust.Heat(80), []
     with config.override(kernels="auto"):

@@ -126,10 +126,13 @@ def _object_file(name: str, found: Any) -> bytes:
             definition.linkage = "internal"
     entry = module.get_function(found.fndesc.llvm_func_name)
     entry.linkage, entry.name = "external", name
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_global_dead_code_eliminate_pass()
     machine = codegen._tm  # numba's own: tuned to this processor
-    passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
+    unused = llvm.create_new_module_pass_manager()
+    unused.add_global_dead_code_eliminate_pass()
+    unused.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
+    for options in ({"cost": "cheap", "slp_vectorize": False}, {}):  # as numba does
+        passes, builder = codegen._module_pass_manager(**options)
+        passes.run(module, builder)
     called = {f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")}
     if not called <= LIBRARY:
         raise LookupError(f"the kernel calls {', '.join(sorted(called - LIBRARY))}")
@@ -143,6 +146,11 @@ def _without_front_door(directory: Path) -> None:
         package = ModuleType(name)
         package.__path__ = [str(directory.joinpath(*name.split(".")))]
         sys.modules[name] = package
+
+
+def _without_blas() -> None:
+    """Have numba find none: no kernel calls it, and the import of SciPy's takes longer than numba's own."""
+    sys.modules["scipy"] = None  # type: ignore[assignment]
 
 
 def _quiet() -> tuple[int, int]:
@@ -167,6 +175,7 @@ def main(arguments: list[str]) -> None:
     folder, *paths = arguments
     sys.path += [p for p in paths if p not in sys.path]
     _without_front_door(Path(__file__).resolve().parents[3])
+    _without_blas()
     if folder:
         from spartan_ng.kernels.compiled.heir import inherit
 

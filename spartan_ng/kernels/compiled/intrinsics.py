@@ -16,6 +16,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic as untyped_intrinsic
 from numba.np import arrayobj
 
+from spartan_ng.kernels.compiled.frontend import KernelCompiler
+
 
 def intrinsic(function: Callable[..., Any]) -> Any:
     """The decorator of numba, with a type."""
@@ -28,7 +30,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     Arrays are views of memory by address, and nothing is allocated: see `local`.
     """
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-    return njit(nogil=True, error_model="numpy", **options)(function)
+    return njit(nogil=True, error_model="numpy", pipeline_class=KernelCompiler, **options)(function)
 
 
 _SUM = ("reassoc", "contract")

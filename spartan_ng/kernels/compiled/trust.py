@@ -1,7 +1,8 @@
 """Which compiled kernels may take NumPy's place: those that have computed on a trial what NumPy does.
 
 A kernel proves itself once for what it was laid out for: a stage and its operands' strides, or, where its
-source is ready-made, the kinds of operand that its table knows.
+source is ready-made, the kinds of operand that its table knows. What has kernels compiled is imported when
+the first one is wanted: programs of a few products never do.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.errors import KernelWarning
-from spartan_ng.kernels.compiled.cache import titled
-from spartan_ng.kernels.compiled.compile import Kernel, compiler
-from spartan_ng.kernels.compiled.native import Function
+
+if TYPE_CHECKING:
+    from spartan_ng.kernels.compiled.compile import Kernel
+    from spartan_ng.kernels.compiled.native import Function
 
 WARM = 8
 """A part in so many of the work that a kernel is worth being compiled for is worth loading it."""
@@ -45,6 +48,8 @@ class Trust:
             found = flaw()
         self._known[key] = not found
         if found:
+            from spartan_ng.kernels.compiled.compile import compiler
+
             files = " and ".join(str(compiler.source_file(k)) for k in kernels)
             warnings.warn(
                 f"the compiled kernel of {what} is wrong, and is not used: {found}. Its source is {files}",
@@ -107,6 +112,9 @@ def at_hand(
     """
     if not config.compiles or error_state().is_strict:
         return None
+    from spartan_ng.kernels.compiled.cache import titled
+    from spartan_ng.kernels.compiled.compile import compiler
+
     kernel = compiler.kernel(titled(what, source))
     if not kernel.settled:
         if heat is not None and not heat.is_hot and not compiler.is_kept(kernel):
