@@ -38,9 +38,14 @@ class Views(RuleBasedStateMachine):
         return ours, theirs
 
     @initialize(
-        target=pairs, shape=st.sampled_from(SHAPES), dtype=st.sampled_from(["f8", "i8", "i2", "c16", "f4"])
+        target=pairs,
+        shape=st.sampled_from(SHAPES),
+        dtype=st.sampled_from(["f8", "i8", "i2", "c16", "f4"]),
+        made=st.sampled_from(["array", "array", "zeros", "ones"]),
     )
-    def base(self, shape, dtype):
+    def base(self, shape, dtype, made):
+        if made != "array":
+            return self.enter(getattr(np, made)(shape, dtype), getattr(numpy, made)(shape, dtype))
         theirs = numpy.asarray(numpy.arange(numpy.prod(shape, dtype=int)).reshape(shape) * 1.5).astype(dtype)
         return self.enter(np.array(theirs), theirs.copy())
 
@@ -65,6 +70,36 @@ class Views(RuleBasedStateMachine):
         d = data.draw(st.sampled_from(divisors))
         shape = (d, size // d) if size else (0, d)
         return self.enter(pair[0].reshape(shape), pair[1].reshape(shape))
+
+    @rule(pair=pairs, data=st.data())
+    def another_shape(self, pair, data):
+        ours, theirs = pair
+        d = data.draw(st.sampled_from([d for d in range(1, theirs.size + 1) if theirs.size % d == 0] or [1]))
+        shape = (d, theirs.size // d)
+        if numpy.shares_memory(theirs.reshape(shape), theirs):
+            ours.shape = shape
+            theirs.shape = shape
+
+    @rule(pair=pairs)
+    def allow_writes(self, pair):
+        for a in pair:
+            a.setflags(write=True)
+
+    @rule(target=pairs, pair=pairs, value=st.integers(-3, 3))
+    def product_of_what_stands(self, pair, value):
+        if pair[1].size > 100:
+            return pair
+        ours, theirs = (
+            xp.broadcast_to(a[..., None], (*a.shape, 3)) * value
+            for xp, a in zip((np, numpy), pair, strict=True)
+        )
+        return self.enter(ours, theirs)
+
+    @rule(pair=pairs, value=st.integers(-3, 9))
+    def put_mask(self, pair, value):
+        ours, theirs = pair
+        np.putmask(ours, ours == value, [1, value])
+        numpy.putmask(theirs, theirs == value, [1, value])
 
     @rule(pair=pairs, value=st.integers(-9, 9))
     def fill(self, pair, value):

@@ -6,6 +6,7 @@ make them, and xarray's have to be read, unpacked and decoded.
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from math import prod
 from typing import Any
@@ -18,6 +19,8 @@ from spartan_ng.sources.source import Serial, Source, checked_dtype
 
 _SEVERAL = 4
 """So many chunks, at the least, are kept."""
+_OURS = 2
+"""References to an array that nobody else has: a name, and the argument of who counts."""
 
 
 class Indexed(Source):
@@ -26,7 +29,7 @@ class Indexed(Source):
     Parameters
     ----------
     of : the object; its `chunks` are used if they are a tuple of lengths
-    serial : whether it is asked by one thread at a time
+    serial : whether it is asked by one thread at a time; it may give one buffer again and again
     """
 
     def __init__(self, of: Any, serial: bool = False) -> None:
@@ -34,7 +37,7 @@ class Indexed(Source):
         self.shape = tuple(int(n) for n in of.shape)
         self.dtype = checked_dtype(of.dtype, "from_source")
         self.waits_for_loop = getattr(of, "waits_for_loop", False)
-        self._serial = Serial() if serial else nullcontext()
+        self._is_serial, self._serial = serial, Serial() if serial else nullcontext()
 
     @property
     def chunks(self) -> tuple[int, ...]:
@@ -58,7 +61,10 @@ class Indexed(Source):
 
     def _at(self, box: Box) -> np.ndarray[Any, Any]:
         with self._serial:
-            return np.asarray(self.of[box_slices(box)])
+            found = np.asarray(self.of[box_slices(box)])
+            if self._is_serial and (found.base is not None or sys.getrefcount(found) > _OURS):
+                found = found.copy()  # of a buffer, which the next call may fill again
+            return found
 
     def __str__(self) -> str:
         return f"from_source: {type(self.of).__name__}"

@@ -292,7 +292,9 @@ a[a > 0] -= 1|r = a.shape, a.dtype, a.ndim, a.size|r = numpy.asarray(a)[:1]
 with lazily(np): q = a + b;; a[0] = 1; r = q|with lazily(np): q = a[1:] * 2;; a[...] = 1; r = q
 with lazily(np): q = a[...];; a += 1; r = q|with lazily(np): q = np.copy(a);; a[1:] -= 1; r = q
 with lazily(np): a[0] = 3;; r = a[0]|with lazily(np): a += 1;; a[0] = 3; r = a
-r = a.setflags(write=False); a[0] = 1|q = a[:]; a.setflags(write=False); q[0] = 1|r = a.copy()[0]
+r = a.setflags(write=False); a[0] = 1
+q = a[1:]; q.flags.writeable = True; np.putmask(a, a == a, b); a *= 2; q[...] = q + 1; r = a
+q = a[:]; a.setflags(write=False); q[0] = 1|r = a.copy()[0]
 r = a.ravel()[0]|a.flat[0] = 1; r = a[0]|a.fill(1); r = a[0]|a.shape = -1; r = a[0]
 r = a.reshape(-1)[0]; a[...] = 1|q = a.T; q[0] = 1; a[0] += 1|r = np.dot(a, a)|r = a.real[0]
 a[[0, 1]] = a[[1, 0]]|a[[0, 1]] = a[:2]|a[[1, 0]] = a[:2]|a[[0, 0]] = b[:2]|q = a['f0']; q[0] = 5; r = a

@@ -108,6 +108,26 @@ def test_answers_are_numpys_to_the_bit(request):
 
 
 @compiled
+@pytest.mark.parametrize("dtype", "fdi")
+@pytest.mark.parametrize("shape", [(6, 5), (90, 7), (5, 1), (3, 1, 64), (4, 3, 65)])
+def test_every_pair_of_layouts_of_short_lines(shape, dtype):
+    """Also of two operands that both stand while the result goes on."""
+    a, b = (elements(shape, dtype, seed) for seed in (1, 2))
+    others = [lay(x) for lay in LAYOUTS.values() for x in (b, b[..., :1], b[0])]
+    for one in (lay(a) for lay in LAYOUTS.values()):
+        for other in (*others, 2, 0.5, numpy.float64(0.5)):
+            try:
+                numpy.broadcast_shapes(one.shape, numpy.shape(other))
+            except ValueError:
+                continue
+            for function in (numpy.add, numpy.subtract, numpy.multiply, numpy.divide, numpy.maximum):
+                for given in ((one, other), (other, one)):
+                    expected = told(lambda f=function, x=given: f(*x))
+                    ours = told(lambda f=function, x=given: quick.applied(f, x))
+                    assert ours == expected, (function, given)
+
+
+@compiled
 def test_places_are_written_as_numpy_writes_them(request):
     """Also where operands lie over the place, or the place over itself."""
     draw = random.Random(request.config.option.seed)

@@ -25,6 +25,7 @@ WRITES = {
     "fill": lambda np, c, v: c.fill(v),
     "sort": lambda np, c, v: c.sort(0),
     "flat": lambda np, c, v: c.flat.__setitem__(slice(2, 9), v),
+    "flat, places": lambda np, c, v: c.flat.__setitem__([3, 0, 5, 4], [v, 2, 8, 1]),
     "at": lambda np, c, v: np.add.at(c, (slice(0, 3), 1), v),
     "at of one": lambda np, c, v: np.negative.at(c, (np.array([0, 2]), 1)),
     "put": lambda np, c, v: np.put(c, [0, 4], v),
@@ -34,12 +35,24 @@ WRITES = {
     "cumsum": lambda np, c, v: np.cumsum(c, axis=1, out=c),
     "clip": lambda np, c, v: np.clip(c, 1, v, out=c),
 }
+OVERLAPPING = [
+    lambda np, a: np.broadcast_arrays(a, np.zeros((7, 1)))[0],
+    lambda np, a: np.lib.stride_tricks.sliding_window_view(line_of(np, a), 3, writeable=True),
+    lambda np, a: np.lib.stride_tricks.as_strided(line_of(np, a), (7, 3), (8, 16)),
+    lambda np, a: np.lib.stride_tricks.as_strided(line_of(np, a), (7, 3), (24, 8)),
+    lambda np, a: np.broadcast_arrays(a, np.zeros((7, 1)))[0],
+]
 READS = {
     "nothing": lambda np, c: c[:0],
     "choice": lambda np, c: np.where(c > 1, c, 0) * 1,
     "sum": lambda np, c: c.sum(0),
     "product": lambda np, c: c * 2,
 }
+
+
+def line_of(np, a):
+    """A line of memory that more is shown of than it has."""
+    return np.arange(21) * 1 + int(a[0, 1])
 
 
 def steps_of(seed):
@@ -53,10 +66,12 @@ def run(np, seed, steps):
     a = np.arange(3).reshape(1, -1) * 1
     if seed % 2:
         a = (np.interp(np.arange(3.0), np.arange(4.0), np.arange(4.0) * 2) + 0)[None]
-    c = np.broadcast_arrays(a, np.zeros((7, 1)))[0]
+    c = OVERLAPPING[seed % len(OVERLAPPING)](np, a)
     kept = []
     for read, write, value in steps:
         kept.append(READS[read](np, c))
+        if write == "sort" and seed % len(OVERLAPPING) in (1, 2, 3):
+            continue  # each line that NumPy sorts changes the next one
         WRITES[write](np, c, value)
     return [numpy.asarray(x) for x in (a, c, *kept)]
 

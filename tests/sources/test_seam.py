@@ -304,6 +304,32 @@ class _Indexable:
         return VALUE[key].tolist()
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_serial_source_may_give_one_buffer_again(whole: bool) -> None:
+    """What blocks still read, and is read ahead, are copies of it."""
+
+    class Reader:
+        shape, dtype = VALUE.shape, VALUE.dtype
+
+        def __init__(self) -> None:
+            self.buffers: dict[int, Any] = {}
+            self.buffer = numpy.empty(self.shape)
+
+        def __getitem__(self, key: Any) -> Any:
+            found = VALUE[key]
+            same = whole and found.shape[1] == COLUMNS
+            view = self.buffer[: len(found), : found.shape[1]]
+            buffer = self.buffers.setdefault(len(found), view.copy()) if same else view
+            buffer[...] = found
+            return buffer
+
+    with config.override(memory_bytes=1 << 20):
+        x = np.from_source(Reader(), serial=True)
+        first, later = np.compute(x[:64], x[64:128])
+        assert numpy.array_equal(numpy.concatenate([first, later]), VALUE[:128])
+        assert numpy.allclose(x.sum(axis=0), VALUE.sum(axis=0))
+
+
 @pytest.mark.parametrize("serial", [False, True])
 def test_anything_with_a_shape_and_items(serial: bool) -> None:
     x = np.from_source(_Indexable(), serial=serial)

@@ -21,6 +21,7 @@ import numpy as np
 
 from spartan_ng.api.core.forcing import count_true, release, run, settled
 from spartan_ng.api.core.holders import hold, hold_as
+from spartan_ng.api.core.loans import leaf_on_loan
 from spartan_ng.api.core.quick import CellFields
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import is_mapped
@@ -138,6 +139,8 @@ class Cell(CellFields):
         node = self._node
         if node is not None:
             return node
+        if self.borrowed and (leaf := leaf_on_loan(self)) is not None:
+            return leaf
         masked = self.masked
         kept = None if masked is None else masked.compact()
         with changes:
@@ -200,7 +203,7 @@ class Cell(CellFields):
             self.order = order_of(self.value)
         self.value = None
         self.masked = None
-        self.borrowed = self.settled = False
+        self.borrowed = self.settled = self.blank = False
         self._node = node
         return hold(node, self)
 

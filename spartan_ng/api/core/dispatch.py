@@ -22,6 +22,7 @@ from spartan_ng.api.core.handle import Handle, wrap
 from spartan_ng.api.core.kinds import PLAIN, SubclassError, any_stays, is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import RULES, by_rule
+from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.numbers import NUMERIC, OURS
 from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, ASKING, in_front
 from spartan_ng.api.core.warn import warn_user
@@ -101,8 +102,11 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
     def call(*args: Any, **keywords: Any) -> Any:
         if has_device and "device" in keywords:
             check_device(keywords["device"])
+        lent = False
         for a in args:
             kind = type(a)
+            first = type(a[0]) if (kind is list or kind is tuple) and a else kind
+            lent = lent or (first is np.ndarray and lends(a))
             if kind in _PLAIN or isinstance(a, Handle):
                 continue
             if a is args[0] and _has_its_own(a, method):
@@ -116,8 +120,9 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
                 return by_numpy(numpys, *args, **keywords)
             if is_dispatched and any(map(_is_foreign, keywords.values())):
                 return _by_others(numpys, FUNCTIONS[numpys], args, keywords)
+            lent = lent or (np.ndarray in map(type, keywords.values()) and any(map(lends, keywords.values())))
         try:
-            found = ours(*args, **keywords)
+            found = on_loan(ours, *args, **keywords) if lent else ours(*args, **keywords)
         except SubclassError:
             return by_numpy(numpys, *args, **keywords)
         if type(found) is Late.number and (value := found._peek()) is not None:

@@ -40,6 +40,12 @@ def dtypes_of(
     return build.elementwise_dtypes(name, *kinds, casting=casting, signature=signature)
 
 
+@functools.lru_cache(maxsize=1024)
+def have_to_stay(kinds: tuple[Any, ...]) -> bool:
+    """Whether operands of these kinds have to stay on the driver."""
+    return any(isinstance(k, np.dtype) and stays(k) for k in kinds)
+
+
 def check_exponents(operands: list[Any], kinds: tuple[Any, ...], casting: str, asked: Asked | None) -> None:
     """NumPy's ValueError for integers to negative powers, where those are here to be looked at."""
     base, exponents = operands

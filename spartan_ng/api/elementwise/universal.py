@@ -6,7 +6,6 @@ Small operands on the driver go to NumPy at once; anything else becomes a map. A
 
 from __future__ import annotations
 
-import functools
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +27,10 @@ from spartan_ng.api.core.conversion import (
 from spartan_ng.api.core.dispatch import by_numpy, gathered
 from spartan_ng.api.core.few import few_pair, few_values
 from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_masked, wrap_node
-from spartan_ng.api.core.kinds import NUMBERS, SubclassError, stays
+from spartan_ng.api.core.kinds import NUMBERS, SubclassError
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as
+from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.numbers import as_number
 from spartan_ng.api.core.operands import (
     WEAK,
@@ -59,6 +59,7 @@ from spartan_ng.api.elementwise.asked import (
     chosen,
     dtypes_of,
     harmless,
+    have_to_stay,
     keywords_of,
     weak_value,
 )
@@ -91,12 +92,6 @@ _PLACES = frozenset({"out", "where"})
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 
 
-@functools.lru_cache(maxsize=1024)
-def _any_stays(kinds: tuple[Any, ...]) -> bool:
-    """Whether operands of these kinds have to stay on the driver."""
-    return any(isinstance(k, np.dtype) and stays(k) for k in kinds)
-
-
 class ufunc(QuickFunction, Folding):
     """A universal function with NumPy's signature.
 
@@ -107,8 +102,7 @@ class ufunc(QuickFunction, Folding):
     """
 
     def __init__(self, name: str, module: str = _TABLE) -> None:
-        row = ELEMENTWISE[name]
-        self.row = row
+        self.row = row = ELEMENTWISE[name]
         self.__name__ = name
         self.__module__ = module
         self.np: Any = row.function
@@ -278,12 +272,20 @@ class ufunc(QuickFunction, Folding):
             raise
         return tuple(map(wrap, r)) if type(r) is tuple else wrap(r)
 
-    def _lazy(self, args: tuple[Any, ...], asked: Asked | None = None, casting: str = "same_kind") -> Any:
-        """A map (two for two results)."""
+    def _lazy(
+        self,
+        args: tuple[Any, ...],
+        asked: Asked | None = None,
+        casting: str = "same_kind",
+        lent: bool = False,
+    ) -> Any:
+        """A map (two for two results); what others own is `lent` to it, if it is large."""
+        if not lent and np.ndarray in map(type, args) and any(map(lends, args)):
+            return on_loan(self._lazy, args, asked, casting, True)
         operands = [a if isinstance(a, Handle) else operand(a) for a in args]
         kinds = tuple(map(kind_of, operands))
         strict = error_state().is_strict
-        if strict or _any_stays(kinds) or (asked is not None and asked.of_texts_or_objects()):
+        if strict or have_to_stay(kinds) or (asked is not None and asked.of_texts_or_objects()):
             run = gathered if strict and not in_process() else by_numpy
             return run(self.np, *args, casting=casting, **keywords_of(asked))
         if self.nout == 2:

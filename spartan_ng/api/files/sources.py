@@ -87,7 +87,8 @@ def from_source(source: Any, *, serial: bool = False) -> ndarray:
     Parameters
     ----------
     source : the object, or a `spartan_ng.sources.Source`
-    serial : whether it may be asked by one thread at a time only
+    serial : whether it may be asked by one thread at a time only; it may write over what it gave when it
+        is asked again, while what another source gives has to stay as it is
     """
     if isinstance(source, Source):
         return over(source)

@@ -43,6 +43,11 @@ def elements_of(value: Any, dtype: np.dtype[Any]) -> ndarray:
     return wrap(np.asarray(value, dtype))
 
 
+def may_overlap(a: Handle) -> bool:
+    """Whether several elements may be one: of a stretched array, or of memory by anybody's strides."""
+    return is_stretched(a._views) or a._cell.shared
+
+
 def set_in_copy(a: Handle, key: Any, value: Any) -> None:
     """Set elements of a flat copy, and write all of it back."""
     flat = copied(a).reshape(-1)
@@ -118,8 +123,8 @@ class Flat:
             return
         if key.__class__ is tuple and not key:
             raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
-        # Of objects, a sequence may be one element; what is stretched is written element after element.
-        if self.base.dtype.hasobject or is_stretched(self.base._views):
+        # Of objects, a sequence may be one element; where several are one, the last one written stays.
+        if self.base.dtype.hasobject or may_overlap(self.base):
             self.base._force()
             target = self.base._in_place()
             if target is not None:

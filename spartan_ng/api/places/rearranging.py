@@ -151,13 +151,16 @@ def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
     """Elements moved around an axis, the last ones coming first."""
     a = as_handle(a)
     if axis is None:
-        return roll(manipulation.ravel(a), int(np.sum(forced(shift))), 0).reshape(a.shape)
+        return roll(manipulation.ravel(a), shift, 0).reshape(a.shape)
     shifts, axes = np.broadcast_arrays(forced(shift), axis)
     places = [build.axis_index(i, a.ndim) for i in axes.ravel().tolist()]
     if shifts.ndim > 1:
-        raise ValueError("'axis' and 'shift' should be scalars or 1D sequences")
+        raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    moved = dict.fromkeys(places, 0)
+    for by, where in zip(shifts.ravel(), places, strict=True):
+        moved[where] += int(by)  # each is cut to an integer
     node = a._node()
-    for by, where in zip(shifts.ravel().tolist(), places, strict=True):
+    for where, by in moved.items():
         n = a.shape[where]
         by = by % n if n else 0
         if by:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import assigning, constants, creation, manipulation
-from spartan_ng.api.core.chains import is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.core.few import few_values
@@ -21,7 +20,14 @@ from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import WEAK, check_output, converted, mask_of, small_values, stored
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
-from spartan_ng.api.places.flat import MOST_AXES_OF_FLAT, Flat, elements_of, is_at_hand, set_in_copy
+from spartan_ng.api.places.flat import (
+    MOST_AXES_OF_FLAT,
+    Flat,
+    elements_of,
+    is_at_hand,
+    may_overlap,
+    set_in_copy,
+)
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -150,7 +156,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         return
     index = _moved(index, a.size, mode)
     new = values[:1].reshape(()) if values.size == 1 else rearranging.resize(values, (index.size,))
-    if is_stretched(a._views):  # NumPy does so wherever the elements are no line of memory
+    if may_overlap(a) and not a.flags.c_contiguous:  # NumPy does so of what is no line
         set_in_copy(a, index, new)
         return
     try:

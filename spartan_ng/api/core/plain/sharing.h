@@ -298,8 +298,8 @@ loop_of_short(const Shared *job, const char *name, int type, int is_new)
                  {"divide", quotients_of_float, quotients_of_double}};
     npy_intp size = type == NPY_DOUBLE ? sizeof(double) : sizeof(float);
     int last = job->axes - 1, lies = job->n == 3 && job->steps[2][last] == size;
-    for (int i = 0; i < 2 && lies; i++)
-        lies = job->steps[i][last] == size || job->steps[i][last] == 0;
+    for (int i = 0; i < 2 && lies; i++) /* a line and a line, or a line and one number, but not two numbers */
+        lies = job->steps[i][last] == size || (job->steps[i][last] == 0 && job->steps[1 - i][last] != 0);
     if (!is_new || !lies || job->shape[last] > MOST_SHORT || (type != NPY_DOUBLE && type != NPY_FLOAT))
         return NULL;
     for (size_t i = 0; i < Py_ARRAY_LENGTH(loops); i++)

@@ -27,7 +27,7 @@ value_of(Handle *array)
         return NULL;
     PyObject *value = cell->value;
     if (PyTuple_GET_SIZE(array->views) > 0)
-        value = value != NULL && array->state == value ? array->shown : NULL;
+        value = value != NULL && value != Py_None && array->state == value ? array->shown : NULL;
     return value != NULL && PyArray_CheckExact(value) ? (PyArrayObject *)value : NULL;
 }
 

@@ -1,0 +1,125 @@
+"""Arrays of NumPy's that a call reads where they lie, and has read when it returns.
+
+Whoever made such an array may write to it as soon as the call is over: what is computed from it later needs
+a copy, which takes longer than most steps. So a call that is given a large one has it on loan. What it makes
+of it is evaluated before it returns, where that is not much larger than the copy would be; whatever else
+still reads it then gets the copy.
+
+Nobody else's function may be called meanwhile: it may write to the array, and ask for what was made of it.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.core.forcing import run
+from spartan_ng.arrays import ArrayRef
+from spartan_ng.arrays.copying import is_mapped
+from spartan_ng.config import config
+from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
+from spartan_ng.graph.node import Node, topological
+from spartan_ng.scratch import own_copy
+
+if TYPE_CHECKING:
+    from spartan_ng.api.core.cell import Cell
+
+_GROWTH = 2
+"""So many times the bytes on loan, what is evaluated may take: transforms of real numbers are complex. Unless
+the next steps fuse with it, it is written once either way."""
+
+
+class _Call(threading.local):
+    """The call that is under way in a thread: leaves over what it has on loan, by the identity of cells."""
+
+    leaves: dict[int, tuple[Cell, Node]] | None = None
+
+
+_call = _Call()
+
+
+def lends(a: Any) -> bool:
+    """Whether an argument is an array of NumPy's that is worth a loan, or a sequence that begins with one: of
+    smaller ones NumPy makes something at once."""
+    if (type(a) is list or type(a) is tuple) and a:
+        a = a[0]
+    return type(a) is np.ndarray and a.nbytes > config.small_bytes > 0
+
+
+def leaf_on_loan(cell: Cell) -> Node | None:
+    """The leaf over what a cell shows of somebody else's memory, for the call that is under way; None where
+    none is that reads it there."""
+    leaves, value = _call.leaves, cell.value
+    if leaves is None or not lends(value):
+        return None
+    known = leaves.get(id(cell))
+    if known is None:
+        known = leaves[id(cell)] = cell, build.data(ArrayRef(value.shape, value.dtype, value=value))
+    return known[1]
+
+
+def on_loan(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """What a function of the package's gives for arguments of which some are large arrays of NumPy's."""
+    arguments = [*_flat((*args, *keywords.values()))]
+    if _call.leaves is not None or not in_process() or any(map(_may_call_back, arguments)):
+        return function(*args, **keywords)
+    leaves = _call.leaves = {}
+    try:
+        found = function(*args, **keywords)
+        _call.leaves = None
+        if leaves:
+            _evaluate(leaves, [*_flat((found,)), *arguments])
+    finally:
+        _call.leaves = None
+        _give_back(leaves)
+    return found
+
+
+def _may_call_back(a: Any) -> bool:
+    return callable(a) and not isinstance(a, type)
+
+
+def _flat(items: Iterable[Any]) -> Iterator[Any]:
+    """Items, and those of lists, tuples and dictionaries among them."""
+    for item in items:
+        if isinstance(item, list | tuple):
+            yield from _flat(item)
+        elif isinstance(item, dict):
+            yield from _flat(item.values())
+        else:
+            yield item
+
+
+def _evaluate(leaves: dict[int, tuple[Cell, Node]], arrays: Iterable[Any]) -> None:
+    """Evaluate those of the arrays that read what is on loan, if together they are not much larger."""
+    cells = {id(c): c for a in arrays if (c := getattr(a, "_cell", None)) is not None}
+    waiting = {c._node: c for c in cells.values() if c.value is None and c._node is not None}
+    lent = {leaf for _, leaf in leaves.values()}
+    reading = set(lent)
+    for node in topological(list(waiting)):
+        if not reading.isdisjoint(node.inputs):
+            reading.add(node)
+    readers = [node for node in waiting if node in reading]
+    if sum(node.nbytes for node in readers) > _GROWTH * sum(leaf.nbytes for leaf in lent):
+        return
+    values = [leaf.data.value for leaf in lent if leaf.data is not None]
+    for node, ref in zip(readers, run(readers), strict=True):
+        if isinstance(ref.value, np.ndarray) and any(np.may_share_memory(ref.value, v) for v in values):
+            ref = ArrayRef(ref.shape, ref.dtype, value=own_copy(ref.value))
+        waiting[node].adopt(ref, node)
+
+
+def _give_back(leaves: dict[int, tuple[Cell, Node]]) -> None:
+    """Copy what somebody still reads: the leaves' references are known to nobody else otherwise."""
+    refs = [weakref.ref(leaf.data) for _, leaf in leaves.values()]
+    leaves.clear()
+    for known in refs:
+        ref = known()
+        if ref is not None:
+            ref.value = own_copy(ref.value)
+            ref.on_disk = is_mapped(ref.value)

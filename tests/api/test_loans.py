@@ -1,0 +1,170 @@
+"""Arrays of NumPy's that calls are given: read where they lie, and never again once a call is over."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api.core import cell
+from spartan_ng.config import config
+from spartan_ng.scratch import own_copy
+from tests.budgets import functions
+from tests.sampling import Some
+
+_ROWS, _COLUMNS = 52, 10
+_DRAWN = 150
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "small_bytes", 64)
+
+
+@pytest.fixture
+def copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes of each copy that was made because an array is somebody else's."""
+    made: list[int] = []
+
+    def counted(copy: Any) -> Any:
+        def call(value: Any) -> Any:
+            made.append(value.nbytes)
+            return copy(value)
+
+        return call
+
+    monkeypatch.setattr("spartan_ng.api.core.loans.own_copy", counted(own_copy))
+    monkeypatch.setattr("spartan_ng.api.core.cell._on_its_own", counted(cell._on_its_own))
+    return made
+
+
+def _arrays() -> tuple[Any, Any]:
+    x = numpy.random.default_rng(3).random((_ROWS, _COLUMNS))
+    return x, x.reshape(-1).copy()
+
+
+def _parts(found: Any) -> Iterator[Any]:
+    if isinstance(found, tuple | list):
+        for part in found:
+            yield from _parts(part)
+    else:
+        yield numpy.array(found)
+
+
+def _is_view_of(found: Any, *arrays: Any) -> bool:
+    return any(
+        isinstance(part, numpy.ndarray) and numpy.may_share_memory(part, a)
+        for part in (found if isinstance(found, tuple | list) else [found])
+        for a in arrays
+    )
+
+
+def check(name: str) -> None:
+    """One program of two arrays of NumPy's, which are written to before anybody looks at what it gave."""
+    program = functions.program(name)
+    x, line = _arrays()
+    numpys = program(numpy, x, line)
+    if _is_view_of(numpys, x, line):
+        return
+    expected = [*_parts(numpys)]
+    x, line = _arrays()
+    found = program(np, x, line)
+    assert numpy.array_equal(x, _arrays()[0]), f"{name} has written to its operand"
+    x[...], line[...] = -3.0, -4.0
+    for theirs, ours in zip(expected, _parts(found), strict=True):
+        if name.partition("(")[0].rpartition(".")[2] in functions.OPEN:
+            assert theirs.shape == ours.shape, name
+        else:
+            numpy.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def test_what_a_call_gave_does_not_change_with_what_it_was_given(some: Some) -> None:
+    names = [n for n in functions.programs() if not n.startswith("array.")]
+    with numpy.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in some(names, _DRAWN):
+            check(name)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y: np.sum(x),
+        lambda x, y: np.exp(x),
+        lambda x, y: np.add(x, y),
+        lambda x, y: np.var(x, axis=0),
+        lambda x, y: np.dot(x.T, y),
+        lambda x, y: np.where(x > 0.5, x, y),
+        lambda x, y: np.concatenate([x, y]),
+        lambda x, y: np.sort(x, axis=0),
+        lambda x, y: np.asarray(x.copy()).compute() + y,
+        lambda x, y: y @ np.ones(_COLUMNS),
+        lambda x, y: np.cumsum(a=x),
+    ],
+)
+def test_a_call_copies_nothing_that_it_reads_at_once(call: Any, copies: list[int]) -> None:
+    x, _ = _arrays()
+    call(x, 2 * x)
+    gc.collect()
+    assert not copies
+
+
+def test_what_grows_stays_lazy_and_has_its_copy(copies: list[int]) -> None:
+    _, line = _arrays()
+    found = np.multiply.outer(line, line)
+    expected = numpy.multiply.outer(line, line)
+    assert copies
+    line[...] = 0
+    assert numpy.array_equal(found, expected)
+
+
+def test_what_a_filter_leaves_has_its_copy() -> None:
+    _, line = _arrays()
+    found, expected = np.extract(line > 0.5, line), numpy.extract(line > 0.5, line)
+    line[...] = 0
+    assert numpy.array_equal(found, expected)
+
+
+def test_an_array_that_shows_memory_of_numpys_shows_it_after_a_call(copies: list[int]) -> None:
+    x, _ = _arrays()
+    ours = np.asarray(x)
+    assert float(np.add(ours, x)[0, 0]) == 2 * x[0, 0]
+    x[0, 0] = 7.0
+    assert float(np.add(ours, x)[0, 0]) == 14.0
+
+
+def test_a_function_of_the_programs_may_write_to_what_it_is_given() -> None:
+    x, _ = _arrays()
+    made: list[Any] = []
+
+    def row(line: Any) -> float:
+        made.append(np.add(x, 1.0))
+        x[0, 0] = -9.0
+        return 0.0
+
+    first = x[0, 0] + 1.0
+    np.apply_along_axis(row, 1, x)
+    assert float(made[0][0, 0]) == first
+
+
+def test_an_error_leaves_nothing_on_loan() -> None:
+    x, _ = _arrays()
+    with pytest.raises(ValueError, match="broadcast"):
+        np.add(x, x[:, :3])
+    later = np.exp(np.asarray(x))
+    expected = numpy.exp(x)
+    x[...] = 0
+    assert numpy.allclose(later, expected)
+
+
+def test_an_output_that_overlaps_what_is_read() -> None:
+    _, line = _arrays()
+    expected = line.copy()
+    numpy.add(expected, expected[::-1], out=expected)
+    np.add(line, line[::-1], out=line)
+    assert numpy.array_equal(line, expected)
