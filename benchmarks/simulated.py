@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_slices
+from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_of, box_slices
 from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.costs import Profile
 from spartan_ng.errors import JobCancelled, MemoryBudgetError, WorkerLost
@@ -27,7 +27,7 @@ from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.memory.pool import BufferPool
 from spartan_ng.worker.memory.regions import gathered, identity
-from spartan_ng.worker.memory.store import Key, Region, Store, read_region
+from spartan_ng.worker.memory.store import Region, Store, read_region
 from spartan_ng.worker.scheduling.stealing import Offers
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from spartan_ng.arrays import Key
 from spartan_ng.master.peers import Client, Worker
 from spartan_ng.wire.messages import (
     Cancel,
@@ -20,7 +21,6 @@ from spartan_ng.wire.messages import (
     JobError,
     JobFailed,
     JobFinished,
-    Key,
     Member,
     Printed,
     Progress,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from spartan_ng.arrays import Key
 from spartan_ng.web.board import Board
 from spartan_ng.web.drawing import described
 from spartan_ng.web.lines import Lines
@@ -17,7 +18,6 @@ from spartan_ng.wire.messages import (
     JobDone,
     JobError,
     JobFailed,
-    Key,
     Member,
     Members,
     Printed,

@@ -16,11 +16,10 @@ import numpy as np
 
 from spartan_ng.api.core.conversion import values
 from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.elementwise import operators
 
-_NUMBERS = "biufc"
-"""The kinds of elements that tasks have; functions of others get whole arrays."""
 Names = tuple[str, ...]
 
 
@@ -77,7 +76,7 @@ def apply(lines: Lines, arrays: Sequence[Any], dtypes: Any = None) -> tuple[Any,
         return lines.results([np.asarray(a) for a in small])
     loop = np.broadcast_shapes(*lines.loops(arrays))
     kinds = None if 0 in loop or not loop else _kinds(lines, arrays, dtypes)
-    if kinds is None or not all(d.kind in _NUMBERS for d in (*kinds, *(a.dtype for a in arrays))):
+    if kinds is None or not all(d.kind in NUMBER_KINDS for d in (*kinds, *(a.dtype for a in arrays))):
         return lines.results([np.asarray(a) for a in values(*arrays)])
     return tuple(_one(lines, arrays, loop, i, kind) for i, kind in enumerate(kinds))
 
@@ -139,6 +138,6 @@ def elementwise(function: Callable[..., Any], arguments: Sequence[Any], dtype: A
     kinds = [a.dtype.kind for a in arrays]
     if dtype is None or small_values(tuple(arrays)) is not None:
         return call(*values(*arrays))
-    if any(kind not in _NUMBERS for kind in (*kinds, np.dtype(dtype).kind)):
+    if any(kind not in NUMBER_KINDS for kind in (*kinds, np.dtype(dtype).kind)):
         return call(*values(*arrays))
     return operators.map(call, *arrays, dtype=dtype)

@@ -75,7 +75,7 @@ def selected(roots: Sequence[Node], backend: Backend, evaluate: Evaluate) -> Seq
 
     lines: defaultdict[Node, list[tuple[Node, Places]]] = defaultdict(list)
     for sort, selection in searched(roots).items():
-        line = _unshaped(sort.inputs[0])
+        line = _as_it_lies(sort.inputs[0])
         per_worker = -(-line.size // workers)
         is_large = run_length(per_worker, line.dtype.itemsize, memory_bytes) > 0
         if is_large and isinstance(selection, Places) and _costs_a_part(line):
@@ -92,7 +92,7 @@ def selected(roots: Sequence[Node], backend: Backend, evaluate: Evaluate) -> Seq
     return put_in(roots, found) if found else list(roots)
 
 
-def _unshaped(line: Node) -> Node:
+def _as_it_lies(line: Node) -> Node:
     """The same elements in another order or shape, where that is how they lie."""
     while line.op in (Op.RESHAPE, Op.TRANSPOSE) and line.inputs[0].ndim:
         (line,) = line.inputs

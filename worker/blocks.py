@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+from spartan_ng.arrays import Key
 from spartan_ng.error_state import entered
 from spartan_ng.errors import JobCancelled
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.user import Acting, interrupt
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
-from spartan_ng.worker.memory.store import Key
 from spartan_ng.worker.network.protocol import Transfer
 from spartan_ng.worker.scheduling.backups import Backup, Until
 from spartan_ng.worker.scheduling.blas import single_blas

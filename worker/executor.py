@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays import Key
 from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import entered
 from spartan_ng.errors import JobCancelled, WorkerLost
@@ -30,7 +31,7 @@ from spartan_ng.plan.stages import Stage
 from spartan_ng.sources import SourceTile, Unread
 from spartan_ng.worker.blocks import Blocks, Run
 from spartan_ng.worker.memory.regions import Operand, Piece, gathered
-from spartan_ng.worker.memory.store import Key, Region, Store, read_region
+from spartan_ng.worker.memory.store import Region, Store, read_region
 from spartan_ng.worker.network.protocol import Transfer
 from spartan_ng.worker.network.whereabouts import OwnTiles, Whereabouts
 from spartan_ng.worker.scheduling.backups import LEAST_S, Backup

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from spartan_ng.arrays import Key
 from spartan_ng.arrays.sparse import is_csr
 from spartan_ng.errors import JobCancelled
 from spartan_ng.events import now_ns, record
@@ -28,7 +29,7 @@ from spartan_ng.wire.failures import describe
 from spartan_ng.wire.functions import load_function
 from spartan_ng.wire.hosts import label
 from spartan_ng.wire.loop import Loop
-from spartan_ng.wire.messages import Doing, JobError, Key, StagesDone, Stats
+from spartan_ng.wire.messages import Doing, JobError, StagesDone, Stats
 from spartan_ng.wire.plans import decode_plan
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.memory.store import Store, read_region

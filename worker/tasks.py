@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, Key
 from spartan_ng.arrays.copying import aligned
 from spartan_ng.arrays.sparse import is_csr
 from spartan_ng.error_state import entered
@@ -32,7 +32,7 @@ from spartan_ng.system.machine import machine_bytes
 from spartan_ng.worker.blocks import Run
 from spartan_ng.worker.executor import Executor, data_bytes
 from spartan_ng.worker.memory.recycle import Recycler
-from spartan_ng.worker.memory.store import Key, Region, Store, read_region, selected
+from spartan_ng.worker.memory.store import Region, Store, read_region, selected
 from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.scheduling.shares import task_of
 from spartan_ng.worker.scheduling.stealing import Offers

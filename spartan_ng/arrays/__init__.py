@@ -10,12 +10,13 @@ from spartan_ng.arrays.extent import (
     is_empty,
     slices_within,
 )
-from spartan_ng.arrays.ref import ArrayRef
+from spartan_ng.arrays.ref import ArrayRef, Key
 from spartan_ng.arrays.tiling import Tiling, cut
 
 __all__ = [
     "ArrayRef",
     "Box",
+    "Key",
     "Tiling",
     "box_of",
     "box_shape",

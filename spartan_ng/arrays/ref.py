@@ -16,6 +16,8 @@ import numpy as np
 
 from spartan_ng.arrays.tiling import Tiling
 
+Key = tuple[str, int]
+"""A tile's name: who owns the array, a client or one of its jobs, and its number there."""
 _serial = count(1)
 
 

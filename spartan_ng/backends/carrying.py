@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_slices, intersect
+from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_shape, box_slices, intersect
 from spartan_ng.arrays.sparse import csr_array, stacked
 from spartan_ng.backends.link import Link
 from spartan_ng.events import record
 from spartan_ng.kernels.formats import dense
-from spartan_ng.wire.messages import Key, Member
+from spartan_ng.wire.messages import Member
 from spartan_ng.worker.network.long_reads import PART_BYTES, UNDER_WAY, parts_of
 from spartan_ng.worker.network.long_writes import comes_in_parts
 

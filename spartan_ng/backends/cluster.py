@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_slices
+from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_shape, box_slices
 from spartan_ng.backends import forked
 from spartan_ng.backends.carrying import CHECK_S, part_of
 from spartan_ng.backends.holdings import Held, Holdings
@@ -36,7 +36,7 @@ from spartan_ng.wire.access import Access, is_local
 from spartan_ng.wire.codec import NOTHING, Blob
 from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.keys import Keys
-from spartan_ng.wire.messages import JobDone, JobFailed, Key, Member, Printed, Status, Submit
+from spartan_ng.wire.messages import JobDone, JobFailed, Member, Printed, Status, Submit
 from spartan_ng.wire.messages import Progress as ProgressMessage
 from spartan_ng.wire.values import pack, unpack
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_slices
+from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_slices
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.backends.protocol import Audience, Progress, RunStats
 from spartan_ng.costs import Profile
@@ -27,7 +27,7 @@ from spartan_ng.system.heap import keep_freed
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.memory.pool import BufferPool, tiles_bytes
 from spartan_ng.worker.memory.recycle import Recycler
-from spartan_ng.worker.memory.store import Key, Store
+from spartan_ng.worker.memory.store import Store
 from spartan_ng.worker.network.protocol import NoPeers
 
 LONG_S = 0.1

@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_shape, box_size, is_empty
+from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_of, box_shape, box_size, is_empty
 from spartan_ng.backends.carrying import Carrier, part_of
 from spartan_ng.backends.link import Link
 from spartan_ng.errors import WorkerLost
 from spartan_ng.plan.rows import Slot
 from spartan_ng.sources import SourceTile
-from spartan_ng.wire.messages import Key, Member, Members
+from spartan_ng.wire.messages import Member, Members
 
 WITH_JOB_BYTES = 4 * 1024
 """Arrays of up to this size go to the workers with the first job that reads them."""

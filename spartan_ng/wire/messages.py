@@ -22,6 +22,7 @@ from typing import Annotated
 
 import msgspec
 
+from spartan_ng.arrays import Key
 from spartan_ng.events import Event
 from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
 
@@ -30,7 +31,6 @@ PROTOCOL = 15
 
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 """Counts changes of the membership; there is always a later one."""
-Key = tuple[str, int]
 Stats = tuple[tuple[float, int, int, int], ...]
 """`(seconds, bytes received from other workers, bytes made where their number depends on data, tasks that
 others did)` a stage."""

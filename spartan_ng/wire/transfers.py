@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays import Key
 from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
-from spartan_ng.wire.messages import Key, Refused, Welcome
+from spartan_ng.wire.messages import Refused, Welcome
 
-Region = tuple[tuple[int, int, int], ...]
-"""Where a read is cut out of a tile: start, stop and step an axis."""
 Part = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 """The shape of a tile, and a box of it."""
 ALL: Part = ((), ())
@@ -43,7 +42,8 @@ class Fetch(Message, frozen=True):
 
     number: int
     key: Key
-    region: Region
+    region: tuple[tuple[int, int, int], ...]
+    """Start, stop and step an axis."""
     shared: bool
     """The reader can map the owner's memory."""
     picked: Blob = NOTHING

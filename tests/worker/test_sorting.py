@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from benchmarks import simulated
 from benchmarks.simulated import SimulatedBackend
-from spartan_ng.arrays import ArrayRef
+from spartan_ng.arrays import ArrayRef, Key
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.ops import line_sorts
 from spartan_ng.optimizer.fusion import labels
 from spartan_ng.session import Session
-from spartan_ng.worker.memory.store import Key, Region
+from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.stages.sorted_parts import Parts
 from tests.sampling import examples
 from tests.sources.recorder import Recorder

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays import Key
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.arrays.sparse import csr_array, is_csr
 from spartan_ng.errors import MemoryBudgetError, WorkerLost
@@ -31,7 +32,6 @@ from spartan_ng.system.mapping import Mapping
 from spartan_ng.worker.memory.pool import SHARED_BYTES, BufferPool
 from spartan_ng.worker.memory.recycle import Recycler
 
-Key = tuple[str, int]
 Region = tuple[Any, ...]
 """`(start, stop, step)` an axis, in the tile's own coordinates, step > 0; or, for one axis, an array of
 ascending indices; or, of a dense tile's only axis, an array with one such range a row, put together."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import box_slices
+from spartan_ng.arrays import Key, box_slices
 from spartan_ng.memory import copied_bytes
 from spartan_ng.scratch import put
 from spartan_ng.system.segments import host_identity
-from spartan_ng.wire.messages import Key, Member
+from spartan_ng.wire.messages import Member
 from spartan_ng.wire.transfers import Put
 from spartan_ng.wire.values import unpack
 from spartan_ng.worker.memory.store import Store

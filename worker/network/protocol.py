@@ -5,7 +5,8 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from spartan_ng.worker.memory.store import Key, Region
+from spartan_ng.arrays import Key
+from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.scheduling.stealing import Offers
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from spartan_ng.wire.messages import Key
+from spartan_ng.arrays import Key
 from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.network.transfer import Peers
 from spartan_ng.worker.scheduling.stealing import Offers

@@ -23,7 +23,7 @@ import numpy as np
 import zmq
 from msgspec.structs import replace
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, Key
 from spartan_ng.errors import ConnectionFailed, OutOfResources, WorkerLost, WorkerUnreachable
 from spartan_ng.system.segments import host_identity
 from spartan_ng.wire.access import Access
@@ -32,7 +32,7 @@ from spartan_ng.wire.codec import NOTHING, encode
 from spartan_ng.wire.connection import REFUSED
 from spartan_ng.wire.failures import rebuild
 from spartan_ng.wire.loop import Frames, Loop, Socket, send, send_frames
-from spartan_ng.wire.messages import Hello, Key, Member, Members, Refused, Welcome
+from spartan_ng.wire.messages import Hello, Member, Members, Refused, Welcome
 from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.port import greeting
 from spartan_ng.wire.transfers import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Any, Protocol
 
+from spartan_ng.arrays import Key
 from spartan_ng.worker.memory.regions import Operand
-from spartan_ng.worker.memory.store import Key, Region, Store
+from spartan_ng.worker.memory.store import Region, Store
 from spartan_ng.worker.network.protocol import Transfer
 
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from spartan_ng.arrays import Key
 from spartan_ng.errors import JobCancelled
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.worker.memory.regions import Operand
-from spartan_ng.worker.memory.store import Key, Region, Store, dropped
+from spartan_ng.worker.memory.store import Region, Store, dropped
 from spartan_ng.worker.scheduling.backups import Until
 from spartan_ng.worker.scheduling.program import Program
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from spartan_ng.arrays import Key
 from spartan_ng.wire.codec import NOTHING, Blob
 from spartan_ng.wire.messages import (
     CancelJob,
@@ -20,7 +21,6 @@ from spartan_ng.wire.messages import (
     ForgetPlan,
     JobError,
     JobFinished,
-    Key,
     Members,
     Retain,
     RunJob,

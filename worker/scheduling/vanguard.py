@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from spartan_ng.arrays import Key
     from spartan_ng.worker.blocks import Run
     from spartan_ng.worker.executor import Executor
-    from spartan_ng.worker.memory.store import Key
 
 MOMENT_S = 0.05
 """A function that has run for so long on the first rank is let loose on all."""

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.algebra import products
-from spartan_ng.api.base import manipulation, reductions
+from spartan_ng.api.base import manipulation
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.core.few import few_values
 from spartan_ng.api.core.handle import wrap_node
-from spartan_ng.api.core.kinds import PLAIN_OR_NUMERIC
+from spartan_ng.api.core.kinds import NUMBER_KINDS, PLAIN_OR_NUMERIC
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.core.quick import AS_OUTER, shortened
@@ -84,7 +84,7 @@ def einsum(
         np.einsum_path(_spelled(terms, result), *_stand_ins(a.shape for a in arrays), optimize=optimize)
     if order in ("A", "a"):
         order = "F" if all(a._layout().flags.f_contiguous for a in arrays) else "C"
-    if any(a.dtype.kind not in reductions.NUMBERS for a in arrays):
+    if any(a.dtype.kind not in NUMBER_KINDS for a in arrays):
         return by_numpy(np.einsum, *operands, out=out, dtype=dtype, order=order, casting=casting)  # type: ignore[no-any-return]
     if len(arrays) == 1 and out is None and set(terms[0]) == set(result):
         shown, term = _diagonals(arrays[0], terms[0])

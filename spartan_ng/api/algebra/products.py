@@ -15,6 +15,7 @@ from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.conversion import array_of, as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import Handle, wrap, wrap_array, wrap_node
+from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import small_values, stored
@@ -173,7 +174,7 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
 
 def _are_numbers(a: ndarray, b: ndarray) -> bool:
     """Whether both operands have numbers, or truth values."""
-    return a.dtype.kind in reductions.NUMBERS and b.dtype.kind in reductions.NUMBERS
+    return a.dtype.kind in NUMBER_KINDS and b.dtype.kind in NUMBER_KINDS
 
 
 def _are_single(a: ndarray, b: ndarray) -> bool:

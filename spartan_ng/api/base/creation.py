@@ -22,7 +22,7 @@ from spartan_ng.api.core.handle import (
     wrap_masked,
     wrap_node,
 )
-from spartan_ng.api.core.kinds import NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes, stays
+from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes, stays
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.quick import AS_ITSELF, AS_RANGE, array_of, shortened
 from spartan_ng.api.core.warn import warn_user
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-_KINDS_OF_NUMBERS = frozenset("biufc")
 _REAL = frozenset({int, float})
 _TEXTS = frozenset({str, bytes})
 _SHORT = 64
@@ -258,7 +257,7 @@ def astype(
         length_open
         or stays(x.dtype)
         or (dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic")
-        or (in_process() and not {x.dtype.kind, dtype.kind} <= _KINDS_OF_NUMBERS)
+        or (in_process() and not {x.dtype.kind, dtype.kind} <= {*NUMBER_KINDS})
     ):
         # as long as the longest text, as fine as the finest time, or an error: only the values tell
         return wrap(x._force().astype(dtype))

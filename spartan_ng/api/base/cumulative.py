@@ -11,6 +11,7 @@ from spartan_ng.api.base import reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.handle import wrap, wrap_node
+from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import asked_of_tiny, lie, lying_as
 from spartan_ng.api.core.operands import check_output, stored
 from spartan_ng.graph import build
@@ -30,7 +31,7 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     value = reductions.promptly(a)
     if value is not None and reductions.is_prompt(value):
         result = wrap(getattr(np, name).accumulate(value, axis, dtype))
-    elif a.dtype.kind not in reductions.NUMBERS:
+    elif a.dtype.kind not in NUMBER_KINDS:
         result = gathered(getattr(np, name).accumulate, a, axis, dtype)
     else:
         result = lying_as(wrap_node(_scanned(name, a, axis, dtype)), a)

@@ -17,12 +17,12 @@ from spartan_ng.api.base import constants
 from spartan_ng.api.core import keys
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.chains import basic_steps
+from spartan_ng.api.core.conversion import over_buffer
 from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.handle import (
     Handle,
     copied,
     make,
-    over_buffer,
     wrap,
     wrap_masked,
     wrap_node,

@@ -13,7 +13,7 @@ from spartan_ng.api.core.conversion import as_handle, numbers_here, numpys
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.forcing import counter, known_count, remember_count, run, value_of
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
-from spartan_ng.api.core.kinds import is_foreign
+from spartan_ng.api.core.kinds import NUMBER_KINDS, is_foreign
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_output, mask_of, stored
 from spartan_ng.api.core.quick import shortened
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 _NONE: Any = np._NoValue
-NUMBERS = "biufc"
-"""Kinds of dtypes that are folded where they are, whatever the fold."""
 _EXTREMES = {"minimum", "maximum", "fmin", "fmax"}
 LOGICAL = {"logical_and", "logical_or", "logical_xor"}
 """Folds that take the truth of elements of any dtype."""
@@ -79,7 +77,7 @@ def reduce(
     timely = kind in "mM" and _is_time_fold(name, kind) and dtype in (None, own_dtype)
     # A fold begins with 0.0 here; with -0.0, sums of nothing else stay -0.0.
     signed = name == "add" and initial is not _NONE and _is_negative_zero(numpys(initial))
-    if name not in FOLDS or not (kind in NUMBERS or timely) or signed:
+    if name not in FOLDS or not (kind in NUMBER_KINDS or timely) or signed:
         return gathered(getattr(np, name).reduce, a, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
     masked = a._masked()
     if masked is not None and where is True and _stays_filtered(masked, axis):
@@ -386,7 +384,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> ndarra
 def truth(a: Any) -> Any:
     """Which elements of an array are true: not zero and not empty; NaN and NaT are."""
     kind = a.dtype.kind
-    if kind in "biufc":
+    if kind in NUMBER_KINDS:
         return a if kind == "b" else as_handle(a != 0)
     if kind in "mM":
         return wrap_node(build.map_(_TRUTH, a._node(), dtype=np.dtype(bool)))

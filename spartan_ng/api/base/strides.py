@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.conversion import as_handle
+from spartan_ng.api.core.conversion import as_handle, over_buffer
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, over_buffer
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.graph.evaluation import in_process
 
 if TYPE_CHECKING:

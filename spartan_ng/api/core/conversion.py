@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell, order_letter
-from spartan_ng.api.core.handle import Handle, copied, make, over_buffer, settle
+from spartan_ng.api.core.handle import Handle, copied, make, settle
 from spartan_ng.api.core.kinds import (
     PLAIN,
     PLAIN_OR_NUMERIC,
@@ -34,6 +34,14 @@ PYTHON_SCALARS = (int, float, complex)
 
 
 MOST_AXES = 64
+
+
+def over_buffer(value: Any, lender: Any = None) -> ndarray:
+    """An array that reads and writes another's buffer, which a NumPy array shows, where it is."""
+    cell = Cell(value)
+    cell.shared = True
+    cell.lender = value.base if lender is None else lender
+    return make(cell)
 
 
 def in_order(a: ndarray, order: Any) -> ndarray:

@@ -349,14 +349,6 @@ class Handle(HandleFields):
         return layout_of(cell.shape, cell.dtype, self._views, cell.order)
 
 
-def over_buffer(value: Any, lender: Any = None) -> ndarray:
-    """An array that reads and writes another's buffer, which a NumPy array shows, where it is."""
-    cell = Cell(value)
-    cell.shared = True
-    cell.lender = value.base if lender is None else lender
-    return make(cell)
-
-
 def make(cell: Cell, views: Views = (), of: type | None = None) -> ndarray:
     """An array over a cell; `of` is a class of ours."""
     h = object.__new__(Late.ndarray if of is None else of)

@@ -11,7 +11,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from spartan_ng.api.core.handle import Handle, make, over_buffer
+from spartan_ng.api.core.conversion import over_buffer
+from spartan_ng.api.core.handle import Handle, make
 
 _WRITES = frozenset({"readwrite", "writeonly"})
 

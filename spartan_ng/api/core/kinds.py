@@ -15,6 +15,8 @@ PLAIN = PYTHONS | {str}
 NUMBERS: frozenset[type] = PYTHONS | NUMERIC
 """The types of numbers that NumPy takes as they are."""
 PLAIN_OR_NUMERIC = PLAIN | NUMERIC
+NUMBER_KINDS = "biufc"
+"""The kinds of dtypes of numbers, and of truth values."""
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:

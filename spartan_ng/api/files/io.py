@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from spartan_ng.api.core.cell import Cell
-from spartan_ng.api.core.conversion import as_handle, sparse_handle
+from spartan_ng.api.core.conversion import as_handle, over_buffer, sparse_handle
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, make, over_buffer, wrap
+from spartan_ng.api.core.handle import Handle, make, wrap
 from spartan_ng.api.files.saving import place, replacing, save_npy, uploaded, write_npy, write_npz
 from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over

@@ -11,11 +11,11 @@ import numpy as np
 from spartan_ng.api.algebra.products import QUICK_FLOPS
 from spartan_ng.api.base import constants, joining
 from spartan_ng.api.core.cell import Cell
-from spartan_ng.api.core.conversion import as_handle, forced
+from spartan_ng.api.core.conversion import as_handle, forced, over_buffer
 from spartan_ng.api.core.deriving import Deriving
 from spartan_ng.api.core.dispatch import operand_or_fresh
 from spartan_ng.api.core.few import SURELY
-from spartan_ng.api.core.handle import CHAIN, Handle, over_buffer, settle, wrap
+from spartan_ng.api.core.handle import CHAIN, Handle, settle, wrap
 from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.core.late import register
 from spartan_ng.api.core.layouts import lie

@@ -10,9 +10,9 @@ import numpy as np
 
 from spartan_ng.api.base import constants, creation, indexing, manipulation, reductions
 from spartan_ng.api.core.chains import full_shape
-from spartan_ng.api.core.conversion import forced
+from spartan_ng.api.core.conversion import forced, over_buffer
 from spartan_ng.api.core.flags import Flags
-from spartan_ng.api.core.handle import Handle, make, over_buffer, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, make, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.views import REVERSED, Part
 from spartan_ng.api.core.warn import warn_user

@@ -13,9 +13,9 @@ import numpy as np
 
 from spartan_ng.api.algebra import matrices
 from spartan_ng.api.base import constants, creation, joining, manipulation
-from spartan_ng.api.core.conversion import array_of, as_handle, forced, shape_tuple
+from spartan_ng.api.core.conversion import array_of, as_handle, forced, over_buffer, shape_tuple
 from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function
-from spartan_ng.api.core.handle import Handle, copied, over_buffer, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass, stays
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import small_values

@@ -11,7 +11,7 @@ from spartan_ng.api.base import indexing, manipulation
 from spartan_ng.api.core.chains import bounded, is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
 from spartan_ng.api.core.handle import Handle, copied, wrap
-from spartan_ng.api.core.kinds import NUMBERS
+from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
 from spartan_ng.config import config
@@ -23,13 +23,10 @@ MOST_AXES_OF_FLAT = 32
 """NumPy's flat iterators have so many."""
 
 
-_NUMBERS = "biufc"
-
-
 def is_at_hand(memory: np.ndarray[Any, Any]) -> bool:
     """Whether the memory of an array is small, of numbers, and may be written to."""
     small = memory.nbytes <= config.small_bytes
-    return small and memory.dtype.kind in _NUMBERS and memory.flags.writeable
+    return small and memory.dtype.kind in NUMBER_KINDS and memory.flags.writeable
 
 
 def elements_of(value: Any, dtype: np.dtype[Any]) -> ndarray:
@@ -110,7 +107,7 @@ class Flat:
     def __getitem__(self, key: Any) -> Any:
         self._index = 0
         value = self.base._peek() if type(key) is int else None
-        if value is not None and value.dtype.kind in _NUMBERS and -value.size <= key < value.size:
+        if value is not None and value.dtype.kind in NUMBER_KINDS and -value.size <= key < value.size:
             return value.flat[key]
         found = manipulation.ravel(self.base)[self._places(key)]
         return copied(found) if isinstance(found, Handle) and found.ndim else found
