@@ -31,7 +31,7 @@ from spartan_ng.optimizer.pipeline import PASSES, ROUNDING, run_passes
 from spartan_ng.plan.advice import NO_FACTS, Facts
 from spartan_ng.plan.lessons import learn, subjects
 from spartan_ng.plan.lower import Origins, lower, origins, weigh
-from spartan_ng.plan.peak import check
+from spartan_ng.plan.peak import check, projected_peak
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
 from spartan_ng.salvage import over_what_is_left
@@ -151,6 +151,10 @@ class Planner:
         distinct = list(dict.fromkeys(rewritten))
         plan = lower(order, distinct, settings, f"{self._name}/{next(self._numbers)}", self._measured)
         profile = settings.profile
+        may_keep = not profile.limited and isinstance(self._backend, EmbeddedBackend)
+        if may_keep and projected_peak(plan, profile).memory_bytes > profile.memory_bytes:
+            self._backend.keep_to_memory()  # type: ignore[attr-defined]
+            return self._make(roots, self._settle(plan.workers)[0], leaves)
         if (profile.limited and is_local(self._backend)) or self._backend.workers == 1:
             within = profile.memory_bytes if profile.limited else available_bytes()
             check(plan, replace(profile, memory_bytes=within, limited=True), free_disk_bytes())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar
@@ -38,7 +39,8 @@ class EmbeddedBackend:
     """Runs plans in this process on `threads` threads (all cores if None).
 
     With `memory_bytes` arrays that plans read and make take no more than that at a time: what plans make is
-    cut so that it fits, or goes to disk.
+    cut so that it fits, or goes to disk. Without, a plan that would take more than what the process may use
+    is the first for which this holds.
     """
 
     audience: ClassVar[Audience | None] = None
@@ -53,12 +55,22 @@ class EmbeddedBackend:
             memory_bytes_s=bytes_s,
             flops_s=flops_s,
             memory_bytes=memory_bytes or budget_bytes(),
-            limited=memory_bytes is not None,
         )
         self._recycler = Recycler()
-        self._memory_bytes = memory_bytes
-        if memory_bytes is not None:
-            keep_freed(memory_bytes)
+        self._memory_bytes: int | None = None
+        if memory_bytes is None:
+            self._begin()
+        else:
+            self.keep_to_memory()
+
+    def keep_to_memory(self) -> None:
+        """Have arrays take no more than the profile's memory from now on: a plan would take more.
+
+        What goes to disk is slower, so nothing is limited that nobody asks to be before that.
+        """
+        self.profile = replace(self.profile, limited=True)
+        self._memory_bytes = self.profile.memory_bytes
+        keep_freed(self._memory_bytes)
         self._begin()
 
     def _begin(self) -> None:

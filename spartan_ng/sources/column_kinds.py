@@ -24,6 +24,16 @@ Kind = np.dtype[Any] | None
 _TEXTS = "US"
 
 
+def in_lines(table: Columns, found: Any, lines: int) -> Any:
+    """What was `found` in a CSV file; SourceError where its rows are not its lines."""
+    if found.num_rows != lines:
+        raise SourceError(
+            f"{table}: {lines} lines hold {found.num_rows} rows. A text in quotes has a line break, and is not "
+            "read region by region: take the breaks out, or save the table as Parquet"
+        )
+    return found
+
+
 def kinds_of(table: Columns, schema: Any) -> list[Kind]:
     """The dtypes of a table's columns; TypeError where an array cannot have them together."""
     said = {n: _dtype_of(schema.field(n)) for n in table.names}

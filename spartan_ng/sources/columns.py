@@ -22,7 +22,7 @@ from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.memory import budget_bytes, free_disk_bytes
 from spartan_ng.scratch import on_disk, put
-from spartan_ng.sources.column_kinds import fitting, is_number, kinds_of, with_room
+from spartan_ng.sources.column_kinds import fitting, in_lines, is_number, kinds_of, with_room
 from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
 from spartan_ng.sources.kept import DISK_SHARE, KEPT, kept_bytes, owner_of, piece_bytes
 from spartan_ng.sources.keys import Keys, with_keys
@@ -150,8 +150,7 @@ class Columns(OpenedSource):
         with self._serial:
             found = KEPT.get(key)
             if found is None:
-                size = self._ends[batch + 1] - self._ends[batch]
-                KEPT.make_room(size * self._row_bytes(names), _SHARE)
+                KEPT.make_room((self._ends[batch + 1] - self._ends[batch]) * self._row_bytes(names), _SHARE)
                 found = self._batch(batch, names)
                 KEPT.put(key, found, found.nbytes, _SHARE)
         return 0, found.columns
@@ -405,7 +404,8 @@ class CsvColumns(Columns):
         return found
 
     def _batch(self, number: int, names: list[str]) -> Any:
-        return self._parsed(number, number + 1, names)
+        lines = self._ends[number + 1] - self._ends[number]
+        return in_lines(self, self._parsed(number, number + 1, names), lines)
 
     def _file_of_bytes(self) -> Any:
         return opened(self.path, self.options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import spartan_ng as np
+from spartan_ng.config import config
 from tests.sampling import examples
 
 SETTINGS = examples(150)
@@ -251,3 +254,30 @@ def test_a_text_by_a_lazy_index_is_as_long_as_it_is(mode):
         assert type(found) is numpy.str_
         assert str(found) == "the"
         assert found.dtype == "U3"
+
+
+def test_numbers_that_are_computed_and_plain_ones_are_one_key() -> None:
+    """Also where the lazy array that a number is of lies here already, and the number is NumPy's."""
+    made = (
+        lambda m: m.random.default_rng(0).random((50, 3)),
+        lambda m: m.arange(150.0).reshape(50, 3) / 150,
+        lambda m: m.sin(m.arange(150.0).reshape(50, 3)) ** 2,
+    )
+    for found in (
+        lambda m, a, p: a[p[3], 0],
+        lambda m, a, p: a[p[3], p[4] % 3],
+        lambda m, a, p: a[1, p[3] % 3],
+        lambda m, a, p: a[p[3]],
+        lambda m, a, p: a[[p[3], 2], 1],
+        lambda m, a, p: a[p[3], m.newaxis, 1],
+    ):
+        for integers in (
+            lambda m, a: (a[:, 0] * 40).astype(int),
+            lambda m, a: m.arange(50)[::-1][m.argsort(a[:, 0])],
+        ):
+            for small, make in product((0, 64, 1 << 20), made):
+                with config.override(small_bytes=small):
+                    ours = make(np)
+                    answer = numpy.asarray(found(np, ours, integers(np, ours)))
+                x = make(numpy)
+                numpy.testing.assert_allclose(answer, found(numpy, x, integers(numpy, x)), rtol=1e-14)

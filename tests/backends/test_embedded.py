@@ -32,6 +32,22 @@ from tests.test_programs import running_on
 from tests.waiting import endless_in_c, endless_in_python, until
 
 
+def test_memory_is_limited_by_the_first_plan_that_would_take_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "budget_bytes", lambda: 4 << 20)
+    value = np.random.default_rng(0).random(1 << 20)
+    backend = EmbeddedBackend(2)
+    with running_on(backend), config.override(small_bytes=0):
+        x = sp.from_function(lambda box: value[box[0][0] : box[0][1]], value.shape, float)
+        held = sp.exp(sp.asarray(value[:1000])).persist()
+        assert np.allclose(x.sum(), value.sum())
+        before = backend.profile.limited
+        found = sp.sort(x).compute()
+        assert np.array_equal(found, np.sort(value))
+        assert (before, backend.profile.limited) == (False, True)
+        assert np.allclose(held.compute(), np.exp(value[:1000]))
+        assert np.array_equal((x * 2).compute(), value * 2)
+
+
 def test_threads_share_the_blocks_of_a_stage() -> None:
     seen = set()
 

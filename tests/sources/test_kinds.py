@@ -425,6 +425,16 @@ def test_csv_files_are_read_in_runs_of_lines(tmp_path: Path, monkeypatch: pytest
         )
 
 
+@pytest.mark.parametrize("columns", ["a", "b", ["a"]])
+@pytest.mark.parametrize(
+    "text", ['"x\ny",2\n"z",4\n', '"x\n",2\n' * 1000, "x,1\n" * 50 + '"y\n\ny",2\nz,3\n']
+)
+def test_line_breaks_in_quotes_are_refused(tmp_path: Path, text: str, columns: Any) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n" + text)
+    with pytest.raises(SourceError, match="line break"):
+        np.from_csv(tmp_path / "t.csv", columns).compute()
+
+
 def test_datasets_by_name(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["a"], file["b"] = TABLE, CUBE

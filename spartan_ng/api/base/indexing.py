@@ -17,7 +17,7 @@ from spartan_ng.api.base import constants
 from spartan_ng.api.core import keys
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.chains import basic_steps
-from spartan_ng.api.core.conversion import over_buffer
+from spartan_ng.api.core.conversion import as_handle, over_buffer
 from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.handle import (
     Handle,
@@ -200,7 +200,7 @@ def _fancy(a: Handle, key: keys.Key) -> ndarray:
     if len(arrays) == 1:
         index = key.entries[arrays[0]].index
         return lying_as_taken(wrap_node(build.take(node, index._node(), arrays[0])), a, from_axes, first)
-    index = _joined(key, arrays, lengths)
+    index = as_handle(_joined(key, arrays, lengths))  # of numbers alone, it may be one
     node = build.transpose(node, (*arrays, *rest))
     kept = node.shape[len(arrays) :]
     node = build.reshape(node, (prod(lengths[i] for i in arrays), *kept))
