@@ -28,8 +28,8 @@ def in_lines(table: Columns, found: Any, lines: int) -> Any:
     """What was `found` in a CSV file; SourceError where its rows are not its lines."""
     if found.num_rows != lines:
         raise SourceError(
-            f"{table}: {lines} lines hold {found.num_rows} rows. A text in quotes has a line break, and is not "
-            "read region by region: take the breaks out, or save the table as Parquet"
+            f"{table}: {lines} lines hold {found.num_rows} rows. A text in quotes has a line break, and is "
+            "not read region by region: take the breaks out, or save the table as Parquet"
         )
     return found
 
