@@ -9,6 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
+import spartan_ng as np
+from spartan_ng import session
+from spartan_ng.config import config
+
 
 @contextmanager
 def forgiving() -> Iterator[None]:
@@ -37,3 +41,15 @@ def forgets():
     """Each test's own."""
     with forgiving():
         yield
+
+
+@pytest.fixture
+def on_dask(client):
+    """The client of a dask cluster that programs run on."""
+    client.wait_for_workers(3)
+    before = session.current().backend
+    np.connect(client)
+    with config.override(small_bytes=0):
+        yield client
+    session.current().backend.retire()
+    session.use(before)
