@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,13 @@ from spartan_ng.api.base import manipulation
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.core.few import few_values
-from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.handle import settle, wrap_node
 from spartan_ng.api.core.kinds import NUMBER_KINDS, PLAIN_OR_NUMERIC
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.core.quick import AS_OUTER, shortened
 from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
@@ -50,13 +51,18 @@ def _products(operands: list[Any]) -> int:
     return prod(lengths.values())
 
 
-def _indices(arrays: Sequence[ndarray], terms: Sequence[str]) -> int:
-    """Elements of the index space of a contraction."""
+def _lengths(arrays: Sequence[ndarray], terms: Sequence[str]) -> dict[str, int]:
+    """The lengths of a contraction's indices."""
     lengths: dict[str, int] = {}
     for a, term in zip(arrays, terms, strict=True):
         for letter, length in zip(term, a.shape, strict=True):
             lengths[letter] = max(length, lengths.get(letter, 1))
-    return prod(lengths.values())
+    return lengths
+
+
+def _shared(terms: Sequence[str]) -> Iterator[set[str]]:
+    """The letters that pairs of operands have in common: those of the result count stacks of products."""
+    return (set(a) & set(b) for a, b in combinations(terms, 2))
 
 
 @numpy_function(np.einsum, front=shortened(np.einsum, 8, AS_OUTER))
@@ -91,10 +97,19 @@ def einsum(
         if not result:
             return shown[()]  # type: ignore[no-any-return]
         return in_order(manipulation.transpose(shown, [term.index(c) for c in result]), order)
-    known = small_values(tuple(arrays), broadcast=False)
-    if known is not None and out is None and _indices(arrays, terms) <= _AGAIN * max(a.size for a in arrays):
-        how: dict[str, Any] = {"dtype": dtype, "order": order, "casting": casting}
-        return fresh(np.einsum(_spelled(terms, result), *known, **how))  # type: ignore[no-any-return]
+    known, lengths = small_values(tuple(arrays), broadcast=False), _lengths(arrays, terms)
+    nbytes = prod(lengths[c] for c in result) * max(a.itemsize for a in arrays)
+    is_small = known is not None and out is None and nbytes <= config.small_bytes
+    if known is not None and is_small:
+        is_little = prod(lengths.values()) <= _AGAIN * max(a.size for a in arrays)
+        if is_little or not (dtype or any(set(result) & shared for shared in _shared(terms))):
+            how: dict[str, Any] = {
+                "dtype": dtype,
+                "order": order,
+                "casting": casting,
+                "optimize": not is_little,
+            }
+            return fresh(np.einsum(_spelled(terms, result), *known, **how))  # type: ignore[no-any-return]
     if dtype is not None and optimize is False:
         for i, a in enumerate(arrays):
             if not np.can_cast(a.dtype, dtype, casting):  # type: ignore[arg-type]
@@ -120,6 +135,8 @@ def einsum(
         node = as_handle(ufuncs.add(wrap_node(node), 0.0))._node()
     node = build.transpose(node, [term.index(c) for c in result])
     laid = in_order(lie(wrap_node(node), lies), order.upper() if order else order)
+    if is_small:
+        settle(laid)  # what it is used for is small, too
     return stored("einsum", laid, out, casting="unsafe")
 
 

@@ -96,7 +96,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **keywords: Any)
     return out
 
 
-@numpy_function(np.clip)
+@numpy_function(np.clip, few=3)
 def clip(
     a: Any,
     a_min: Any = _NONE,

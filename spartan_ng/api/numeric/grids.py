@@ -90,6 +90,9 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if not copy:
         return manipulation.broadcast_arrays(*lines)
     shape = np.broadcast_shapes(*(line.shape for line in lines))
+    known = small_values(tuple(lines))
+    if known is not None:
+        return tuple(wrap(np.broadcast_to(line, shape).copy()) for line in known)
     return tuple(wrap_node(build.broadcast(line._node(), shape)) for line in lines)
 
 
@@ -145,13 +148,23 @@ def diag_indices_from(arr: Any) -> tuple[ndarray, ...]:
     return diag_indices(arr.shape[0], arr.ndim)
 
 
+def _is_small(n: Any, m: Any) -> bool:
+    """Whether the indices of an (n, m) array's elements are small together: NumPy has them at once."""
+    sides = n if m is None else m, n
+    return all(type(s) is int for s in sides) and 2 * 8 * prod(sides) <= config.small_bytes
+
+
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[ndarray, ...]:
     """The indices of the lower triangle of an (n, m) array."""
+    if _is_small(n, m):
+        return tuple(map(wrap, np.tril_indices(n, k, m)))
     return sorting.nonzero(matrices.tri(n, m, k, bool))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[ndarray, ...]:
     """The indices of the upper triangle of an (n, m) array."""
+    if _is_small(n, m):
+        return tuple(map(wrap, np.triu_indices(n, k, m)))
     return sorting.nonzero(~matrices.tri(n, m, k - 1, bool))
 
 

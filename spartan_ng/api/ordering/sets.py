@@ -308,7 +308,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     return a[both], first[both], second[isin(b, a)]
 
 
-@numpy_function(np.setdiff1d)
+@numpy_function(np.setdiff1d, few=2)
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
     """The distinct elements of the first that are not in the second."""
     a = as_handle(ar1).ravel() if assume_unique else unique(ar1)
