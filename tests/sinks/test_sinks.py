@@ -506,3 +506,10 @@ def test_a_store_is_what_it_was_before_until_it_is_whole(where, shape, version, 
             np.to_zarr(a, f"{folder}/{name}.zarr", zarr_format=version, compressors=packed)
         assert inside() == ["x.zarr"]
     numpy.testing.assert_array_equal(numpy.asarray(np.load(url)), value + 2)
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x/"])
+def test_columns_of_one_name_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="two columns are called 'b'"):
+        np.to_parquet(np.ones((3, 3)), f"{tmp_path}/{name}", columns=["a", "b", "b"])
+    assert not list(tmp_path.iterdir())

@@ -214,6 +214,7 @@ def to_parquet(
     Raises
     ------
     ShapeError : the array has other than one or two axes, or `columns` is not a name for each column
+    ValueError : two of these are one
     FileExistsError : the folder has something else than Parquet files
     """
     is_folder = os.fspath(path).endswith(("/", os.sep))
@@ -236,6 +237,8 @@ def to_parquet(
     names = [str(k) for k in range(width)] if columns is None else list(columns)
     if len(names) != width:
         raise ShapeError(f"to_parquet: {len(names)} names do not fit the shape {array.shape}")
+    if twice := sorted({n for n in names if names.count(n) > 1}):
+        raise ValueError(f"to_parquet: two columns are called {twice[0]!r}: nobody could ask for one of them")
     parquet = needed("pyarrow.parquet", "tables")
     schema = table(np.empty((0, width), array.dtype), names).schema
     if is_folder:
