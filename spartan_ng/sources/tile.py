@@ -80,13 +80,22 @@ class Unread:
 
     def _pieces(self) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
         """The region in parts that are read together (a band, or one chunk's rows), and their places: cut
-        where the first axis or, where rows are asked for one by one, theirs is long, or has gaps."""
+        where the first axis or, where rows are asked for one by one, theirs is long, or has gaps; and along
+        other axes with steps, where what lies between is more than that."""
         if not self.region:
             yield self.region, (...,)
             return
-        at = next((i for i, r in enumerate(self.region) if not isinstance(r, tuple)), 0)
-        own = self.region[at]
-        line = prod(_covered(r) for i, r in enumerate(self.region) if i != at) * self.dtype.itemsize
+        first = next((i for i, r in enumerate(self.region) if not isinstance(r, tuple)), 0)
+        others = [i for i, r in enumerate(self.region) if i != first and isinstance(r, tuple) and r[2] > 1]
+        yield from self._cut(self.region, [first, *others])
+
+    def _cut(
+        self, region: tuple[Any, ...], axes: list[int]
+    ) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+        """The same of a region, along some axes, one after the other."""
+        at, *others = axes
+        own = region[at]
+        line = prod(_covered(r) for i, r in enumerate(region) if i != at) * self.dtype.itemsize
         chunk = self.source.chunks[at]
         most = max(band_bytes() // max(line, 1) // chunk, 1) * chunk
         for lo, hi in pairwise(_bounds(own, most)):
@@ -95,8 +104,14 @@ class Unread:
                 part: Any = (start + step * lo, start + step * (hi - 1) + 1, step)
             else:
                 part = own[lo:hi]
-            region = (*self.region[:at], part, *self.region[at + 1 :])
-            yield region, (*[slice(None)] * at, slice(lo, hi), ...)
+            cut = (*region[:at], part, *region[at + 1 :])
+            here = [slice(None)] * len(region)
+            here[at] = slice(lo, hi)
+            if not others or line * _covered(part) <= band_bytes():
+                yield cut, tuple(here)
+                continue
+            for deeper, place in self._cut(cut, others):
+                yield deeper, (*place[:at], slice(lo, hi), *place[at + 1 :])
 
 
 def _bounds(own: Any, most: int) -> list[int]:
