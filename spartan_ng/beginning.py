@@ -1,14 +1,20 @@
-"""The first programs of a process: NumPy computes them, step by step, while the session is being imported.
+"""The first programs of a process: NumPy computes them, step by step, until the session is there.
 
 The optimizer, the kernels and the workers take a quarter of a second to import, in which NumPy does most of
-what a first program asks for. So a thread imports them, and until they are there, programs that NumPy is done
-with in less than twice that time do not wait: after the wait, a plan without kernels would take half of
-NumPy's time.
+what a first program asks for. So programs that NumPy is done with in less than twice that time do not wait:
+after the wait, a plan without kernels would take half of NumPy's time. Nor is anything imported beside them
+at first: Python runs one thread at a time, and BLAS waits for the slowest of its own, so that of short
+programs it would take more than it could ever give back. Once NumPy has worked for as long as the import
+takes, a thread imports the session, which is never dearer than twice the best.
+
+Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching (Algorithmica 1988), the rule of renting and
+buying.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 
 from spartan_ng.arrays import ArrayRef
@@ -24,28 +30,34 @@ _KEPT_BYTES = 1 << 24
 _WAITS = 2
 """A program waits for the import that NumPy would take so many times as long for."""
 
+_ENOUGH_S = BEGIN_S
+"""Seconds of NumPy's work after which the session is imported beside the program."""
+
 _NICENESS = 5
 """What the import gives way by: it has a quarter of a processor where others want all of it."""
 
 _importing: threading.Thread | None = None
+_worked_s = 0.0
+"""Seconds that NumPy has worked on programs here."""
 _lock = threading.Lock()
 
 
 def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayRef] | None:
-    """The values of `nodes` by NumPy; None where they are for the session. It is imported meanwhile."""
+    """The values of `nodes` by NumPy; None where they are for the session, which the caller imports."""
+    global _worked_s
     if not _leaves_to_numpy():
         return None
-    # before the other thread's imports share Python with it
-    from spartan_ng.kernels.direct import has_all_threads, run_stepwise
+    from spartan_ng.kernels.direct import run_stepwise
 
     order = topological(nodes) if order is None else order
-    if not any(map(has_all_threads, order)):
-        _begin()
     wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
+    begun = time.perf_counter()
     found = run_stepwise(wanted, order, _WAITS * BEGIN_S)
-    _begin()
     if found is None:
         return None
+    _worked_s += time.perf_counter() - begun
+    if _worked_s >= _ENOUGH_S:
+        _begin()
     values = {n: ArrayRef(v.shape, v.dtype, value=v) for n, v in zip(wanted, found, strict=True)}
     return [values[node] if node.data is None else node.data for node in nodes]
 

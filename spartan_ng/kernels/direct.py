@@ -92,11 +92,6 @@ def run_stepwise(roots: Sequence[Node], order: Sequence[Node], most_s: float) ->
     return _values(roots, order) if sum(map(_stepped_ns, order)) <= most_s * 1e9 else None
 
 
-def has_all_threads(node: Node) -> bool:
-    """Whether a node is a product that BLAS's threads share."""
-    return _is_of_matrices(node) or _is_of_vector(node)
-
-
 def _stepped_ns(node: Node) -> int:
     """Nanoseconds that NumPy takes for a step, on one thread and with memory that is new; of products that a
     plan would leave to BLAS and its threads, too, those of the memory."""
