@@ -43,5 +43,5 @@ def remaining_s(predicted: Sequence[float | None], way: Way) -> float:
     if unknown:
         each_s = max(0.0, way.done_s - sum(known)) / unknown
         return sum(each_s if s is None else s for s in rest)
-    scale = way.done_s / sum(known) if sum(known) > 0 else 1.0
-    return scale * sum(s for s in rest if s is not None)
+    rest_s = sum(s for s in rest if s is not None)
+    return rest_s * way.done_s / sum(known) if sum(known) > 0 else rest_s

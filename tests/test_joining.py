@@ -65,6 +65,11 @@ def test_of_users_functions_progress_tells_alone():
     assert not pays(plan, Way(half, 0.01, 0.01), 4, quick), "they do not"
 
 
+def test_nothing_is_left_of_stages_that_were_to_take_no_time() -> None:
+    assert remaining_s([1e-308], Way(1, 2.0)) == 0.0
+    assert remaining_s([1e-308, 0.0], Way(1, 2.0)) == 0.0
+
+
 seconds = st.floats(0.0, 1e3)
 stages = st.lists(st.none() | seconds, min_size=1, max_size=6)
 
