@@ -151,9 +151,13 @@ class Planner:
         distinct = list(dict.fromkeys(rewritten))
         plan = lower(order, distinct, settings, f"{self._name}/{next(self._numbers)}", self._measured)
         profile = settings.profile
-        may_keep = not profile.limited and isinstance(self._backend, EmbeddedBackend)
-        if may_keep and projected_peak(plan, profile).memory_bytes > profile.memory_bytes:
-            self._backend.keep_to_memory()  # type: ignore[attr-defined]
+        backend = self._backend
+        if (
+            isinstance(backend, EmbeddedBackend)
+            and not profile.limited
+            and projected_peak(plan, profile).memory_bytes > profile.memory_bytes
+        ):
+            backend.keep_to_memory()
             return self._make(roots, self._settle(plan.workers)[0], leaves)
         if (profile.limited and is_local(self._backend)) or self._backend.workers == 1:
             within = profile.memory_bytes if profile.limited else available_bytes()

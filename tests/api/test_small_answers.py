@@ -62,3 +62,12 @@ def test_more_of_them(call: Any) -> None:
     for ours, theirs in zip(*((f if isinstance(f, tuple) else (f,)) for f in (found, expected)), strict=True):
         assert numpy.asarray(ours).dtype == theirs.dtype
         numpy.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_contractions_have_no_negative_zeros() -> None:
+    """NumPy adds to zeros, and BLAS need not."""
+    for kind in ("f4", "f8", "c16"):
+        a, b = numpy.full((300, 40), -0.0, kind), numpy.ones((40, 30), kind)
+        for text in ("ij,jk->ik", "ij,jk->ki", "ij,jk->k"):
+            ours = numpy.asarray(np.einsum(text, np.array(a), np.array(b)))
+            assert ours.tobytes() == numpy.einsum(text, a, b).tobytes(), (kind, text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import combinations, pairwise
@@ -51,7 +51,7 @@ def _products(operands: list[Any]) -> int:
     return prod(lengths.values())
 
 
-def _lengths(arrays: Sequence[ndarray], terms: Sequence[str]) -> dict[str, int]:
+def _lengths(arrays: Sequence[Any], terms: Sequence[str]) -> dict[str, int]:
     """The lengths of a contraction's indices."""
     lengths: dict[str, int] = {}
     for a, term in zip(arrays, terms, strict=True):
@@ -60,9 +60,24 @@ def _lengths(arrays: Sequence[ndarray], terms: Sequence[str]) -> dict[str, int]:
     return lengths
 
 
-def _shared(terms: Sequence[str]) -> Iterator[set[str]]:
-    """The letters that pairs of operands have in common: those of the result count stacks of products."""
-    return (set(a) & set(b) for a, b in combinations(terms, 2))
+def _small_values(arrays: Sequence[ndarray], terms: Sequence[str], result: str) -> tuple[Any, ...] | None:
+    """NumPy's values of a contraction's operands, where they and the result are small; else None."""
+    lengths = _lengths(arrays, terms)
+    nbytes = prod(lengths[c] for c in result) * max(a.itemsize for a in arrays)
+    return small_values(tuple(arrays), broadcast=False) if nbytes <= config.small_bytes else None
+
+
+def _at_once(known: Sequence[Any], terms: list[str], result: str, how: dict[str, Any]) -> Any:
+    """What NumPy gives for small values: by its loops if they have little to do, by BLAS if that makes single
+    products, not stacks of them; None for others."""
+    text = _spelled(terms, result)
+    if prod(_lengths(known, terms).values()) <= _AGAIN * max(np.size(a) for a in known):
+        return np.einsum(text, *known, **how)
+    stacks = any(set(result) & set(a) & set(b) for a, b in combinations(terms, 2))
+    if stacks or how["dtype"] is not None:
+        return None
+    found = np.einsum(text, *known, **how, optimize=True)
+    return found + 0 if found.dtype.kind in "fc" else found  # NumPy's loops add to zeros: no -0.0
 
 
 @numpy_function(np.einsum, front=shortened(np.einsum, 8, AS_OUTER))
@@ -97,19 +112,11 @@ def einsum(
         if not result:
             return shown[()]  # type: ignore[no-any-return]
         return in_order(manipulation.transpose(shown, [term.index(c) for c in result]), order)
-    known, lengths = small_values(tuple(arrays), broadcast=False), _lengths(arrays, terms)
-    nbytes = prod(lengths[c] for c in result) * max(a.itemsize for a in arrays)
-    is_small = known is not None and out is None and nbytes <= config.small_bytes
-    if known is not None and is_small:
-        is_little = prod(lengths.values()) <= _AGAIN * max(a.size for a in arrays)
-        if is_little or not (dtype or any(set(result) & shared for shared in _shared(terms))):
-            how: dict[str, Any] = {
-                "dtype": dtype,
-                "order": order,
-                "casting": casting,
-                "optimize": not is_little,
-            }
-            return fresh(np.einsum(_spelled(terms, result), *known, **how))  # type: ignore[no-any-return]
+    known = None if out is not None else _small_values(arrays, terms, result)
+    if known is not None:
+        found = _at_once(known, terms, result, {"dtype": dtype, "order": order, "casting": casting})
+        if found is not None:
+            return fresh(found)  # type: ignore[no-any-return]
     if dtype is not None and optimize is False:
         for i, a in enumerate(arrays):
             if not np.can_cast(a.dtype, dtype, casting):  # type: ignore[arg-type]
@@ -135,7 +142,7 @@ def einsum(
         node = as_handle(ufuncs.add(wrap_node(node), 0.0))._node()
     node = build.transpose(node, [term.index(c) for c in result])
     laid = in_order(lie(wrap_node(node), lies), order.upper() if order else order)
-    if is_small:
+    if known is not None:
         settle(laid)  # what it is used for is small, too
     return stored("einsum", laid, out, casting="unsafe")
 

@@ -84,13 +84,11 @@ def _may_call_back(a: Any) -> bool:
     return callable(a) and not isinstance(a, type)
 
 
-def _flat(items: Iterable[Any]) -> Iterator[Any]:
-    """Items, and those of lists, tuples and dictionaries among them."""
+def _flat(items: Iterable[Any], depth: int = 2) -> Iterator[Any]:
+    """Items, and those of lists and tuples among them, as deep as functions take and give arrays."""
     for item in items:
-        if isinstance(item, list | tuple):
-            yield from _flat(item)
-        elif isinstance(item, dict):
-            yield from _flat(item.values())
+        if depth and isinstance(item, list | tuple):
+            yield from _flat(item, depth - 1)
         else:
             yield item
 
