@@ -12,9 +12,10 @@ import time
 from dataclasses import dataclass
 
 from benchmarks.brute import BRUTE
+from spartan_ng.arrays import WHOLE
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import choose
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch, Tilings
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch, Tilings
 
 PROFILE = Profile(workers=4, memory_bytes=1 << 40)
 """Four workers whose memory holds copies of vectors, not of matrices."""

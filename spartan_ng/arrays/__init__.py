@@ -11,9 +11,10 @@ from spartan_ng.arrays.extent import (
     slices_within,
 )
 from spartan_ng.arrays.ref import ArrayRef, Key
-from spartan_ng.arrays.tiling import Tiling, cut
+from spartan_ng.arrays.tiling import WHOLE, Tiling, cut
 
 __all__ = [
+    "WHOLE",
     "ArrayRef",
     "Box",
     "Key",

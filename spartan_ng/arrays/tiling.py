@@ -18,6 +18,9 @@ from itertools import product
 
 from spartan_ng.arrays.extent import Box
 
+WHOLE = -1
+"""A label: this axis is not cut; every task sees all of it."""
+
 
 def cut(n: int, parts: int, index: int) -> tuple[int, int]:
     """The half-open interval of part `index` when `n` elements are cut into `parts`."""

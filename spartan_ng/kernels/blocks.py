@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import groupby, product
 from math import prod
 
-from spartan_ng.arrays import Box, box_size
+from spartan_ng.arrays import WHOLE, Box, box_size
 from spartan_ng.costs.tuned import FEW_LINES
 from spartan_ng.kernels.sequences import Run, blocks, steps
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.random import logical_block
-from spartan_ng.plan.rows import WHOLE, Row
+from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
 from spartan_ng.sinks import Sink
 

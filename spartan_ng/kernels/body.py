@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_of, sparse
+from spartan_ng.arrays import WHOLE, Box, box_of, sparse
 from spartan_ng.arrays.extent import box_shape
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.listing import row_text
 from spartan_ng.kernels.rows import Evaluate, fills, function_of, is_ufunc, labelled_box, labelled_shape
-from spartan_ng.plan.rows import WHOLE, Read, Row
+from spartan_ng.plan.rows import Read, Row
 from spartan_ng.plan.stages import Fused
 
 Cutter = Callable[[Any, Box], Any]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from string import ascii_letters
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.rows import VALUE, WHOLE, Axis, Read, Row, Write
+from spartan_ng.plan.rows import VALUE, Axis, Read, Row, Write
 from spartan_ng.plan.stages import Pass, ScanTotals
 from spartan_ng.units import shape_text
 

@@ -14,11 +14,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from math import prod
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import WHOLE, Box
 from spartan_ng.compressed import CompressedMatrix
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
 from spartan_ng.kernels.contract import is_matrix_product
-from spartan_ng.plan.rows import WHOLE, Row
+from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
 
 WORDS, LOOKUPS, ELEMENTS = "words", "look-ups", "elements"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import WHOLE, Box
 from spartan_ng.arrays.sparse import csr_array, is_imported
 from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.compiled import dictionaries, tall
@@ -29,7 +29,8 @@ from spartan_ng.ops.by_ufunc import State
 from spartan_ng.ops.folds import FOLDS, ArgFold, DeviationFold, PrefixFold
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_states import LINE_STATES, Between
-from spartan_ng.plan.rows import WHOLE, Folded, Read, Row, Write
+from spartan_ng.ops.units import Folded
+from spartan_ng.plan.rows import Read, Row, Write
 from spartan_ng.plan.stages import Fused, ScanTile
 
 Maker = tuple[int, int]

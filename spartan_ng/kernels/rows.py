@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_shape, sparse
+from spartan_ng.arrays import WHOLE, Box, box_shape, sparse
 from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.choice import choose, has_bits
@@ -29,7 +29,7 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import evaluate as evaluate_matrices
 from spartan_ng.ops.random import draw
-from spartan_ng.plan.rows import WHOLE, Row
+from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
 from spartan_ng.texts import renamed
 

@@ -14,10 +14,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from math import prod
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.labels import sums_sparse_columns
 from spartan_ng.plan.draft import Draft
-from spartan_ng.plan.rows import VALUE, WHOLE, Axis, Read, Row
+from spartan_ng.plan.rows import VALUE, Axis, Read, Row
 
 Together = Callable[[Node, Node], bool]
 """Whether the plan generator puts two nodes into one fused operator."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.memory import band_bytes
 from spartan_ng.plan.draft import Draft
-from spartan_ng.plan.rows import VALUE, WHOLE, Read, Slot
+from spartan_ng.plan.rows import VALUE, Read, Slot
 from spartan_ng.plan.stages import Fused, SortParts, Stage
 
 _STATES = 4

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from spartan_ng.arrays import Tiling, cut
+from spartan_ng.arrays import WHOLE, Tiling, cut
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import states_of
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.reads import plain_read
-from spartan_ng.plan.rows import WHOLE, Read, Row, Slot, Write
+from spartan_ng.plan.rows import Read, Row, Slot, Write
 from spartan_ng.plan.stages import Fused, ScanOffsets, ScanTile, ScanTotals, Stage
 
 Emit = Callable[[Stage, int], None]

@@ -19,6 +19,7 @@ from spartan_ng.graph.node import Node, Op
 from spartan_ng.memory import block_bytes
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_sorts import merge_bytes, run_length
+from spartan_ng.ops.units import Folded, Lead, leading
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.tiling.memory import parts_of
 from spartan_ng.optimizer.tiling.options import canonical, project
@@ -29,7 +30,7 @@ from spartan_ng.plan.cascade import Cascade, copied, is_full, moved_bytes
 from spartan_ng.plan.draft import Draft, Result, stage_name
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.reads import is_own, plain_read, rows_before
-from spartan_ng.plan.rows import VALUE, Folded, Read, Row, Slot, Write
+from spartan_ng.plan.rows import VALUE, Read, Row, Slot, Write
 from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.sketches import state_dtypes, stored_format
 from spartan_ng.plan.stages import (
@@ -45,7 +46,7 @@ from spartan_ng.plan.stages import (
 )
 from spartan_ng.plan.steps import heavy_steps, turning
 from spartan_ng.plan.strategies import side_slots
-from spartan_ng.plan.units import Lead, folded_operand, folded_units, leading
+from spartan_ng.plan.units import folded_operand, folded_units
 
 
 class Cut:

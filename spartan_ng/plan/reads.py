@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import replace
 
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, unit_reshape
+from spartan_ng.optimizer.fusion.labels import Labels, unit_reshape
 from spartan_ng.plan.rows import Axis, Read, Row, Slot
 
 

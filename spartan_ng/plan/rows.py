@@ -10,9 +10,8 @@ import numpy as np
 from spartan_ng.arrays import Tiling
 from spartan_ng.arrays.sparse import INDEX_BYTES
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.units import Folded
 
-WHOLE = -1
-"""A label: this axis is not cut; every task sees all of it."""
 VALUE = -1
 """A slot that is none: a finish reads the value that its stage has just made."""
 
@@ -110,17 +109,6 @@ class Row:
     format: str = "dense"
     sampled: bool = False
     """Whether the value is needed (and computed) at the non-zeros of the stage's driver alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Folded:
-    """An axis that a reducer folds of its operand: the dimension of the domain that it follows, its size, and
-    how long its units are (`ops.order`)."""
-
-    axis: int
-    dim: int
-    size: int
-    length: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
@@ -16,11 +17,12 @@ from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.line_sorts import pick_bytes
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.scans import states_of
+from spartan_ng.ops.units import Folded
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, Run, StageSketch
 from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft, Result, stage_name
-from spartan_ng.plan.rows import VALUE, WHOLE, Folded, Read, Row
+from spartan_ng.plan.rows import VALUE, Read, Row
 from spartan_ng.plan.stages.passes import row_operations
 from spartan_ng.plan.steps import turning
 from spartan_ng.plan.units import folded_operand, folded_units

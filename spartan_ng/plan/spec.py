@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.graph.spec import BrokenRule, Rule, broken
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import VALUE, WHOLE, Read, Row, Write
+from spartan_ng.plan.rows import VALUE, Read, Row, Write
 from spartan_ng.plan.stages import Combine, Fused, Pass, ScanTotals, Stage
 
 

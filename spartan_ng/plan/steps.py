@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.plan.draft import Draft
-from spartan_ng.plan.rows import WHOLE, Slot
+from spartan_ng.plan.rows import Slot
 
 _SUMMED_PARTS, _KEPT_PARTS = 4, 8
 KEPT_STEP, SUMMED_STEP = 2048, 256

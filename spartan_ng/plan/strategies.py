@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Node
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, StageSketch
+from spartan_ng.optimizer.tiling.sketch import Access, StageSketch
 from spartan_ng.plan.absorb import has_product
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.rows import VALUE, Slot

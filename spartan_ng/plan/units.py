@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from math import prod
 
-from spartan_ng.arrays import Tiling
 from spartan_ng.ops.folds import FOLDS, is_ordered
-from spartan_ng.ops.order import Span, count, grain, subtrees, units
+from spartan_ng.ops.order import grain, units
+from spartan_ng.ops.units import Folded
 from spartan_ng.plan.draft import Draft
-from spartan_ng.plan.rows import VALUE, WHOLE, Folded, Read, Row
+from spartan_ng.plan.rows import VALUE, Read, Row
 
 _MOST = 1 << 24
 """Elements that the states of a sparse operand's units, or of weighted counts', take at most."""
@@ -65,31 +65,3 @@ def _long(n: int, state: int) -> int:
     while n > length * _FEW and n // length * state > _MOST:
         length *= 2
     return min(length, n)
-
-
-def _alone(lo: int, hi: int, number: int) -> list[Span]:
-    """Each unit by itself."""
-    return [(i, i + 1) for i in range(lo, hi)]
-
-
-Lead = tuple[tuple[int, tuple[tuple[Span, ...], ...]], ...]
-"""For each leading axis of partial states: the dimension of the domain, and for each of its parts the
-subtrees of units that it hands over."""
-
-
-def leading(axes: Sequence[Folded], grid: Tiling, domain: tuple[int, ...]) -> Lead:
-    """What is handed over where `grid` cuts a folded dimension; empty where it cuts none.
-
-    The last axes are combined first: of an axis before one that is cut, each unit is handed over by itself.
-    """
-    found: list[tuple[int, tuple[tuple[Span, ...], ...]]] = []
-    for f in reversed(axes):
-        number = count(f.size, f.length)
-        parts = grid.parts[f.dim] if f.dim != WHOLE and f.size == domain[f.dim] else 1
-        if parts > 1 or (found and number > 1):
-            cuts = [grid.cut(f.dim, f.size, i) for i in range(parts)] if parts > 1 else [(0, f.size)]
-            assert not any(lo % f.length for lo, _ in cuts), "a grid cuts between units"
-            ranges = [(lo // f.length, -(-hi // f.length)) for lo, hi in cuts]
-            each = _alone if found else subtrees
-            found.append((f.dim, tuple(tuple(each(lo, hi, number)) for lo, hi in ranges)))
-    return tuple(reversed(found))

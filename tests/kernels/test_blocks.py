@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spartan_ng.arrays import Tiling, box_shape
+from spartan_ng.arrays import WHOLE, Tiling, box_shape
 from spartan_ng.kernels import blocks as cutting
 from spartan_ng.kernels import sequences
 from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, patches
 from spartan_ng.kernels.sequences import blocks, steps
 from spartan_ng.memory import BLOCK_BYTES
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.rows import WHOLE, Axis, Read, Row, Write
+from spartan_ng.plan.rows import Axis, Read, Row, Write
 from spartan_ng.plan.stages import Fused
 from tests.sampling import examples
 

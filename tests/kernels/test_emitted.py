@@ -10,12 +10,13 @@ from itertools import chain, combinations, product
 import numpy as np
 import pytest
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.emit import emit
 from spartan_ng.kernels.compiled.folds import start
 from spartan_ng.kernels.compiled.layout import lay_out
 from spartan_ng.kernels.compiled.segments import Ending, Operand, Segment
-from spartan_ng.plan.rows import WHOLE, Row
+from spartan_ng.plan.rows import Row
 
 F8 = np.dtype(np.float64)
 SPACES = [s for n in range(4) for s in product((1, 6), repeat=n)]

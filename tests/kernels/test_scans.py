@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.config import config
 from spartan_ng.kernels import scans as interpreted
 from spartan_ng.kernels.compiled import prefixes, scans
@@ -14,7 +15,7 @@ from spartan_ng.kernels.compiled.scans import CompiledScan, compiled_scan
 from spartan_ng.kernels.ordered import _BLOCK, Ordered
 from spartan_ng.kernels.scans import cut_lines
 from spartan_ng.ops.folds import FOLDS, PREFIX_FOLDS
-from spartan_ng.plan.rows import WHOLE, Axis, Read, Row
+from spartan_ng.plan.rows import Axis, Read, Row
 
 SHAPES = [((4099,), 0), ((37, 64), 0), ((37, 64), 1), ((3, 41, 5), 1), ((5, 7, 3), 0), ((1, 9), 0)]
 STEPS = [

@@ -13,7 +13,8 @@ from benchmarks.simulated import SimulatedBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels.reducers import Reducer
-from spartan_ng.plan.rows import Folded, Row
+from spartan_ng.ops.units import Folded
+from spartan_ng.plan.rows import Row
 from tests.sampling import examples
 from tests.test_programs import running_on
 

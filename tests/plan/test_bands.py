@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng import memory
-from spartan_ng.arrays import ArrayRef, Box, Tiling
+from spartan_ng.arrays import WHOLE, ArrayRef, Box, Tiling
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.plan import bands
 from spartan_ng.plan.draft import Draft, Result
-from spartan_ng.plan.rows import VALUE, WHOLE, Axis, Read, Slot
+from spartan_ng.plan.rows import VALUE, Axis, Read, Slot
 from tests.sampling import examples
 
 F8 = np.dtype(float)

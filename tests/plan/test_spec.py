@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from spartan_ng.arrays import ArrayRef, Tiling
+from spartan_ng.arrays import WHOLE, ArrayRef, Tiling
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
@@ -19,7 +19,6 @@ from spartan_ng.graph.spec import BrokenRule
 from spartan_ng.plan import lower as lowering
 from spartan_ng.plan.lower import lower
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import WHOLE
 from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.spec import PLAN_RULES, STAGE_RULES, check_plan
 from spartan_ng.plan.stages import Combine, Fused

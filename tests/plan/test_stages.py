@@ -7,6 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.costs import Profile
 from spartan_ng.costs.tuned import TURNED, WRITTEN
 from spartan_ng.graph import build
@@ -17,7 +18,7 @@ from spartan_ng.plan.cascade import is_full
 from spartan_ng.plan.fusion import template
 from spartan_ng.plan.lower import Lowering, lower
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import WHOLE, Axis, Read
+from spartan_ng.plan.rows import Axis, Read
 from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.stages import Fused
 from tests.optimizer.fusion.expressions import leaf, matmul, sparse_leaf, turned

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spartan_ng.ops.units import Folded, leading
 from spartan_ng.optimizer.tiling.options import between_units, candidates
-from spartan_ng.plan.rows import Folded
-from spartan_ng.plan.units import leading
 from tests.sampling import examples
 
 

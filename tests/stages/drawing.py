@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.optimizer.fusion.labels import WHOLE, Labels
+from spartan_ng.optimizer.fusion.labels import Labels
 from spartan_ng.optimizer.fusion.legality import LARGEST_BLOCK
 from tests import reference
 from tests.kernels.samples import sample

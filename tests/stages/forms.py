@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Op, topological
 from spartan_ng.ops.scans import SCANS
-from spartan_ng.optimizer.fusion.labels import WHOLE
 from tests.stages import users
 from tests.stages.steps import Steps
 from tests.stages.values import Ended, Rejected, Value

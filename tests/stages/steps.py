@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.by_ufunc import Fold
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
-from spartan_ng.optimizer.fusion.labels import WHOLE, Labels
+from spartan_ng.optimizer.fusion.labels import Labels
 from tests.stages import users
 from tests.stages.drawing import LINES, Drawing
 from tests.stages.values import Rejected, Value

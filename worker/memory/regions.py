@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_of, box_slices, sparse
+from spartan_ng.arrays import WHOLE, Box, box_of, box_slices, sparse
 from spartan_ng.kernels.formats import dense, is_sparse
-from spartan_ng.plan.rows import WHOLE, Read, Slot
+from spartan_ng.plan.rows import Read, Slot
 from spartan_ng.worker.memory.store import Region
 
 Slices = tuple[slice, ...]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_shape, box_size, slices_within
+from spartan_ng.arrays import WHOLE, Box, box_shape, box_size, slices_within
 from spartan_ng.arrays.sparse import stacked
 from spartan_ng.compressed import is_compressed
 from spartan_ng.costs.tuned import SMALL_FLOPS
@@ -29,7 +29,7 @@ from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.kernels.sequences import Run as Blocks
-from spartan_ng.plan.rows import WHOLE, Write
+from spartan_ng.plan.rows import Write
 from spartan_ng.plan.stages import (
     Fused,
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_of, box_shape, box_size
+from spartan_ng.arrays import WHOLE, Box, box_of, box_shape, box_size
 from spartan_ng.kernels.blocks import is_one_block
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.emit import emit
@@ -19,7 +19,7 @@ from spartan_ng.kernels.compiled.layout import Layout, Strides, lay_out
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment, Step, split, viewed_axes
 from spartan_ng.kernels.rows import fills, labelled_box, labelled_shape
 from spartan_ng.kernels.sequences import Run
-from spartan_ng.plan.rows import WHOLE, Read
+from spartan_ng.plan.rows import Read
 from spartan_ng.plan.stages import Fused
 
 Blocks = Run

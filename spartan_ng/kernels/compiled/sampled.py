@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import WHOLE, Box
 from spartan_ng.kernels.compiled.bound import Tables
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.folds import fold_obstacle
 from spartan_ng.kernels.compiled.formulas import code, obstacle
 from spartan_ng.kernels.compiled.nonzeros import Dot, Ending, Loop, Side, emit_sampled
-from spartan_ng.plan.rows import WHOLE, Row
+from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
 
 SparseSignature = tuple[Any, ...]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_size
+from spartan_ng.arrays import WHOLE, Box, box_size
 from spartan_ng.arrays.copying import address
 from spartan_ng.config import config
 from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
@@ -26,7 +26,7 @@ from spartan_ng.kernels.compiled.steps import steps_of
 from spartan_ng.kernels.scans import Cut
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import SEGMENTED
-from spartan_ng.plan.rows import WHOLE, Read, Row
+from spartan_ng.plan.rows import Read, Row
 from spartan_ng.system.machine import cores
 
 LEAST = 1 << 16

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.kernels.compiled.folds import PRODUCT, fold_obstacle
 from spartan_ng.kernels.compiled.formulas import FORMULAS, code, obstacle
 from spartan_ng.kernels.reducers import sums_on_the_way
-from spartan_ng.plan.rows import WHOLE, Read, Row
+from spartan_ng.plan.rows import Read, Row
 from spartan_ng.plan.stages import Fused
 
 Space = tuple[tuple[int, int], ...]

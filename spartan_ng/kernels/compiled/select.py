@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_of, box_size
+from spartan_ng.arrays import WHOLE, Box, box_of, box_size
 from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.config import config
 from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
@@ -45,7 +45,7 @@ from spartan_ng.kernels.packed import ELEMENTS, LOOKUPS, WORDS, way_of
 from spartan_ng.kernels.virtual.programs import LEAST, with_programs
 from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import WHOLE, Slot
+from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.stages import Fused, Pass, ScanTile, ScanTotals
 from spartan_ng.plan.stages.passes import row_operations
 

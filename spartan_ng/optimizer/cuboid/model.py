@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.arrays.sparse import INDEX_BYTES
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.cuboid.sizes import (
@@ -22,7 +23,7 @@ from spartan_ng.optimizer.cuboid.sizes import (
     sub_order,
 )
 from spartan_ng.optimizer.cuboid.space import Cut, Dims, Matrix, Operator, Space
-from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, root
+from spartan_ng.optimizer.fusion.labels import Labels, root
 
 BLOCK = 1000
 """Rows and columns of a block, the unit of cuts."""

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from itertools import islice
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Demand, Fusing, Group, Grouping, Result, keep_rows, open_stage
 from spartan_ng.optimizer.fusion.labels import (
-    WHOLE,
     Labels,
     input_labels,
     is_fusible,

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, is_transparent, root
+from spartan_ng.optimizer.fusion.labels import Labels, is_transparent, root
 from spartan_ng.optimizer.fusion.sampling import Drivers
 
 

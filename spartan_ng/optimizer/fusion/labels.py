@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.ops.joins import REDUCING
 
-WHOLE = -1
 Labels = tuple[int, ...]
 _NONE = frozenset[int]()
 

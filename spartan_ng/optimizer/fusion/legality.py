@@ -19,18 +19,12 @@ from collections.abc import Collection
 from functools import lru_cache
 from math import prod
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.group import Group, Result, is_product
-from spartan_ng.optimizer.fusion.labels import (
-    WHOLE,
-    Labels,
-    input_labels,
-    is_transparent,
-    root,
-    whole_dimensions,
-)
+from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_transparent, root, whole_dimensions
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product, is_union
 from spartan_ng.sinks.sink import Sink
 

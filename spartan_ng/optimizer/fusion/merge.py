@@ -16,10 +16,11 @@ from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import prod
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.group import Demand, Group, Grouping, Result
-from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, Root, root
+from spartan_ng.optimizer.fusion.labels import Labels, Root, root
 from spartan_ng.optimizer.fusion.legality import MOST_RESULTS, has_room, leaves_enough, unfollowed
 
 MOST_HOSTS = 16

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.arrays.sparse import INDEX_BYTES
 from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import of_node
@@ -21,14 +22,7 @@ from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.group import Group, open_stage
-from spartan_ng.optimizer.fusion.labels import (
-    WHOLE,
-    Labels,
-    input_labels,
-    is_fusible,
-    is_transparent,
-    unit_reshape,
-)
+from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_fusible, is_transparent, unit_reshape
 from spartan_ng.optimizer.fusion.legality import SIDE_BYTES, has_room, may_join, may_stand_beside, unfollowed
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product
 

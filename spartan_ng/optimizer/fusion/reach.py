@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from heapq import heappop, heappush
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Op
 from spartan_ng.optimizer.fusion.explore import Memo
 from spartan_ng.optimizer.fusion.group import Group, keep_rows, open_stage
-from spartan_ng.optimizer.fusion.labels import WHOLE, Labels, whole_dimensions
+from spartan_ng.optimizer.fusion.labels import Labels, whole_dimensions
 from spartan_ng.optimizer.fusion.legality import kept_for, may_join
 
 

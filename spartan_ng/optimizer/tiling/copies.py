@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.costs import Profile
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
 
 Readers = tuple[int, tuple[int, ...]]
 """An array, and the labels under which some stages read it, WHOLE for dimensions they cannot cut."""

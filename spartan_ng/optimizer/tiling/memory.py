@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.options import Options, interned
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, Span, StageSketch
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Span, StageSketch
 
 MOST_PARTS = 256
 """A task is not cut into more parts than this."""

@@ -14,6 +14,7 @@ from math import prod
 
 import numpy as np
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.costs import Table
 from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.ops.order import count
@@ -36,7 +37,7 @@ from spartan_ng.optimizer.tiling.options import (
     uneven,
 )
 from spartan_ng.optimizer.tiling.problem import Problem
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, Span, StageSketch
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Span, StageSketch
 from spartan_ng.optimizer.tiling.uneven import cuts_of, shares
 from spartan_ng.optimizer.tiling.variables import PINNED, BehindSums, Model, Move, OwnCopy, Place, Rules
 

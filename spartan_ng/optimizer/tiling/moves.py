@@ -14,12 +14,11 @@ from math import lcm, prod
 
 import numpy as np
 
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Table
+from spartan_ng.ops.units import Folded, leading
 from spartan_ng.optimizer.tiling.options import Options
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Run, Span
-from spartan_ng.plan.rows import Folded
-from spartan_ng.plan.units import leading
+from spartan_ng.optimizer.tiling.sketch import Run, Span
 
 _SAFE = 1 << 60
 """Products below this stay far enough from the end of 64-bit integers."""

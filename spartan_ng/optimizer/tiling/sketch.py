@@ -17,10 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.plan.rows import Folded
-
-WHOLE = -1
-"""A label: every task needs all of this axis."""
+from spartan_ng.ops.units import Folded
 
 
 @dataclass(frozen=True, eq=False, slots=True)

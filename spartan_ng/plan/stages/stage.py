@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.costs.tuned import WRITTEN
-from spartan_ng.plan.rows import VALUE, WHOLE, Read, Slot, Write
+from spartan_ng.plan.rows import VALUE, Read, Slot, Write
 
 if TYPE_CHECKING:
     from spartan_ng.plan.stages.fused import Fused

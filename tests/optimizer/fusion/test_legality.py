@@ -8,14 +8,14 @@ from math import prod
 import numpy as np
 import pytest
 
-from spartan_ng.arrays import ArrayRef
+from spartan_ng.arrays import WHOLE, ArrayRef
 from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import of_node, weighed
 from spartan_ng.graph import build
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Result, is_product, open_stage
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
-from spartan_ng.optimizer.fusion.labels import WHOLE, input_labels, whole_dimensions
+from spartan_ng.optimizer.fusion.labels import input_labels, whole_dimensions
 from spartan_ng.optimizer.fusion.legality import (
     LARGEST_BLOCK,
     LEAST_TASKS,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import spartan_ng as sp
-from spartan_ng.arrays import ArrayRef, Tiling
+from spartan_ng.arrays import WHOLE, ArrayRef, Tiling
 from spartan_ng.config import FUSIONS, config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import OptionError
@@ -20,7 +20,7 @@ from spartan_ng.optimizer.fusion import reach
 from spartan_ng.optimizer.fusion.costs import formed_ps
 from spartan_ng.optimizer.fusion.form import group
 from spartan_ng.optimizer.fusion.group import Group, Grouping
-from spartan_ng.optimizer.fusion.labels import WHOLE, Labels
+from spartan_ng.optimizer.fusion.labels import Labels
 from spartan_ng.optimizer.fusion.legality import may_join
 from spartan_ng.optimizer.fusion.merge import Readers
 from spartan_ng.optimizer.fusion.operators import Fit, densities, operators

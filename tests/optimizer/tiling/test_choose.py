@@ -10,13 +10,13 @@ import pytest
 
 from benchmarks.brute import BRUTE
 from benchmarks.tiling import PROFILE, Program, ProgramWriter, als, figure_11, random_program
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.config import TILINGS
 from spartan_ng.costs import Profile
 from spartan_ng.errors import OptionError
 from spartan_ng.optimizer.tiling.choose import alternatives, choose
 from spartan_ng.optimizer.tiling.options import project
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
 
 PROGRAMS = [random_program(random.Random(seed), 2 + seed % 14) for seed in range(60)]
 

@@ -11,10 +11,11 @@ import spartan_ng as sp
 from benchmarks.brute import BRUTE
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
+from spartan_ng.arrays import WHOLE
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import choose
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
 
 N, M = 160, 120
 

@@ -14,7 +14,7 @@ from math import prod
 import pytest
 
 from benchmarks.tiling import Program, random_program
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.config import TILINGS
 from spartan_ng.costs import Profile
 from spartan_ng.ops.line_sorts import merge_bytes
@@ -22,7 +22,7 @@ from spartan_ng.optimizer.tiling.choose import choose
 from spartan_ng.optimizer.tiling.copies import Readers, readers
 from spartan_ng.optimizer.tiling.memory import outside_bytes
 from spartan_ng.optimizer.tiling.options import candidates, canonical
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
 from tests.optimizer.tiling.test_choose import small_program
 
 LARGE = [random_program(random.Random(seed), 2 + seed % 9) for seed in range(40)]

@@ -8,7 +8,7 @@ from math import prod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.memory import (
     IN_MEMORY,
@@ -20,7 +20,7 @@ from spartan_ng.optimizer.tiling.memory import (
     within,
 )
 from spartan_ng.optimizer.tiling.options import candidates
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
 from tests.sampling import examples
 
 ITEM = 8

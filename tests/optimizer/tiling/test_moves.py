@@ -9,12 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import WHOLE, Tiling
+from spartan_ng.ops.units import Folded, leading
 from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import between_units, candidates, interned, project
-from spartan_ng.optimizer.tiling.sketch import WHOLE, Run
-from spartan_ng.plan.rows import Folded
-from spartan_ng.plan.units import leading
+from spartan_ng.optimizer.tiling.sketch import Run
 from tests.sampling import examples
 
 LENGTHS = st.one_of(st.integers(1, 7), st.sampled_from([4, 6, 12]))
