@@ -25,7 +25,7 @@ from spartan_ng.kernels.contract import contract, contract_and_sums
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops import order
-from spartan_ng.ops.by_ufunc import State
+from spartan_ng.ops.by_ufunc import Fold, State
 from spartan_ng.ops.folds import FOLDS, ArgFold, DeviationFold, PrefixFold
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_states import LINE_STATES, Between
@@ -130,8 +130,8 @@ class Reducer:
     def combine(self, a: State, b: State) -> State:
         """The state of `a`'s blocks followed by `b`'s; may reuse the memory of `a`."""
         if self.fold is not None:
-            if not self.units and len(a) == 1 and isinstance(a[0], np.ndarray) and a[0].ndim:
-                return (self.fold.ufunc(a[0], b[0], out=a[0]),)  # type: ignore[union-attr]
+            if isinstance(self.fold, Fold) and not self.units and isinstance(a[0], np.ndarray) and a[0].ndim:
+                return (self.fold.ufunc(a[0], b[0], out=a[0]),)
             return self.fold.combine(a, b)
         if self.row.kind in LINE_STATES:
             return LINE_STATES[self.row.kind](*self.row.params).combine(a, b)

@@ -83,6 +83,24 @@ def test_what_is_read_against_its_order_counts_more():
     assert across == (1 + TURNED + WRITTEN) * x.nbytes
 
 
+@pytest.mark.parametrize("rows", [0, 1, 7, 399, 400])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_of_a_slice_that_is_read_only_its_part_counts(rows, workers):
+    x = leaf(400, 400)
+    part = build.slice_(x, (0, 0), (1, 1), (rows, 400))
+    plan = planned(build.map_("negative", part), profile=Profile(workers=workers))
+    assert sum(stage.touched_bytes(plan.slots) for stage in plan.stages) == (1 + WRITTEN) * rows * 400 * 8
+
+
+@pytest.mark.parametrize("rows", [10, 200, 399])
+def test_parts_that_lie_over_each_other_count_no_more_than_the_whole(rows):
+    x = leaf(400, 400)
+    parts = [build.slice_(x, (start, 0), (1, 1), (rows, 400)) for start in (0, 400 - rows)]
+    plan = planned(build.map_("add", *parts))
+    read = min(2 * rows, 400) + WRITTEN * rows
+    assert only(plan).touched_bytes(plan.slots) == read * 400 * 8
+
+
 PLAIN = ["add", "multiply", "subtract", "maximum"]
 
 

@@ -81,9 +81,18 @@ class Stage:
         return prod(self.space(slots))
 
     def touched_bytes(self, slots: Sequence[Slot]) -> int:
-        """Bytes of the arrays that it reads and writes; those that it writes count more."""
-        read = sum(slots[s].stored_bytes * self._times_read(s) for s in self.read_slots())
+        """Bytes of the parts of arrays that it reads, and of those that it writes, which count more."""
+        read = sum(self._seen_bytes(slots, s) * self._times_read(s) for s in self.read_slots())
         return read + WRITTEN * sum(slots[s].stored_bytes for s in self.written_slots())
+
+    def _seen_bytes(self, slots: Sequence[Slot], slot: int) -> int:
+        """Bytes of a slot that its views show; those of parts that lie over each other count once each, and
+        all together at most as the whole slot."""
+        own = (*self.views(), *(() if self.finish is None else self.finish.views()))
+        shown = [prod(axis.size for axis in read.axes) for read in own if read.slot == slot]
+        size = prod(slots[slot].shape)
+        seen = min(sum(shown), size) if shown else size
+        return slots[slot].stored_bytes * seen // max(size, 1)
 
     def _times_read(self, slot: int) -> int:
         """How often a byte counts that it reads of a slot."""
