@@ -11,9 +11,9 @@ BLAS_SPEEDUP = 4
 """Operations of a dense product that BLAS does in the time of one of a loop over elements: it
 vectorizes, and reads from the caches. (`benchmarks`: matmul 1000 to 4000 beside sums of maps)"""
 
-SMALL_BLAS_SPEEDUP = 3.5
+SMALL_BLAS_SPEEDUP = 4.5
 """The same of products of some tens of rows, by which the profile is measured. (`benchmarks predictions`:
-exp and sum, sorts)"""
+exp and sum, sorts, k-means step)"""
 
 FEW_LINES = 8
 """Lines with which a product of matrices takes about as long as reading the larger one.
