@@ -152,6 +152,7 @@ go.set()
     assert told == "False\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["a @ a[0]", "a * 2 + 1", "(a[:300] @ a.T + 1).sum(axis=0)"])
 def test_nothing_is_imported_beside_a_program_that_is_short(what: str) -> None:
     """The import begins once NumPy has worked for so long that it may pay."""

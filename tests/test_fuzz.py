@@ -152,6 +152,7 @@ def test_programs_that_stand_or_end_their_process_are_faults(monkeypatch):
     assert "in check_but_two" in ended.text
 
 
+@pytest.mark.slow
 def test_a_script_runs_by_itself(tmp_path):
     program = judged(1, WHOLE)
     assert program is not None
@@ -343,6 +344,7 @@ def test_what_was_found_once_is_numpys(text, small):
         assert check(program, mode, numpys_errors(program)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small", SMALL_BYTES)
 def test_numbers_are_held_as_numpy_holds_them(small, some):
     """Set, put, filled, padded, compared: what an array's dtype makes of numbers that it may not hold."""

@@ -228,6 +228,7 @@ def test_reproducible_arrays_are_computed_as_a_whole():
     assert m.amount.computed == x.size
 
 
+@pytest.mark.slow
 def test_a_chain_of_thousands_needs_no_stack_and_keeps_one_step():
     m = Machine()
     x = driver(np.zeros(3))

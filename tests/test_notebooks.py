@@ -155,6 +155,7 @@ def notebook(tmp_path_factory):
         yield found
 
 
+@pytest.mark.slow
 def test_arrays_show_what_they_are_and_compute_nothing_large(notebook):
     shown = notebook.shown("x = np.random.default_rng(0).random((10**6, 10**6)) * 2\nx")
     assert shown["text/plain"] == "<array 1000000×1000000 float64, 8 TB, not computed>"
@@ -169,6 +170,7 @@ def test_steps_are_written_in_cells(notebook):
     assert re.search(r"In\[(\d+)\]:1-2; In\[(\d+)\]:1</text>", told)
 
 
+@pytest.mark.slow
 def test_a_cluster_lives_across_cells(notebook):
     assert "2 workers" in notebook.shown("cluster = np.cluster(2, threads=1)\ncluster")["text/plain"]
     made = "np.config.small_bytes = 0\nz = (np.random.default_rng(0).random((3000, 200)) + 1).persist()\nz"
@@ -253,6 +255,7 @@ def test_errors_of_others_are_ipythons(notebook):
     assert "%tb" not in "".join(notebook.error("1 / 0"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["here", "cluster"])
 def test_an_interrupt_stops_a_cell_and_the_next_goes_on(notebook, where, tmp_path):
     if where == "cluster":

@@ -92,6 +92,7 @@ BOUNDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("workers", [3, 4])
 @pytest.mark.parametrize("name", BOUNDS)
@@ -164,6 +165,7 @@ def test_solutions_are_as_good_as_numpys(name, kind):
         assert backward_error(a, x.compute(), b) <= limit
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("kind", ["f4", "f8", "c16"])
 @pytest.mark.parametrize("name", ["random", "pivots", "turned"])
@@ -178,6 +180,7 @@ def test_determinants_and_inverses_are_numpys(name, kind):
             numpy.testing.assert_allclose(f.compute(), w, tolerance, tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("place", [0, 70, 97])
 def test_singular_matrices_raise_and_have_no_determinant(place):

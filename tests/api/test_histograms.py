@@ -57,6 +57,7 @@ def _histogram(m: Any, x: Any, bins: Any, limits: Any, weights: Any, density: An
     return numpy.asarray(counts), numpy.asarray(edges)
 
 
+@pytest.mark.slow
 def test_counts_are_numpys(mode: None, some: Some) -> None:
     rng = numpy.random.default_rng(0)
     cases = itertools.product(DTYPES, DATA, BINS, LIMITS, WEIGHTS, (None, True))

@@ -83,6 +83,7 @@ def check(name: str) -> None:
             numpy.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.slow
 def test_what_a_call_gave_does_not_change_with_what_it_was_given(some: Some) -> None:
     names = [n for n in functions.programs() if not n.startswith("array.")]
     with numpy.errstate(all="ignore"), warnings.catch_warnings():

@@ -40,6 +40,7 @@ def _steps(name, w):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("name", ["new", "in place", "parts", "elements", "numbers", "several", "scanned"])
 def test_chains_are_short(name, workers, monkeypatch):

@@ -164,6 +164,7 @@ OF_INDICES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("name", list(OF_INDICES))
 @pytest.mark.parametrize("size", [128, 300])

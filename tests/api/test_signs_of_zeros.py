@@ -67,6 +67,7 @@ def _check_equal(found: Any, wanted: Any) -> None:
         np.testing.assert_array_equal(np.signbit(ours), np.signbit(theirs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["interpret", "compile"])
 @examples(100)
 @given(a=NUMBERS, b=NUMBERS, dtype=st.sampled_from(["f4", "f8", "c16"]), name=st.sampled_from(sorted(CALLS)))

@@ -76,6 +76,7 @@ def run(np, seed, steps):
     return [numpy.asarray(x) for x in (a, c, *kept)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small", [0, 1 << 20])
 def test_writes(small):
     for seed in range(120):

@@ -49,6 +49,7 @@ def _all(xp, x, axis):
         return ValueError
 
 
+@pytest.mark.slow
 def test_wide_slices_are_ranked_in_few_steps(monkeypatch):
     """Slices that come twice are compared to their end: the steps grow with the logarithm of it, squared."""
     x = numpy.repeat(rng.integers(0, 2, (10, 256)), 2, axis=0)

@@ -61,6 +61,7 @@ def run(xp, writes, reads_between):
     return [a, v, *earlier]
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from(sorted(WRITES)), min_size=1, max_size=8), st.lists(st.booleans(), min_size=1))
 def test_what_was_built_before_a_write_keeps_what_it_read(writes, reads_between):

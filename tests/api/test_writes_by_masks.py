@@ -51,6 +51,7 @@ def is_same(found, expected):
     return found[0] == expected[0]  # sums and products elsewhere warn in their own way
 
 
+@pytest.mark.slow
 def test_answers_are_numpys_to_the_bit(request):
     """Values of any dtype, as many as there are truths or another number of them."""
     draw = random.Random(request.config.option.seed)

@@ -25,6 +25,7 @@ def start() -> list[numpy.ndarray]:
     return values + [numpy.zeros(n) for n in SIZES[1:]]
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 def test_gradients_are_slopes(anywhere) -> None:
     values = start()
@@ -40,6 +41,7 @@ def test_gradients_are_slopes(anywhere) -> None:
     assert along == pytest.approx((losses[1] - losses[0]) / 2e-5, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
 def test_takes_scikit_learns_steps(anywhere) -> None:

@@ -27,6 +27,7 @@ def textbook(X, centers, fuzziness: float, iterations: int):
     return centers, degrees, (degrees**fuzziness * distances**2).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("fuzziness", [1.3, 2.0, 3.0])
 def test_fuzzy_kmeans(fuzziness, anywhere) -> None:

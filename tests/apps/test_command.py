@@ -157,6 +157,7 @@ def test_who_stops_too_early_says_so(iris, most, warns) -> None:
     assert "Warning" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_local_cluster_finds_the_same(iris) -> None:
     given = ["kmeans", "--data", iris, "--clusters", "3", "--seed", "0"]
     assert app(*given, "--workers", "2").output == app(*given).output

@@ -61,6 +61,7 @@ def test_dependent_columns_give_the_least_norm() -> None:
     numpy.testing.assert_allclose(linear_regression(X, y).coef, expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_l2svm(fit_intercept, anywhere) -> None:

@@ -78,6 +78,7 @@ def test_every_app_is_checked_or_says_why_not() -> None:
     assert not checked & set(UNCHECKED)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.some(1)
 @pytest.mark.parametrize(("model", "failing"), CHECKED, ids=lambda v: repr(v)[:24])

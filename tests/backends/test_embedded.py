@@ -171,6 +171,7 @@ def test_ctrl_c_leaves_a_function_that_never_stops(make, threads):
     backend.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "is_planned"),
     [("svd", False), ("svd", True), ("eigh", True), ("median", False)],  # planned, it is in blocks

@@ -15,12 +15,14 @@ def test_smart_tiling_moves_less_than_columns_and_as_predicted():
     assert smart.error == 0
 
 
+@pytest.mark.slow
 def test_a_forced_tiling_is_predicted_too():
     row = moved(WORKLOADS["kmeans"], "row", 0.05)
     assert row.measured > 0
     assert row.error == pytest.approx(0, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_the_bytes_of_every_app_are_predicted(name):
@@ -29,6 +31,7 @@ def test_the_bytes_of_every_app_are_predicted(name):
     assert abs(smart.predicted - smart.measured) <= 0.05 * smart.measured + 4096
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["glm", "pagerank", "svd", "cox"])
 def test_smart_tiling_moves_no_more_than_the_best_that_is_forced(name):

@@ -19,6 +19,7 @@ from benchmarks.larger_sides import SIDES
 from tests.waiting import until
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("row", [row for row in larger.ROWS if row != "nothing"])
 @pytest.mark.parametrize("on", [on for on in SIDES if on != "2 workers"])
@@ -53,6 +54,7 @@ def test_wrong_answers_are_found(row: str, tmp_path: Path) -> None:
     assert answers.difference(row, str(tmp_path)) > 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counted", [larger._own_bytes, larger._about_bytes])
 def test_memory_of_files_is_not_counted(counted: Callable[[int], int], tmp_path: Path) -> None:
     nbytes = 1 << 26

@@ -7,6 +7,7 @@ import pytest
 from benchmarks.scaling import PROGRAMS, measure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_plans_and_messages_do_not_grow_with_tiles(name):
     few, many = measure(PROGRAMS[name], 4), measure(PROGRAMS[name], 64)

@@ -67,6 +67,7 @@ def test_nobody_waits_for_a_worker_that_stands_still(
     numpy.testing.assert_allclose(found, KINDS[kind](numpy, elements(((0, ROWS), (0, COLUMNS)))))
 
 
+@pytest.mark.slow
 def test_who_stands_in_for_a_worker_that_comes_back_is_not_waited_for(
     session: Session, gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

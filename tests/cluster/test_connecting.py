@@ -65,6 +65,7 @@ def test_an_insecure_cluster_works(insecure):
         client.close()
 
 
+@pytest.mark.slow
 def test_a_port_that_speaks_something_else():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -230,6 +231,7 @@ def test_a_refused_client_does_not_disturb_others(keyed, keys, tmp_path):
     client.close()
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize(
     "role", [["master", "--address", "tcp://0.0.0.0:*"], ["worker", "--bind", "tcp://0.0.0.0:*"]]
@@ -248,6 +250,7 @@ def test_daemons_refuse_open_addresses_without_keys(role):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_an_open_master_says_so_at_every_start():
     for _ in range(2):
         with subprocess.Popen(

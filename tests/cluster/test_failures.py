@@ -135,6 +135,7 @@ def resident_bytes(cluster):
     return total_bytes
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_client_that_goes_away_leaves_no_tiles(shared, how):
@@ -196,6 +197,7 @@ def test_a_killed_program_takes_its_local_cluster_with_it():
     await_no_litter(before)
 
 
+@pytest.mark.slow
 def test_what_is_sent_beyond_the_memory_goes_to_disk_and_the_next_job_runs():
     for cluster in start(2, memory=8 << 20):
         client = cluster.connect()
@@ -207,6 +209,7 @@ def test_what_is_sent_beyond_the_memory_goes_to_disk_and_the_next_job_runs():
         client.close()
 
 
+@pytest.mark.slow
 def test_more_data_than_memory_spills_and_comes_back():
     for cluster in start(2, memory=8 << 20):
         client = cluster.connect()

@@ -63,6 +63,7 @@ def test_a_function_that_ends_its_process_takes_two_workers_and_its_name_is_said
     np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nbytes", [100_000, 600_000, 40_000_000])
 def test_functions_may_bring_much_along(three, nbytes):
     """Over ports and sockets, which take frames of different lengths."""
@@ -169,6 +170,7 @@ def endless_in_c_with_the_interpreter(touch):
     return function
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("make", "stays"),

@@ -194,6 +194,7 @@ def test_who_is_left_alone_goes_on_without_copies(cluster):
     numpy.testing.assert_array_equal(z, X * 2 + 1)
 
 
+@pytest.mark.slow
 def test_of_a_sparse_array_that_two_workers_have_nothing_is_computed_again(cluster):
     matrix = sparse.random_array((3000, 70), density=0.05, rng=numpy.random.default_rng(0), format="csr")
     y = (np.array(matrix) * 2).persist()

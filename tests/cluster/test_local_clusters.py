@@ -75,6 +75,7 @@ def test_a_cluster_grows_and_shrinks_under_its_arrays():
         cluster.scale(2)
 
 
+@pytest.mark.slow
 def test_a_cluster_has_as_many_workers_as_there_is_work_for(gate):
     with np.cluster(1, threads=1) as cluster, config.override(small_bytes=0, tiling="row"):
         with pytest.raises(OptionError, match="from 3 to 2 workers"):

@@ -65,6 +65,7 @@ def test_arrays_outlive_their_master(cluster, client):
     assert client._link.members.members == members
 
 
+@pytest.mark.slow
 def test_a_job_that_ran_is_run_again(cluster, client, gate):
     session = Session(client)
     node = build.constant(rng.random((60, 4)))

@@ -52,6 +52,7 @@ def test_jobs_arrays_and_workers_are_there(watched):
     until(lambda: [60_000, 8] not in [array["shape"] for array in rows(url, "arrays")])
 
 
+@pytest.mark.slow
 def test_losses_errors_and_prints_are_there(watched):
     cluster, url = watched
     x = np.arange(30_000.0).persist()
@@ -124,6 +125,7 @@ def test_a_page_is_opened_once(watched):
 COMMAND = [sys.executable, "-m", "spartan_ng.cli", "master"]
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_link_and_clients_with_keys_get_it(tmp_path):
     keygen(tmp_path)
     options = ["--address", "tcp://127.0.0.1:*", "--keys", str(tmp_path), "--page", "0"]

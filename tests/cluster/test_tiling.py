@@ -68,6 +68,7 @@ def test_the_slowest_worker_of_a_skewed_array_has_at_most_a_third_more_than_the_
     assert sum(last(running)[1]) <= 4 * (800 + 800) * 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["gnmf", "likelihood"])
 def test_factors_of_a_skewed_array_share_its_non_zeros(running, query):
     a = skew.power_law(20_000, 2000)

@@ -32,6 +32,7 @@ def made(*arrays):
     return [handle.future for handle in handles]
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_gives_numpys_answer(on_dask, name):
@@ -257,6 +258,7 @@ def test_what_is_no_client_is_refused():
         np.connect(7)
 
 
+@pytest.mark.slow
 def test_a_cluster_object_is_connected_to(client):
     before = session.current().backend
     try:

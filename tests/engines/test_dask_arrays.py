@@ -20,6 +20,7 @@ dask_array = pytest.importorskip("dask.array")
 dask_engine = pytest.importorskip("spartan_ng.backends.engines.kinds.dask")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["submit", "map", "delayed"])
 def test_arrays_are_arguments_of_dasks_own_tasks(on_dask, kind):
     """Those that are there; what waits would be computed in locks that dask's loop waits for."""
@@ -152,6 +153,7 @@ def test_arrays_pass_however_they_are_cut(on_dask, seed):
     numpy.testing.assert_array_equal(on_dask.compute(np.to_dask(found), sync=True), x)
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("kind", [">i4", ">f2", ">f8", ">c16", ">M8[s]", ">m8[ms]", ">U3", ">i4,<f8"])
 @pytest.mark.parametrize("shape", [(1,), (3000,), (60, 7), (90, 2000)])
@@ -172,6 +174,7 @@ def test_the_order_of_bytes_is_the_programs(on_dask, kind, shape):
             assert found.tobytes() == x.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [numpy.arange(3), 5, [1], None])
 def test_what_is_no_array_of_dasks_is_refused(on_dask, other):
     with pytest.raises(TypeError, match=rf"takes a dask\.array\.Array, not {type(other).__name__}"):

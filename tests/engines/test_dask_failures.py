@@ -30,6 +30,7 @@ dask_retries = pytest.importorskip("spartan_ng.backends.engines.dask_retries")
 LOST_WORKER_TIMEOUT = "distributed.deploy.lost-worker-timeout"
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_no_answer(on_dask, tmp_path):
     """It has uploaded tiles, results and a task that runs."""
     x = np.array(numpy.arange(6000.0).reshape(60, 100))
@@ -205,6 +206,7 @@ def _end_all(cluster, gate):
     until(lambda: not {*workers.values()} & {*cluster.workers.values()})
 
 
+@pytest.mark.slow
 def test_a_worker_keeps_little_beside_what_dask_knows_of(on_dask):
     """What dask cannot spill counts for its limits, too: a worker that has much of it never goes on."""
     assert float((np.array(numpy.ones((60, 4))) * 2).sum()) == 480.0

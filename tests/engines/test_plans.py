@@ -118,6 +118,7 @@ def test_programs_give_numpys_answers(program, slots, several, shared):
         check(program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tiling", ["row", "column", "block", "duplicate"])
 def test_answers_are_right_in_every_tiling(tiling):
     with running_on(EngineBackend(InlineEngine(4))), config.override(small_bytes=0, tiling=tiling):

@@ -85,6 +85,7 @@ def test_a_bar_sees_results_that_are_there(on_ray, tmp_path):
         assert engine.get([free, held]) == [0.0, None]
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_gives_numpys_answer(on_ray, name):
@@ -210,6 +211,7 @@ def test_columns_of_texts_and_arrays_without_rows_are_refused(on_ray):
         np.to_ray(np.array(3.0) + 1)
 
 
+@pytest.mark.slow
 def test_data_sets_need_a_ray():
     with pytest.raises(ConnectionFailed, match=r"np\.connect\(\"ray\"\)"):
         np.from_ray(None)

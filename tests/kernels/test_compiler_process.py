@@ -414,6 +414,7 @@ def test_loops_written_by_hand_compile(name):
     assert kernel.function is not None, kernel.failure
 
 
+@pytest.mark.slow
 def test_numba_goes_no_further_than_the_text_and_looks_for_no_blas() -> None:
     """Each function was made ready for Python to call, and SciPy imported: half of a first kernel's time."""
     told = subprocess.run([sys.executable, "-c", FRONT_END], capture_output=True, text=True, check=False)

@@ -31,6 +31,7 @@ def _cases():
                 yield shape, *(tuple(d for d in s if d is not None) for s in (one, other, folded))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_sums_of_what_is_broadcast_are_as_exact_as_numpys(some, dtype, monkeypatch):
     monkeypatch.setattr(select, "HOT_S", 0.0)

@@ -388,6 +388,7 @@ def test_a_fork_runs_programs():
     assert said == "0 True\n"
 
 
+@pytest.mark.slow
 def test_numexpr_is_imported_when_it_is_needed_and_without_a_word():
     said = python("""
         import logging, sys

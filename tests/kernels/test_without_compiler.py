@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import importlib.metadata, sys
 import numpy
@@ -32,6 +34,7 @@ for kernels in ("auto", "compile", "numexpr", "interpret"):
 """
 
 
+@pytest.mark.slow
 def test_programs_run_without_numba():
     found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr

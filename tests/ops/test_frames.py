@@ -32,6 +32,7 @@ def test_every_mix_behind_every_value(rows: int, dtype: str) -> None:
                 np.testing.assert_array_equal(found, serial(y, w, z), err_msg=f"behind {z}")
 
 
+@pytest.mark.slow
 def test_products_of_weights_may_leave_the_range() -> None:
     """An infinity survives a thousand halvings, and a 0 a thousand doublings."""
     n = 2048

@@ -118,6 +118,7 @@ def test_the_fuzzers_programs_have_the_same_bits(number: int, data: st.DataObjec
         assert not differing(Surface.draw(number), [way])
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("workers", [4, 5, 6])
 @pytest.mark.parametrize("cuts", ["row", "column", "block", "uneven"])
@@ -134,6 +135,7 @@ def test_units_of_a_matrix(workers: int, cuts: str) -> None:
         assert not differing(program, [Way(workers, cuts, fusion="off")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_units_as_they_are(workers: int) -> None:
     """Arrays of several units of their own length, in single and double precision, over forced cuts."""

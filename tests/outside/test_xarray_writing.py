@@ -70,6 +70,7 @@ def test_what_is_written_is_what_numpy_makes(weather, tmp_path):
     assert found.anomalies.encoding["chunks"] == T.shape, "8 MB"
 
 
+@pytest.mark.slow
 def test_numbers_are_stored_as_their_encoding_says(weather, tmp_path):
     packed = {
         "dtype": "int16",

@@ -154,6 +154,7 @@ def test_a_users_function_stands_under_its_own_name() -> None:
     assert "my_step" in str(explain(plan))
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("iterations", [1, 3, 200])
 def test_picture_is_well_formed_and_has_every_stage(iterations) -> None:

@@ -207,6 +207,7 @@ def test_dtypes_of_hdf5_files(dtype: str, tmp_path: Path) -> None:
             numpy.testing.assert_array_equal(file["in/side"][...], value)
 
 
+@pytest.mark.slow
 def test_chunks_across_workers_parts_are_whole(tmp_path: Path) -> None:
     backend: Any = SimulatedBackend(3)
     backend.is_local = True

@@ -342,6 +342,7 @@ def test_raw_files_of_a_list_are_one_behind_the_other(tmp_path: Path) -> None:
     numpy.testing.assert_array_equal(numpy.asarray(found), TABLE[:200])
 
 
+@pytest.mark.slow
 def test_archives_at_a_server(tmp_path: Path, server: str) -> None:
     numpy.savez(tmp_path / "x.npz", one=CUBE, two=TABLE)
     archive = np.load(f"{server}/x.npz")

@@ -150,6 +150,7 @@ def test_products_have_few_states_beside_what_they_make() -> None:
             assert peak < 4000 * 150 * 8 // 2, f"{peak:,} bytes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "?"])
 @pytest.mark.parametrize("asked", ["inverse", "index", "inverse counts", "index inverse counts"])
 @pytest.mark.parametrize("workers", [0, 3])
@@ -233,6 +234,7 @@ WRITTEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("chunks", [(10, 25, 100), (8, 25, 100), (400, 5, 10)])
 def test_what_is_written_in_chunks_is_read_in_their_order(

@@ -89,6 +89,7 @@ def test_workers_read_their_own_parts(name: str, workers: int) -> None:
         assert (source.times == 1).all()
 
 
+@pytest.mark.slow
 @examples(100)
 @given(
     program=programs(), workers=st.sampled_from([0, 1, 3, -2]), kernels=st.sampled_from(["auto", "compile"])

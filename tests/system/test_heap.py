@@ -50,6 +50,7 @@ def heaps(most):
     return done.stdout.count("<heap nr=")
 
 
+@pytest.mark.slow
 def test_threads_share_heaps_where_they_are_to():
     assert heaps(0) > 3
     assert heaps(3) <= 3

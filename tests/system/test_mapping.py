@@ -8,6 +8,7 @@ from mmap import PAGESIZE
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,6 +65,7 @@ def test_large_pages_are_asked_for_and_elements_stay(pages, beyond, filled, more
     assert not other[filled:].any()
 
 
+@pytest.mark.slow
 def test_a_system_with_large_pages_gives_them():
     """Where it has some left and is new enough; what is written is what is read, here and by others."""
     size = 4 * mapping._WORTH_LARGE + 3 * PAGESIZE

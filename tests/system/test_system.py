@@ -47,6 +47,7 @@ def asked(tree):
                 yield f"{modules[name]}.{attribute}"
 
 
+@pytest.mark.slow
 def test_nobody_else_asks_for_what_other_systems_lack():
     found = {
         str(path.relative_to(ROOT)): asking

@@ -40,6 +40,7 @@ def seen(script):
     return json.loads(found.read_text())
 
 
+@pytest.mark.slow
 def test_exit_codes():
     assert fork(["--version"]).wait() == 0
     assert fork(["no such command"]).wait() == 2
@@ -58,6 +59,7 @@ def test_a_fork_is_signalled_and_waited_for_with_patience(tmp_path):
     assert there.poll() == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_environment_folder_and_path_are_those_of_the_moment(script, tmp_path, monkeypatch):
     before = seen(script)
     assert before["mine"] is None
@@ -85,6 +87,7 @@ def test_forks_share_the_pages_of_what_they_import(tmp_path):
     assert own < kilobytes["Rss:"] / 2
 
 
+@pytest.mark.slow
 def test_a_killed_zygote_is_followed_by_another():
     assert fork(["--version"]).wait() == 0
     one = zygote._zygotes._now

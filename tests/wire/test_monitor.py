@@ -5,6 +5,8 @@ import socket as sockets
 import subprocess
 import sys
 
+import pytest
+
 from spartan_ng.wire.monitor import Connection
 from tests.waiting import until
 
@@ -58,6 +60,7 @@ def run(script, *arguments):
     )
 
 
+@pytest.mark.slow
 def test_a_socket_is_closed_while_its_connection_breaks():
     """Half a message is under way then, which libzmq takes for a fault of its own, and aborts."""
     done = run(BROKEN_BY_THE_OTHER_END, 150)

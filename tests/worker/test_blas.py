@@ -36,6 +36,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2])
 def test_a_library_that_is_loaded_late_has_the_same_limit(limit):
     before, late, inside, after = _run(f"blas.limit_blas({limit})")

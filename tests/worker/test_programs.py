@@ -48,6 +48,7 @@ def cells(box):
     return int(np.prod([hi - lo for lo, hi in box], dtype=int))
 
 
+@pytest.mark.slow
 @examples(200)
 @given(program=programs(), workers=st.sampled_from([2, 3, 5]), tiling=st.sampled_from([None, *TILINGS]))
 def test_tasks_of_a_plan(program, workers, tiling) -> None:

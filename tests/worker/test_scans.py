@@ -141,6 +141,7 @@ def test_an_operand_that_lies_elsewhere_moves_once() -> None:
     assert moved == list(plan.predicted_bytes)
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("kernels", ["interpret", "compile"])
 @pytest.mark.parametrize(("shape", "axis"), [((300,), 0), ((300, 3), 0), ((3, 300), 1), ((300, 40), 0)])

@@ -40,6 +40,7 @@ def values(xp, x, names):
     return [RESULTS[name](xp, x) for name in names]
 
 
+@pytest.mark.slow
 @examples(60)
 @given(
     names=st.lists(st.sampled_from(sorted(RESULTS)), min_size=2, max_size=6, unique=True),

@@ -88,6 +88,7 @@ def test_read_bytes_are_those_of_the_chosen_tilings(workers, forced):
             assert tilings.read_bytes[s] == count_reads(program, tilings, workers, s)
 
 
+@pytest.mark.slow
 def test_exact_is_brute_force_on_random_programs(some):
     for program in some(PROGRAMS, 4):
         exact, brute = program.choose(), program.choose(BRUTE)
