@@ -48,6 +48,11 @@ def on_disk(shape: tuple[int, ...], dtype: np.dtype[Any], what: str = _TILE) -> 
     return found[: prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
 
 
+def zeros(n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A line of zeros to be filled, on disk where memory has no room for it."""
+    return np.zeros(n, dtype) if has_room(n * dtype.itemsize) else on_disk((n,), dtype, "a line")
+
+
 def no_room(nbytes: int, error: OSError, what: str = _TILE) -> OutOfResources:
     """What is raised where the disk does not take so many bytes."""
     return OutOfResources(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.budgets.__main__ import ask_functions, made, outcome
+from tests.budgets.__main__ import ask_functions, ask_program, made, outcome
 from tests.budgets.functions import OVER as LONG
 from tests.budgets.functions import programs
 from tests.budgets.operations import BY_PLACES, OPERATIONS, OVER
@@ -31,6 +31,21 @@ def test_functions_of_numpys_keep_to_their_budget(tmp_path: Path) -> None:
     names = random.sample([name for name in programs() if name not in LONG], 4)
     for name, peak, wrong in ask_functions(names, 0, made(str(tmp_path)), math.inf, 600.0, bound=1.5):
         assert not wrong or wrong.startswith("refused"), f"{name}: {wrong}, {peak:,} bytes"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_whole_program_keeps_to_its_budget(workers: int, tmp_path: Path) -> None:
+    """One of all that `python -m tests.budgets --programs` draws."""
+    wrong = ask_program(random.randrange(1000), workers, str(tmp_path), bound=1.5)
+    assert not wrong or "refused" in wrong, wrong
+
+
+@pytest.mark.slow
+def test_where_groups_begin_takes_no_memory(tmp_path: Path) -> None:
+    """Folds of segments mark where each begins, in a line that is as long as the elements."""
+    wrong = ask_program(2, 0, str(tmp_path), "groups sorted", bound=1.5)
+    assert not wrong, wrong
 
 
 @pytest.mark.slow

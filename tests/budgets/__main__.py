@@ -14,9 +14,10 @@ from typing import Any
 import click
 import numpy
 
+from tests.budgets import drawn
 from tests.budgets.asking import Asked
 from tests.budgets.chains import chain
-from tests.budgets.functions import programs
+from tests.budgets.functions import programs as of_functions
 from tests.budgets.operations import BY_PLACES, COLUMNS, OPERATIONS, ROWS, box, places
 from tests.budgets.run import LIMIT, packed_of, places_of, work_of
 
@@ -94,6 +95,39 @@ def outcome(name: str, kind: str, workers: int, file: str, bound: float = BOUND)
         return found["peak"], over or _difference(name, file, folder)
 
 
+def ask_program(number: int, workers: int, folder: str, piece: str = "", bound: float = BOUND) -> str:
+    """Draw a whole program, and run it; in words what is wrong with it, "" where nothing is."""
+    asked = drawn.program(number, piece)
+    drawn.make(asked, folder)
+    words = [sys.executable, "-m", "tests.budgets.drawn", str(number), str(workers), folder, piece]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return f"{asked.said}: failed: {done.stderr.strip()[-600:]}"
+    found = json.loads(done.stdout.splitlines()[-1])
+    if "refused" in found:
+        return f"{asked.said}: refused: {found['refused']}"
+    wrong = drawn.difference(asked, folder)
+    wrong += f", {found['peak']:,} bytes" if found["peak"] > bound * asked.budget else ""
+    low = [p for p in found["plans"] if p["took"] > drawn.PROJECTED * p["projected"] + drawn.BESIDE]
+    wrong += f", more than explain projects: {low}" if low else ""
+    said = f"{asked.said}, {workers} workers, {found['peak'] / 1e6:.0f} MB"
+    print(f"{number}: {said}: {wrong.strip(', ') or 'right'}", flush=True)
+    return f"{said}: {wrong}" if wrong else ""
+
+
+def _programs(numbers: range, workers: tuple[int, ...], end: float) -> int:
+    """How many drawn programs are wrong."""
+    bad = 0
+    for number in numbers:
+        for n in workers:
+            if time.monotonic() > end:
+                print(f"stopped before {number}")
+                return bad
+            with tempfile.TemporaryDirectory() as folder:
+                bad += bool(ask_program(number, n, folder))
+    return bad
+
+
 def _difference(name: str, file: str, folder: str) -> str:
     x: Any = numpy.load(file, "r")
     if name in BY_PLACES:
@@ -116,7 +150,7 @@ def _functions(
     names: tuple[str, ...], workers: tuple[int, ...], seconds: float, after: str, late_s: float
 ) -> int:
     """How many functions are wrong of those whose names begin as one of `names`, or of all."""
-    chosen = [p for p in programs() if not names or p.startswith(names)]
+    chosen = [p for p in of_functions() if not names or p.startswith(names)]
     chosen = chosen[chosen.index(after) + 1 :] if after else chosen
     with tempfile.TemporaryDirectory() as folder:
         file = made(folder)
@@ -131,6 +165,7 @@ def _functions(
 @click.option("--seconds", default=1e9, help="Begin nothing after this long.")
 @click.option("--after", default="", help="Begin behind this name.")
 @click.option("--chains", nargs=2, type=int, help="Ask drawn chains of these numbers, from and to.")
+@click.option("--programs", nargs=2, type=int, help="Ask drawn whole programs of these numbers.")
 @click.option("--functions", is_flag=True, help="Ask all of NumPy's functions, NAMES or what begins so.")
 @click.option("--late", default=30.0, help="Of functions, end what takes longer than so many seconds.")
 def command(
@@ -140,6 +175,7 @@ def command(
     seconds: float,
     after: str,
     chains: tuple[int, int] | None,
+    programs: tuple[int, int] | None,
     functions: bool,
     late: float,
 ) -> None:
@@ -148,6 +184,8 @@ def command(
     bad = 0
     if functions:
         sys.exit(_functions(names, workers, seconds, after, late) > 0)
+    if programs:
+        sys.exit(_programs(range(*programs), workers, end) > 0)
     chosen = list(names or [*OPERATIONS, *BY_PLACES])
     if chains:
         chosen = [str(number) for number in range(*chains)]

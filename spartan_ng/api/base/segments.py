@@ -13,7 +13,7 @@ from spartan_ng.api.core import keys
 from spartan_ng.api.core.chains import is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, gathered
-from spartan_ng.api.core.handle import Handle, wrap_node
+from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.config import config
@@ -21,6 +21,7 @@ from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.scans import SCANS, SEGMENTED
+from spartan_ng.scratch import zeros
 
 if TYPE_CHECKING:
     from spartan_ng.api.elementwise.universal import ufunc
@@ -180,10 +181,10 @@ def _lying(result: ndarray, a: Handle, axis: int) -> ndarray:
 def segments(name: str, a: Node, starts: Sequence[int], axis: int) -> ndarray:
     """The fold of each segment of `axis` that begins at the ascending `starts`: its scan's last value."""
     n = a.shape[axis]
-    begins = np.zeros(n, a.dtype)
+    begins = zeros(n, a.dtype)
     begins[list(starts)] = 1
     along = tuple(n if d == axis else 1 for d in range(a.ndim))
-    flags = build.broadcast(as_handle(begins.reshape(along))._node(), a.shape)
+    flags = build.broadcast(wrap(begins.reshape(along))._node(), a.shape)
     scanned = wrap_node(build.recurrence(f"{SEGMENTED}{name}", a, flags, axis))
     last: Any = np.append(np.asarray(starts, np.int64)[1:], n) - 1
     found: ndarray = scanned.take(last, axis)
