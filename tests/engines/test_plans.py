@@ -8,7 +8,6 @@ import platform
 import subprocess
 import sys
 from typing import Any
-from unittest import mock
 
 import numpy
 import pytest
@@ -19,16 +18,13 @@ from scipy import sparse
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
-from spartan_ng.backends.engines import backend as engine_backend
 from spartan_ng.backends.engines.backend import EngineBackend
 from spartan_ng.backends.engines.protocol import Forgotten
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError
-from spartan_ng.events import record as happened
 from spartan_ng.worker import tasks
 from tests.engines.inline import InlineEngine
 from tests.programs import programs
-from tests.sampling import examples
 from tests.test_programs import check, running_on
 
 rng = numpy.random.default_rng(0)
@@ -159,107 +155,6 @@ def test_what_is_little_takes_few_tasks(several, most):
     assert "read" not in stages[-1]
     assert "gather" not in stages[-1]
     assert sum(stages[-1].values()) <= most, stages[-1]
-
-
-class Deferred:
-    """Implements `Engine`: a task is only how many others come one after the other before it ends."""
-
-    name, several, shared, ahead = "deferred", False, False, 8
-
-    def __init__(self):
-        self.depths = []
-        self.waits = 0
-
-    def slots(self):
-        return 4
-
-    def submit(self, name, function, *args, rank=None):
-        self.depths.append(1 + max((a for a in args if isinstance(a, Depth)), default=-1))
-        return Depth(self.depths[-1])
-
-    def is_known(self, handle):
-        return True
-
-    def wait(self, handles):
-        self.waits += 1
-
-    def __getattr__(self, name):
-        return lambda *_: None
-
-
-class Depth(int):
-    __hash__ = object.__hash__
-    __eq__ = object.__eq__
-
-
-@pytest.mark.slow
-def test_a_step_of_a_factorization_waits_for_others_twice():
-    """Of h: a task a rank, and one that puts together both products of theirs, the little one without tasks
-    that cut it out. Of w: a task a rank, which makes what it needs of h by itself."""
-    engine = Deferred()
-    with running_on(EngineBackend(engine)), config.override(small_bytes=0):
-        draw = np.random.default_rng(0).random
-        v, w, h = draw((10_000, 4000)), np.array(rng.random((10_000, 20))), np.array(rng.random((20, 4000)))
-        v, w, h = v.persist(), w.persist(), h.persist()
-        for _ in range(3):
-            before = max(engine.depths)
-            engine.depths.clear()
-            h = (h * (w.T @ v) / (w.T @ w @ h)).persist()
-            w = (w * (v @ h.T) / (w @ (h @ h.T))).persist()
-    assert max(engine.depths) == before + 3
-    assert len(engine.depths) == 4 + 1 + 4
-
-
-def waits_of(program, x):
-    """How often a program waits that persists six arrays, each made of the one before."""
-    engine = Deferred()
-    with running_on(EngineBackend(engine)), config.override(small_bytes=0):
-        x = np.array(x).persist()
-        for _ in range(6):
-            x = program(x).persist()
-    return engine.waits
-
-
-def twice(block):
-    return block * 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("program", "waits"),
-    [
-        (lambda x: x * 2 + x.mean(axis=0), 0),
-        (lambda x: np.cumsum(x, axis=0) / 2, 0),
-        (lambda x: x @ (x.T @ x), 0),
-        (lambda x: np.map(twice, x, dtype=float), 6),
-        (lambda x: np.sort(x, axis=1) * 2, 6),
-        (lambda x: (x.astype(int) ** (x > 2).astype(int)).astype(float), 6),
-    ],
-)
-def test_a_program_goes_on_while_a_job_runs_that_cannot_raise(program, waits):
-    assert waits_of(program, rng.random((3000, 30))) == waits
-
-
-@pytest.mark.parametrize("looks", ["explains", "debugs", "traces"])
-def test_who_is_told_what_a_run_takes_waits_for_its_end(looks):
-    engine = Deferred()
-    look: Any = lambda *_: None  # noqa: E731
-    with running_on(EngineBackend(engine)), config.override(small_bytes=0, debug=int(looks == "debugs")):
-        x = np.array(rng.random((3000, 30))).persist()
-        assert engine.waits == 0
-        if looks == "explains":
-            np.explain(x * 2, run=True)
-        elif looks == "debugs":
-            (x * 2).persist()
-        else:
-            happened.begin(look)
-            try:
-                (x * 2).persist()
-            finally:
-                happened.end(look)
-        assert engine.waits == 1
-        (x * 3).persist()
-        assert engine.waits == (2 if looks == "debugs" else 1)
 
 
 class Losing(InlineEngine):
@@ -515,73 +410,3 @@ def test_a_process_of_tasks_keeps_the_memory_of_blocks():
         [sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=False
     )
     assert done.stdout == "True True\n", done.stderr
-
-
-class Restless(InlineEngine):
-    """Its workers come and go: it has another number of them whenever somebody asks, up to a point."""
-
-    def __init__(self, numbers, several, shared=False):
-        super().__init__(1, several, shared)
-        self.left = list(numbers)
-
-    def slots(self):
-        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
-
-
-@examples(60)
-@given(
-    st.lists(st.integers(1, 4), min_size=1, max_size=9),
-    st.booleans(),
-    st.sampled_from([None, "row", "duplicate"]),
-)
-def test_workers_may_come_and_go_at_any_moment_before_there_are_arrays(numbers, several, tiling):
-    """Plans that were made for others are made anew."""
-    with running_on(EngineBackend(Restless(numbers, several))), config.override(small_bytes=0, tiling=tiling):
-        for seed in range(2):  # the first round's arrays are gone before the second
-            x = (np.array(X) + seed).persist()
-            y = ((x * 2 + 1) / 2).persist()
-            numpy.testing.assert_allclose(y, ((X + seed) * 2 + 1) / 2)
-            product = numpy.sort(X + seed, axis=0) @ (X + seed + 0.5).T
-            numpy.testing.assert_allclose(np.sort(x, axis=0) @ y.T, product)
-            del x, y
-
-
-@examples(80)
-@given(
-    programs(),
-    st.lists(st.integers(1, 6), min_size=1, max_size=9),
-    st.booleans(),
-    st.booleans(),
-    st.sampled_from([None, "row", "block", "duplicate"]),
-)
-def test_workers_that_join_are_used_beside_arrays_that_are_cut_for_fewer(
-    program, numbers, several, shared, tiling
-):
-    """The engine has more of them, or fewer, whenever somebody asks."""
-    engine = Restless(numbers, several, shared)
-    with (
-        running_on(EngineBackend(engine)),
-        config.override(small_bytes=0, tiling=tiling),
-        mock.patch.object(engine_backend, "_LOOK_S", -1.0),
-    ):
-        held = [(np.array(X) * 2).persist(), np.array(X[:, :3]).persist()]
-        check(program)
-        numpy.testing.assert_array_equal(held[0] - held[1][:, :1], X * 2 - X[:, :1])
-
-
-def test_the_next_plan_is_cut_for_the_workers_that_have_joined():
-    def parts() -> int:
-        last = session.current().last_run
-        assert last is not None
-        return last[0].workers
-
-    engine = InlineEngine(2)
-    with running_on(EngineBackend(engine)), config.override(small_bytes=0, tiling="row"):
-        held = (np.array(X) * 2).persist()
-        engine._slots = 5
-        with mock.patch.object(engine_backend, "_LOOK_S", -1.0):
-            made = (held + 1).persist()
-            assert parts() == 5
-            engine._slots = 1  # who leaves does not matter: tasks go to who is there
-            numpy.testing.assert_array_equal(np.sort(made, axis=0), numpy.sort(X * 2 + 1, axis=0))
-            assert parts() == 5
