@@ -296,3 +296,6 @@ PIECES: dict[str, Piece] = {
     "fitted": _fitted,
     "sorted": _sorted,
 }
+OVER = {"convolved", "spectra", "ranks of a line"}
+"""What may take half as much again as the budget, alone or behind others: many shifted reads in one pass,
+transforms of planes, and writes at computed places of an array that is here."""
