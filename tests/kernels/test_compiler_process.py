@@ -58,7 +58,9 @@ def kernel(table):
 found = child._entry(kernel)
 print(found.library.codegen._engine.is_symbol_defined(found.fndesc.llvm_func_name))
 print([name for name, module in sys.modules.items() if name.startswith("scipy") and module is not None])
-assert child._object_file("kernel", found)
+from spartan_ng.kernels.compiled.machine import object_file
+
+assert object_file(found.library.get_llvm_str(), found.fndesc.llvm_func_name, "kernel")
 """
 
 

@@ -40,7 +40,10 @@ _WANTED = ".wanted"
 _TITLE = 48
 """Letters of a kernel's title in its name."""
 _DIGEST_BYTES = 32
-_COMPILED_WITH = ("child.py", "frontend.py", "intrinsics.py", "vectors.py", "loops/dictionary_rows.py")
+_COMPILED_WITH = (
+    *("child.py", "frontend.py", "instructions.py", "intrinsics.py", "lowering.py", "machine.py"),
+    *("vectors.py", "loops/dictionary_rows.py"),
+)
 """The modules that make machine code of a source, or are part of it."""
 
 

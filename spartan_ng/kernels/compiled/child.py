@@ -16,7 +16,6 @@ import os
 import queue
 import sys
 import threading
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,8 +25,6 @@ NICENESS = 2
 comes too late."""
 MACHINE_CODE, FAILURE = b"o", b"f"
 """First byte of an answer; the rest is an object file, or why there is none."""
-LIBRARY = frozenset({"memcpy", "memmove", "memset"})
-"""Functions that machine code may call: any process has them."""
 _LENGTH_BYTES = 8
 _PACKAGE = "spartan_ng.kernels.compiled"
 
@@ -75,28 +72,29 @@ def _serve(requests: int, answers: int) -> None:
         write_message(answers, answer)
 
 
-@cache
-def _unroll_less() -> None:
-    """Have LLVM unroll no loop whose length it does not know; those that it vectorizes need none.
-
-    LLVM 22 makes a formula of a fold of one value over and over, then unrolls the loop around it, and drops
-    the case that this one goes round once: the fold stays as it began.
-    """
-    import llvmlite.binding as llvm
-
-    llvm.set_option("spartan_ng", "-unroll-runtime=false")
-
-
 def _compile(name: str, source: str) -> bytes:
-    """An object file with the function `name`: the source's `kernel`, as `_entry` calls it."""
-    _unroll_less()
+    """An object file with the function `name`: the source's `kernel`, as its entry calls it."""
+    from spartan_ng.kernels.compiled.instructions import BeyondError
+    from spartan_ng.kernels.compiled.lowering import lower
+    from spartan_ng.kernels.compiled.machine import object_file
+
+    try:
+        text, function = lower(name, source), name
+    except BeyondError:
+        text, function = _lowered_by_numba(name, source)
+    return object_file(text, function, name)
+
+
+def _lowered_by_numba(name: str, source: str) -> tuple[str, str]:
+    """LLVM's text of a source that `lower` does not know all of, and what the entry is called there."""
     module = ModuleType(name)
     sys.modules[name] = module  # numba looks up the module of a function by its name
     try:
         exec(compile(source, f"<{name}>", "exec"), module.__dict__)
-        return _object_file(name, _entry(module.__dict__["kernel"]))
+        found = _entry(module.__dict__["kernel"])
     finally:
         del sys.modules[name]
+    return found.library.get_llvm_str(), found.fndesc.llvm_func_name
 
 
 def _entry(kernel: Any) -> Any:
@@ -113,30 +111,6 @@ def _entry(kernel: Any) -> Any:
     function.compile((types.int64, types.int64, types.int64))
     (found,) = function.overloads.values()
     return found
-
-
-def _object_file(name: str, found: Any) -> bytes:
-    """The machine code of a compiled function under a name, without what it does not use."""
-    import llvmlite.binding as llvm
-
-    codegen = found.library.codegen
-    module = llvm.parse_assembly(found.library.get_llvm_str())
-    for definition in (*module.functions, *module.global_variables):
-        if not definition.is_declaration:
-            definition.linkage = "internal"
-    entry = module.get_function(found.fndesc.llvm_func_name)
-    entry.linkage, entry.name = "external", name
-    machine = codegen._tm  # numba's own: tuned to this processor
-    unused = llvm.create_new_module_pass_manager()
-    unused.add_global_dead_code_eliminate_pass()
-    unused.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
-    for options in ({"cost": "cheap", "slp_vectorize": False}, {}):  # as numba does
-        passes, builder = codegen._module_pass_manager(**options)
-        passes.run(module, builder)
-    called = {f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")}
-    if not called <= LIBRARY:
-        raise LookupError(f"the kernel calls {', '.join(sorted(called - LIBRARY))}")
-    return bytes(machine.emit_object(module))
 
 
 def _without_front_door(directory: Path) -> None:
