@@ -31,6 +31,28 @@ def _cases():
                 yield shape, *(tuple(d for d in s if d is not None) for s in (one, other, folded))
 
 
+@pytest.mark.parametrize("kernels", ["interpret", "compile"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8"])
+def test_sums_of_what_a_mask_leaves_are_as_exact_as_numpys(dtype, kernels):
+    """NumPy adds pairwise what it has copied, and one after the other where it is given a mask."""
+    a = (numpy.random.default_rng(0).random(300_000) / 64 + 1 / 8).astype(dtype)
+    mask, eps = a.real > a[0].real, numpy.finfo(dtype).eps
+    exact = a[mask].astype("G" if a.dtype.kind == "c" else "g").sum()
+    with np.config.override(small_bytes=0, kernels=kernels):
+        x, there = np.asarray(a), np.asarray(mask)
+        found = {
+            "filtered": x[there].sum(),
+            "masked": np.sum(x, where=there),
+            "compared": x[x.real > a[0].real].sum(),
+            "a mean": x[there].mean() * mask.sum(),
+            "a masked mean": np.mean(x, where=there) * mask.sum(),
+            "numbers": np.nansum(np.where(there, x, numpy.nan)),
+        }
+        for name, value in found.items():
+            error = abs(numpy.asarray(value).astype(exact.dtype) - exact) / abs(exact) / eps
+            assert error <= 8, (name, float(error))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_sums_of_what_is_broadcast_are_as_exact_as_numpys(some, dtype, monkeypatch):

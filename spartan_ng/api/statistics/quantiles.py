@@ -64,6 +64,11 @@ def _closest(n: Any, q: Any) -> Any:
     return np.maximum(np.where((place == low) & (low % 2 == 1), low, low + 1), 0)
 
 
+def _middle(n: Any, q: Any) -> Any:
+    """A whole place, or what lies in the middle between two."""
+    return 0.5 * (np.floor((n - 1) * q) + np.ceil((n - 1) * q))
+
+
 _ROWS = [
     Rule("inverted_cdf", lambda n, q: np.maximum(np.ceil(n * q - 1), 0), None),
     Rule("averaged_inverted_cdf", lambda n, q: n * q - 1, lambda t: np.where(t == 0, 0.5, 1.0)),
@@ -76,7 +81,7 @@ _ROWS = [
     Rule("normal_unbiased", _between(3 / 8, 3 / 8)),
     Rule("lower", lambda n, q: np.floor((n - 1) * q), None),
     Rule("higher", lambda n, q: np.ceil((n - 1) * q), None),
-    Rule("midpoint", lambda n, q: (n - 1) * q, lambda t: np.where(t == 0, 0.0, 0.5)),
+    Rule("midpoint", _middle, lambda t: t),
     Rule("nearest", lambda n, q: np.rint((n - 1) * q), None),
 ]
 
@@ -324,8 +329,7 @@ def _by_rule(rule: Rule, lines: _Lines, q: Any, weak: bool) -> ndarray:
     x, y = lines.at(low), lines.at(low + 1)
     share: Any = rule.share(place - low).astype(place.dtype)
     kind = lines.values.dtype
-    if not weak or kind.kind != "f":
-        kind = np.result_type(kind if kind.kind in "biufc" else np.float64, share.dtype)
+    kind = np.result_type(kind if kind.kind in "biufc" else np.float64, 0.5 if weak else share.dtype)
     step = y - x
     if not isinstance(count, int):
         share = share.astype(kind)
