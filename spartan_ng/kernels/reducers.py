@@ -130,7 +130,8 @@ class Reducer:
     def combine(self, a: State, b: State) -> State:
         """The state of `a`'s blocks followed by `b`'s; may reuse the memory of `a`."""
         if self.fold is not None:
-            if isinstance(self.fold, Fold) and not self.units and isinstance(a[0], np.ndarray) and a[0].ndim:
+            in_place = len(a) == 1 and not self.units  # that of products has two arrays
+            if in_place and isinstance(self.fold, Fold) and isinstance(a[0], np.ndarray) and a[0].ndim:
                 return (self.fold.ufunc(a[0], b[0], out=a[0]),)
             return self.fold.combine(a, b)
         if self.row.kind in LINE_STATES:
