@@ -17,13 +17,13 @@ from spartan_ng.costs.tuned import FEW_LINES
 from spartan_ng.kernels.sequences import Run, blocks, steps
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.random import logical_block
-from spartan_ng.plan.rows import Row
+from spartan_ng.plan.rows import Read, Row
 from spartan_ng.plan.stages import Fused
 from spartan_ng.sinks import Sink
 
 CACHE_BYTES = 1 << 19
 """What one block may take of the cache: half a core's second level. Registers count in full, as do operands
-that are read twice; an operand that streams past counts a quarter."""
+that are read twice, but once for both; an operand that streams past counts a quarter."""
 _SPARSE_BLOCKS = 32
 """Runs of rows that a sparse tile is cut into: rows differ in their non-zeros, so that there are several for
 each thread; each costs SciPy's objects."""
@@ -245,7 +245,7 @@ def _widths(
     readers = Counter(r.slot for r in stage.reads)
     tables = _tables(stage)
     for i, r in enumerate(stage.reads):
-        if i in tables:
+        if i in tables or _is_seen_again(stage.reads, i):
             continue
         labels = [(a.label, a.size) for a in r.axes]
         width: float = 8 if readers[r.slot] > 1 or (held is not None and i in held) else 2
@@ -261,6 +261,21 @@ def _widths(
         width = _SPARSE_WIDTH if row.sampled or _is_stored_sparse(row) else row.dtype.itemsize
         out.append((width * whole, tuple(d for d, _ in pairs if d != WHOLE)))
     return out
+
+
+def _is_seen_again(reads: Sequence[Read], number: int) -> bool:
+    """Whether a block's part of an operand lies in its part of another one, which counts for both."""
+    own = reads[number]
+    for i, other in enumerate(reads):
+        if i != number and other.slot == own.slot and _shows(other, own):
+            return i < number or not _shows(own, other)
+    return False
+
+
+def _shows(one: Read, other: Read) -> bool:
+    """Whether what a block has of a read is a part of what it has of another, which may have more axes
+    whole."""
+    return all(a == b or a.label == WHOLE for a, b in zip(one.axes, other.axes, strict=True))
 
 
 def _is_stored_sparse(row: Row) -> bool:

@@ -129,10 +129,10 @@ def test_blocks_cut_what_all_operands_have_contiguous_last_of_all(
     orders = data.draw(st.lists(st.permutations(dims), min_size=1, max_size=2))
     wholes = data.draw(st.lists(st.booleans(), min_size=len(orders), max_size=len(orders)))
     reads = []
-    for order, whole in zip(orders, wholes, strict=True):
+    for slot, (order, whole) in enumerate(zip(orders, wholes, strict=True)):
         axes = [Axis(d, 0, 1, shape[d]) for d in order] + [Axis(WHOLE, 0, 1, 5)] * whole
         labels = tuple(a.label for a in axes)
-        reads.append(Read(0, tuple(axes), tuple(range(len(axes))), tuple(a.size for a in axes), labels))
+        reads.append(Read(slot, tuple(axes), tuple(range(len(axes))), tuple(a.size for a in axes), labels))
     stage = replace(_stage(tuple(shape)), reads=tuple(reads))
     sizes = block_sizes(stage, tuple((0, n) for n in shape), held=frozenset())
     long = [[d for d in order if shape[d] > 1] for order in orders]
@@ -221,6 +221,27 @@ def test_a_matrix_that_few_lines_are_multiplied_with_is_read_in_long_lines(
     product = Row("contract", "contract", (0, 1), ((0, 2), (2, 1), (0, 1)), np.dtype(float), shape, (0, 1))
     stage = replace(_stage(shape, whole), reads=(left, right), rows=(product,))
     assert block_sizes(stage, tuple((0, n) for n in shape)) == sizes
+
+
+def test_what_is_read_twice_takes_its_place_once() -> None:
+    """Rows as a whole for distances, and their elements for sums by label: the same memory. Halves are
+    not."""
+    rows, columns = 10_000_000, 50
+    labels, shape = (0, 1), (rows, columns)
+    line = Read(0, (Axis(0, 0, 1, rows), Axis(WHOLE, 0, 1, columns)), labels, shape, (0, WHOLE))
+    elements = Read(0, (Axis(0, 0, 1, rows), Axis(1, 0, 1, columns)), labels, shape, labels)
+    behind = replace(elements, axes=(Axis(0, rows, 1, rows), elements.axes[1]))
+    row = Row("map", "exp", (1,), (), np.dtype(float), shape, labels)
+    base, tile = _stage(shape), tuple((0, n) for n in shape)
+
+    def length(*reads: Read) -> int:
+        last = replace(row, args=(len(reads) - 1,))
+        return block_sizes(replace(base, reads=reads, rows=(last,)), tile)[0]
+
+    twice = length(line, elements)
+    assert twice == length(elements, line) == length(elements, elements)
+    assert 2 * twice * columns * 8 * 2 > BLOCK_BYTES, "operand and result fill more than half of a block"
+    assert length(elements, behind) < twice
 
 
 def test_a_matrix_that_is_made_on_the_way_fits_the_cache() -> None:
