@@ -38,6 +38,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """Ours for each of NumPy's functions."""
 
+NUMPYS: dict[Callable[..., Any], Any] = {}
+"""NumPy's function for each of ours."""
+
 _warned: set[str] = set()
 
 
@@ -79,6 +82,7 @@ def numpy_function(
             called = _Builtin(called)
         for f in functions:
             FUNCTIONS[f] = called
+        NUMPYS[called] = functions[0]
         return called  # type: ignore[no-any-return]
 
     return enter
@@ -382,9 +386,14 @@ def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
 
 def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """Run a NumPy function on the driver, and say so once, if they are not small."""
+    given, few = (*args, *keywords.values()), None
+    if "out" not in keywords and function not in _WRITTEN:
+        few = few_values(given, _PLAIN_OR_NUMERIC)
+    if few is not None:
+        return _answer(function, given, few, keywords)
     name = f"{getattr(function, '__module__', None) or 'numpy'}.{getattr(function, '__name__', function)}"
     known: list[Any] = []
-    nbytes = _known((*args, *keywords.values()), known) if config.small_bytes else None
+    nbytes = _known(given, known) if config.small_bytes else None
     small = nbytes is not None and (nbytes <= config.small_bytes or any_stays(known))
     if name not in _warned and not small:
         _warned.add(name)

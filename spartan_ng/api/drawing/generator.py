@@ -16,12 +16,13 @@ import numpy as np
 
 from spartan_ng.api.base import joining, manipulation
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
+from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.drawing.bit_generators import OfNumPys
-from spartan_ng.api.drawing.distributions import Drawing, drawn
-from spartan_ng.api.drawing.shuffled import as_count, shuffle_other
+from spartan_ng.api.drawing.distributions import Drawing, are_few, drawn
+from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
 from spartan_ng.api.drawing.streams import is_copied, long_choice, long_order, long_orders, long_stream
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
@@ -150,6 +151,8 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
         """Doubles (or floats) in [0, 1)."""
+        if out is None and dtype is np.float64 and are_few(size):
+            return wrap(self._numpy.random(size))
         if out is not None:
             return self._into(out, "random", (), size, dtype)  # type: ignore[no-any-return]
         if self._jumps_for(size) and np.dtype(dtype) == _FLOAT:
@@ -158,7 +161,10 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> ndarray:
         """Doubles in [low, high)."""
+        if are_few(size, low, high):
+            return wrap(self._numpy.uniform(low, high, size))
         if self._jumps_for(size) and _scalars(low, high):
+            self._numpy.uniform(low, high, 0)  # its errors for bad parameters
             return self._stream("uniform", (float(low), float(high)), shape_tuple(size))
         return self._draw("uniform", (low, high), size)
 
@@ -205,6 +211,8 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
     ) -> ndarray:
         """Integers in [low, high), or in [low, high] with `endpoint`."""
+        if dtype is np.int64 and are_few(size, low, high):
+            return wrap(self._numpy.integers(low, high, size, endpoint=endpoint))
         if high is None:
             low, high = 0, low
         if endpoint and not _scalars(low, high):
@@ -220,6 +228,8 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
         """The standard normal distribution."""
+        if out is None and dtype is np.float64 and are_few(size):
+            return wrap(self._numpy.standard_normal(size))
         if out is not None:
             return self._into(out, "standard_normal", (), size, dtype)  # type: ignore[no-any-return]
         return self._draw("standard_normal", (), size, dtype)
@@ -307,6 +317,11 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         where = build.axis_index(axis, a.ndim)
         if self._in_parallel(shape) and p is None and replace:
             return taking.take(a, self.integers(0, a.shape[where], shape), where)
+        value = a._peek()
+        if type(value) is np.ndarray and not a.dtype.hasobject and value.nbytes <= config.small_bytes:
+            line = value.nbytes // max(value.shape[where], 1)
+            if self._small(shape or (), line):
+                return fresh(self._numpy.choice(value, shape, replace, forced(p), where, shuffle))  # type: ignore[no-any-return]
         index = self._chosen(a.shape[where], shape, replace, forced(p), 0, shuffle)
         found = taking.take(a, wrap(index) if isinstance(index, np.ndarray) else index, where)
         if shape == () and a.ndim == 1:  # an array without axes, also of an object
@@ -330,6 +345,8 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         """A shuffled copy (or a shuffled range)."""
         if isinstance(x, np.ndarray) and is_subclass(x):
             return self._numpy.permutation(x, axis)  # type: ignore[return-value]
+        if type(x) is int and are_few(x):
+            return wrap(self._numpy.permutation(x))
         n = as_count(x)
         if isinstance(n, int | np.integer):
             if self._in_parallel((int(n),)):
@@ -369,8 +386,12 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return
         if not x.ndim:
             raise TypeError("shuffle: an array without axes has no lines")
-        order = self._order(x, build.axis_index(axis, x.ndim))
-        x[...] = x[(*(slice(None),) * build.axis_index(axis, x.ndim), order)]  # type: ignore[index]
+        where = build.axis_index(axis, x.ndim)
+        here = few_to_write(x)
+        if here is not None and not self._in_parallel((x.shape[where],)):
+            self._numpy.shuffle(here, where)
+            return
+        x[...] = x[(*(slice(None),) * where, self._order(x, where))]  # type: ignore[index]
 
     def _order(self, a: Handle, axis: int) -> Any:
         """The order NumPy's shuffle gives along an axis; unseeded, that of numbers drawn in parallel.

@@ -13,9 +13,9 @@ from spartan_ng.api.core.handle import Handle, wrap
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing.bit_generators import OfNumPys
-from spartan_ng.api.drawing.distributions import Drawing, drawn
+from spartan_ng.api.drawing.distributions import Drawing, are_few, drawn
 from spartan_ng.api.drawing.generator import default_rng
-from spartan_ng.api.drawing.shuffled import as_count, shuffle_other
+from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
 from spartan_ng.api.drawing.streams import is_copied, long_order, long_stream
 from spartan_ng.config import config
 from spartan_ng.ops.random import DISTRIBUTIONS
@@ -81,6 +81,8 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def random_sample(self, size: Any = None) -> ndarray:
         """Doubles in [0, 1)."""
+        if are_few(size):
+            return wrap(self._numpy.random_sample(size))
         if self._parallel is not None and self._in_parallel(size):
             return self._parallel.random(size)
         found = None if size is None else long_stream(self._numpy.random_sample, forced(size))
@@ -90,6 +92,8 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> ndarray:
         """Integers in [low, high)."""
+        if dtype is int and are_few(size, low, high):
+            return wrap(self._numpy.randint(low, high, size))
         shape = None if size is None else shape_tuple(size)
         if self._parallel is not None and shape is not None and prod(shape) * 8 > config.small_bytes:
             return self._parallel.integers(low, high, shape, dtype)
@@ -175,6 +179,8 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         """A shuffled copy (or a shuffled range)."""
         if isinstance(x, np.ndarray) and is_subclass(x):
             return self._numpy.permutation(x)  # type: ignore[return-value]
+        if type(x) is int and are_few(x):
+            return wrap(self._numpy.permutation(x))
         n = as_count(x)
         counts = isinstance(n, int | np.integer)
         many = int(n) if counts else as_handle(x).size
@@ -186,6 +192,9 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if n is not None:
             raise IndexError("x must be an integer or at least 1-dimensional")
         a = as_handle(x)
+        value = a._peek()
+        if type(value) is np.ndarray and value.nbytes <= config.small_bytes:
+            return wrap(self._numpy.permutation(value))
         return a[self._order(a.shape[0])]  # type: ignore[no-any-return]
 
     def shuffle(self, x: Any) -> None:
@@ -195,6 +204,10 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return
         if self._parallel is not None and self._parallel._in_parallel(x.shape):
             self._parallel.shuffle(x)
+            return
+        here = few_to_write(x)
+        if here is not None:
+            self._numpy.shuffle(here)
             return
         if x.ndim and not is_copied(x.nbytes):
             x[...] = x[self._order(x.shape[0])]  # type: ignore[index]

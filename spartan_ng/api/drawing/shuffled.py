@@ -10,6 +10,7 @@ import numpy as np
 from spartan_ng.api.core.conversion import as_handle, is_array_like, numpys
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.warn import warn_user
+from spartan_ng.config import config
 
 
 def as_count(a: Any) -> Any:
@@ -21,6 +22,19 @@ def as_count(a: Any) -> Any:
     if a.ndim:
         return None
     return numpys(a)
+
+
+def few_to_write(a: Handle) -> Any:
+    """The NumPy array of a small array that is shuffled where it lies; None where it is another's, too.
+
+    Who must not write is told before anything is drawn.
+    """
+    here = a._open()
+    if here is not None and here.nbytes <= config.small_bytes:
+        return here
+    if not a.flags.writeable:  # type: ignore[attr-defined]
+        raise ValueError("array is read-only")
+    return None
 
 
 def shuffle_other(generator: Any, x: Any, *axis: int) -> None:

@@ -178,7 +178,7 @@ _SAYING = frozenset({"axis", "keepdims"})
 
 def asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that NumPy's does instead where an operand or output says what it means; one output alone."""
-    name = {"_full": "__call__", "_outer": "outer"}.get(method.__name__, method.__name__)
+    name = {"_full": "__call__", "_outer": "outer", "_at": "at"}.get(method.__name__, method.__name__)
     is_quick = name in _QUICK
 
     @functools.wraps(method)

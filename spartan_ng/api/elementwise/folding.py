@@ -14,6 +14,8 @@ from spartan_ng.api.core.conversion import (
 from spartan_ng.api.core.dispatch import by_numpy
 from spartan_ng.api.core.few import few_values
 from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.kinds import NUMBERS, PYTHONS
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.elementwise.asked import (
     asking_others,
 )
@@ -21,6 +23,10 @@ from spartan_ng.config import config
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
+
+
+_PLACES: frozenset[type] = NUMBERS | {list, slice, type(None), type(Ellipsis)}
+"""What stands in an index beside arrays."""
 
 
 class Folding:
@@ -68,31 +74,49 @@ class Folding:
         a, b = as_handle(A), as_handle(B)
         return self(a.reshape(a.shape + (1,) * b.ndim), b, **keywords)
 
-    @asking_others
     def at(self, a: Any, indices: Any, b: Any = None, /) -> Any:
         """Apply in place at `indices`, repeated indices one after the other."""
+        if type(a) is not Late.ndarray or not self._at_once(a, indices, b):
+            self._at(a, indices, b)
+
+    def _at_once(self, a: ndarray, indices: Any, b: Any) -> bool:
+        """Have NumPy do what `at` does with a small array of numbers; False where there is more to ask."""
+        given = (*indices,) if type(indices) is tuple else (indices,)
+        n = len(given)
+        known = few_values(given if b is None else (*given, b), _PLACES)
+        if known is None or self.nout != 1 or self.nin != (1 if b is None else 2):
+            return False
+        if list in map(type, known) and not all(
+            PYTHONS.issuperset(map(type, k)) for k in known if type(k) is list
+        ):
+            return False
+        target = a._open()
+        if target is None or target.nbytes > config.small_bytes or target.dtype.kind not in "biufc":
+            return False  # objects raise half-way
+        try:
+            self.np.at(target, tuple(known[:n]) if type(indices) is tuple else known[0], *known[n:])
+        except ValueError:  # ours name the shapes; read-only memory is copied
+            return False
+        return True
+
+    @asking_others
+    def _at(self, a: Any, indices: Any, b: Any = None, /) -> None:
+        """`at` of what is no small array of numbers, or of other arguments."""
         if self.nout != 1:
             raise ValueError("Only single output ufuncs supported at this time")
         if isinstance(a, np.ndarray):
-            return by_numpy(self.np.at, a, indices, *(() if b is None else (b,)))
+            by_numpy(self.np.at, a, indices, *(() if b is None else (b,)))
+            return
         if not isinstance(a, Handle) or a._cell.frozen:
             raise TypeError(f"{self.__name__}.at: the first operand must be an array")
         if self.nin == 2 and b is None:
             raise ValueError("second operand needed for ufunc")
         if self.nin == 1 and b is not None:
             raise ValueError("second operand provided when ufunc is unary")
-        target, known = a._open(), few_values((indices,) if b is None else (indices, b))
-        small = target is not None and target.nbytes <= config.small_bytes
-        if small and known is not None and target.dtype.kind in "biufc":  # objects raise half-way
-            try:
-                return self.np.at(target, *known)
-            except ValueError:  # ours name the shapes; read-only memory is copied
-                pass
         if b is None:
             segments.repeat_at(self, a, indices)  # type: ignore[arg-type]
         else:
             segments.accumulate_at(self.__name__, a, indices, b)  # type: ignore[arg-type]
-        return None
 
     @asking_others
     def reduceat(

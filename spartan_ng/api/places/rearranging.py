@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
+from collections.abc import Callable, Hashable, Iterable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,7 @@ from spartan_ng.api.base import constants, creation, cumulative, joining, manipu
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple, values
-from spartan_ng.api.core.dispatch import gathered, numpy_function
+from spartan_ng.api.core.dispatch import NUMPYS, gathered, numpy_function
 from spartan_ng.api.core.handle import Handle, make, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lie
@@ -279,7 +282,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> ndarray:
 @numpy_function(np.apply_along_axis)
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: Any) -> ndarray:
     """A function of each line; the first line is evaluated at once, to see what the function gives."""
-    arr = as_handle(arr)
+    arr, func1d = as_handle(arr), _numpys_function(func1d, keywords)
     where = build.axis_index(axis, arr.ndim)
     if arr.ndim < 2 or 0 in arr.shape or small_values((arr,)) is not None:
         return gathered(np.apply_along_axis, func1d, axis, arr, *args, **keywords)  # type: ignore[no-any-return]
@@ -300,6 +303,18 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: A
     joined = operators.join_update(lines, np.add, [arr], [cut], shape, sample.dtype)
     inner = range(where, where + sample.ndim)  # what the function gives lies innermost, as NumPy stores it
     return lie(joined, (*(i for i in range(len(shape)) if i not in inner), *inner))
+
+
+def _numpys_function(function: Any, keywords: Iterable[str]) -> Any:
+    """NumPy's function for one of ours for NumPy's arrays; without one that knows the keywords, itself."""
+    numpys: Any = NUMPYS.get(function) if isinstance(function, Hashable) else None  # type: ignore[call-overload]
+    known = numpys is not None and (not keywords or _parameters(numpys).issuperset(keywords))
+    return numpys if known else function
+
+
+@functools.lru_cache
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
 
 
 @numpy_function(np.apply_over_axes)
