@@ -5,7 +5,8 @@ what a first program asks for. So programs that NumPy is done with in less than 
 after the wait, a plan without kernels would take half of NumPy's time. Nor is anything imported beside them
 at first: Python runs one thread at a time, and BLAS waits for the slowest of its own, so that of short
 programs it would take more than it could ever give back. Once NumPy has worked for as long as the import
-takes, a thread imports the session, which is never dearer than twice the best.
+takes, a thread imports the session, which is never dearer than twice the best. What NumPy is about to do
+counts before it is done, as long as it is predicted to take.
 
 Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching (Algorithmica 1988), the rule of renting and
 buying.
@@ -31,7 +32,7 @@ _WAITS = 2
 """A program waits for the import that NumPy would take so many times as long for."""
 
 _ENOUGH_S = BEGIN_S
-"""Seconds of NumPy's work after which the session is imported beside the program."""
+"""Seconds of NumPy's work, done and at hand, from which on the session is imported beside the program."""
 
 _NICENESS = 5
 """What the import gives way by: it has a quarter of a processor where others want all of it."""
@@ -47,14 +48,17 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     global _worked_s
     if not _leaves_to_numpy():
         return None
-    from spartan_ng.kernels.direct import run_stepwise
+    from spartan_ng.kernels.direct import run_stepwise, stepwise_s
 
     order = topological(nodes) if order is None else order
+    predicted_s = stepwise_s(order)
+    if predicted_s > _WAITS * BEGIN_S:
+        return None
+    if _worked_s + predicted_s >= _ENOUGH_S:
+        _begin()
     wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
     begun = time.perf_counter()
-    found = run_stepwise(wanted, order, _WAITS * BEGIN_S)
-    if found is None:
-        return None
+    found = run_stepwise(wanted, order)
     _worked_s += time.perf_counter() - begun
     if _worked_s >= _ENOUGH_S:
         _begin()

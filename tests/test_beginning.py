@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ from spartan_ng.arrays import ArrayRef
 from spartan_ng.costs.tuned import BEGIN_S
 from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
-from spartan_ng.kernels.direct import run_stepwise
+from spartan_ng.kernels.direct import run_stepwise, stepwise_s
 from tests.programs import Program, programs
 from tests.sampling import examples
 
@@ -60,7 +61,8 @@ def test_step_by_step_as_numpy(program: Program) -> None:
     with sp.config.override(small_bytes=0), np.errstate(all="ignore"):
         arrays = [a for a in program.run(sp, sp.array) if isinstance(a, sp.ndarray)]
         roots = list(dict.fromkeys(a._node() for a in arrays if a._node().data is None))
-        found = run_stepwise(roots, topological(roots), 1e9)
+        order = topological(roots)
+        found = None if math.isinf(stepwise_s(order)) else run_stepwise(roots, order)
         expected = [np.asarray(a) for a in sp.compute(*arrays)] if arrays else []
     if found is None:
         return
@@ -140,10 +142,10 @@ def test_a_longer_program_does_not_wait_either() -> None:
     told = run(
         """
 b = (((((a * 2 + 1) * 3 - 1) / 7 + 2) * 5 - 3) / 2).sum(axis=0)
-from spartan_ng.kernels.direct import run_stepwise
+from spartan_ng.kernels.direct import stepwise_s
 from spartan_ng.graph.node import topological
 from spartan_ng.costs.tuned import BEGIN_S
-assert run_stepwise([b._node()], topological([b._node()]), BEGIN_S) is None
+assert BEGIN_S < stepwise_s(topological([b._node()])) < 2 * BEGIN_S
 numpy.testing.assert_allclose(b.compute(), (((((A * 2 + 1) * 3 - 1) / 7 + 2) * 5 - 3) / 2).sum(axis=0))
 print("spartan_ng.planner" in sys.modules)
 go.set()
@@ -169,6 +171,29 @@ go.set()
 """
     )
     assert told == "True True\nTrue\n"
+
+
+@pytest.mark.slow
+def test_the_import_begins_with_a_program_that_is_predicted_to_be_long() -> None:
+    """NumPy does it as well, but what comes next is the session's."""
+    told = run(
+        """
+from spartan_ng.graph.node import topological
+from spartan_ng.kernels import direct
+begun, real = [], direct.run_stepwise
+def observed(*given):
+    begun.append(beginning._importing is not None)
+    return real(*given)
+direct.run_stepwise = observed
+long = (((((a * 2 + 1) * 3 - 1) / 7 + 2) * 5 - 3) / 2).sum(axis=0)
+beginning._ENOUGH_S = direct.stepwise_s(topological([long._node()]))
+(a @ a[0]).compute()
+long.compute()
+print(begun)
+go.set()
+"""
+    )
+    assert told == "[False, True]\n"
 
 
 @pytest.mark.slow
@@ -209,7 +234,7 @@ print(os.waitpid(pid, 0)[1])
 def test_an_array_of_a_file_is_for_the_session() -> None:
     ref = ArrayRef((3,), np.dtype(float), value=np.ones(3), source=object())
     node = build.data(ref)
-    assert run_stepwise([node], [node], BEGIN_S) is None
+    assert math.isinf(stepwise_s([node]))
 
 
 def test_products_that_blas_computes_do_not_wait_for_the_session() -> None:
@@ -217,7 +242,7 @@ def test_products_that_blas_computes_do_not_wait_for_the_session() -> None:
     a, b = (sp.array(np.ones((1200, 1200))) for _ in range(2))
     with sp.config.override(small_bytes=1):
         root = (a @ b * 2.0)._node()
-        assert run_stepwise([root], topological([root]), 0.0) is None
-        found = run_stepwise([root], topological([root]), BEGIN_S)
-    assert found is not None
-    assert found[0][0, 0] == 2400.0
+        order = topological([root])
+        assert 0 < stepwise_s(order) < BEGIN_S
+        (found,) = run_stepwise([root], order)
+    assert found[0, 0] == 2400.0

@@ -7,6 +7,7 @@ the best kernel there is. Views and operators on a few elements cost next to not
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -79,17 +80,17 @@ def run_direct(
                     return None
         elif node.nbytes > (TINY_BYTES if node.op is Op.INDEX else most_bytes) and _is_made(node):
             return None
-    return _values(roots, order)
+    return run_stepwise(roots, order)
 
 
-def run_stepwise(roots: Sequence[Node], order: Sequence[Node], most_s: float) -> list[Any] | None:
-    """The values of `roots`, whose graph is `order`, a call of NumPy's for each step; None where NumPy has
-    none for one, or takes longer than `most_s` seconds for all of them."""
+def stepwise_s(order: Sequence[Node]) -> float:
+    """Seconds that NumPy is predicted to take for a graph, a call for each step; endless where it has none
+    for one."""
     for node in order:
         is_outside = node.data is not None and node.data.source is not None
         if is_outside or not node.size or not _has_step(node):
-            return None
-    return _values(roots, order) if sum(map(_stepped_ns, order)) <= most_s * 1e9 else None
+            return math.inf
+    return sum(map(_stepped_ns, order)) / 1e9
 
 
 def _stepped_ns(node: Node) -> int:
@@ -102,8 +103,8 @@ def _stepped_ns(node: Node) -> int:
     return _ONE_THREAD.compute_ns(operations, touched, 1)
 
 
-def _values(roots: Sequence[Node], order: Sequence[Node]) -> list[Any]:
-    """The values of `roots`, step by step; what no later step needs is let go."""
+def run_stepwise(roots: Sequence[Node], order: Sequence[Node]) -> list[Any]:
+    """The values of `roots`, whose graph is `order`, step by step; what no later step needs is let go."""
     last = {i: node for node in order for i in node.inputs}
     stay = {*roots, *(node for node in order if node.op is Op.DATA)}
     known: dict[Node, Any] = {}
