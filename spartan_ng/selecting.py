@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import ArrayRef, box_of
+from spartan_ng.arrays import ArrayRef, Box, box_of, box_slices
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.config import config
 from spartan_ng.graph import build
@@ -49,8 +49,8 @@ _FREQUENT = 8
 
 _log = logging.getLogger(__name__)
 
-Fetch = Callable[[Node], Any]
-"""Computes a node, and gives its elements."""
+Compute = Callable[[Node], Callable[..., Any]]
+"""Computes a node; what it gives reads the elements of a box, all of them without one."""
 Evaluate = Callable[[list[Node]], list[ArrayRef]]
 """Computes nodes together."""
 
@@ -69,9 +69,16 @@ def selected(roots: Sequence[Node], backend: Backend, evaluate: Evaluate) -> Seq
         return roots
     memory_bytes, workers = backend.profile.memory_bytes, backend.workers
 
-    def fetch(node: Node) -> Any:
+    def compute(node: Node) -> Callable[..., Any]:
         (ref,) = evaluate([node])
-        return np.asarray(backend.gather(ref, box_of(ref.shape)) if ref.value is None else ref.value)
+
+        def read(*box: tuple[int, int]) -> Any:
+            wanted: Box = box or box_of(ref.shape)
+            if ref.value is None:
+                return np.asarray(backend.gather(ref, wanted))
+            return np.asarray(ref.value)[box_slices(wanted)]
+
+        return read
 
     lines: defaultdict[Node, list[tuple[Node, Places]]] = defaultdict(list)
     for sort, selection in searched(roots).items():
@@ -83,7 +90,7 @@ def selected(roots: Sequence[Node], backend: Backend, evaluate: Evaluate) -> Seq
     found: dict[Node, Ends | Places] = {}
     for line, sorts in lines.items():
         ranks = sorted({r for _, s in sorts for lo, hi in s.spans for r in range(lo, hi)})
-        values = _of_ranks(line, np.array(ranks), memory_bytes * workers // _SPARE, fetch)
+        values = _of_ranks(line, np.array(ranks), memory_bytes * workers // _SPARE, compute)
         if values is not None:
             for sort, selection in sorts:
                 own = [r for lo, hi in selection.spans for r in range(lo, hi)]
@@ -113,19 +120,18 @@ def _costs_a_part(line: Node) -> bool:
     )
 
 
-def _of_ranks(line: Node, ranks: Any, room: int, fetch: Fetch) -> Any:
+def _of_ranks(line: Node, ranks: Any, room: int, compute: Compute) -> Any:
     """The elements of ranks of the sorted line; None where looks do not find them."""
     places = _places(line, room)
     if places is None:
         return None
-    drawn = fetch(_part(line, build.constant(places.reshape(-1)))).reshape(len(places), -1)
+    drawn = compute(_part(line, build.constant(places.reshape(-1))))().reshape(len(places), -1)
     cuts = bracketed(drawn, ranks / line.size)
     most = _expected(drawn, cuts, line.size)
     if most * line.dtype.itemsize > room:
         _log.info("too much lies where a sample has elements of ranks; runs of the line are sorted")
         return None
-    found = fetch(build.between(line, cuts.bounds, cuts.wanted, most))
-    counts, kept = Between(line.dtype.str, cuts.bounds, cuts.wanted, most).opened(found)
+    counts, kept = _looked(line, cuts, most, compute)
     *above, numbers = counts.tolist()
     below = np.array([0, *(numbers - k for k in above), numbers])
     is_number = ranks < numbers
@@ -143,6 +149,14 @@ def _of_ranks(line: Node, ranks: Any, room: int, fetch: Fetch) -> Any:
         for r, k in zip(ranks[is_number].tolist(), intervals.tolist(), strict=True)
     ]
     return values
+
+
+def _looked(line: Node, cuts: Cuts, most: int, compute: Compute) -> tuple[Any, Any]:
+    """What a look at the line counts, and finds: no more is read than that."""
+    look = Between(line.dtype.str, cuts.bounds, cuts.wanted, most)
+    read = compute(build.between(line, cuts.bounds, cuts.wanted, most))
+    head = read((0, look.head_bytes))
+    return look.opened(read((0, look.used_bytes(head))))
 
 
 def _expected(drawn: Any, cuts: Cuts, size: int) -> int:

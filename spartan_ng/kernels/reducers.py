@@ -28,7 +28,7 @@ from spartan_ng.ops import order
 from spartan_ng.ops.by_ufunc import Fold, State
 from spartan_ng.ops.folds import FOLDS, ArgFold, DeviationFold, PrefixFold
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.line_states import LINE_STATES, Between
+from spartan_ng.ops.line_states import LINE_STATES, Allocate, Between
 from spartan_ng.ops.units import Folded
 from spartan_ng.plan.rows import Read, Row, Write
 from spartan_ng.plan.stages import Fused, ScanTile
@@ -63,6 +63,8 @@ class Reducer:
             **dict.fromkeys(LINE_STATES, self._line_state),
         }[row.kind]
         """The state of the block at a box of the domain; with units, those of its units."""
+        self.combines_in_place = row.kind not in LINE_STATES
+        """Whether combining may write to the memory of the state that comes first."""
 
     def run_state(self, states: Iterable[tuple[Box, State]]) -> Any:
         """What a run of blocks knows of a box of the result: one state, or with units those of its blocks."""
@@ -70,10 +72,13 @@ class Reducer:
             return list(states)
         return reduce(self.combine, map(itemgetter(1), states))
 
-    def values(self, runs: Sequence[Any], tile: Box, partial: tuple[int, ...]) -> list[Any]:
+    def values(
+        self, runs: Sequence[Any], tile: Box, partial: tuple[int, ...], allocate: Allocate = np.empty
+    ) -> list[Any]:
         """What all runs over a tile come to, from what `run_state` has said of each, in their order: the
         value, or where the grid has cut dimensions `partial`, the arrays of states, which have axes for them
-        before the others. May reuse the memory of the first."""
+        before the others. May reuse the memory of the first. States of lines are put together in memory
+        from `allocate`."""
         if self.units:
             state = self._gathered([pair for run in runs for pair in run], tile)
             return (
@@ -81,9 +86,9 @@ class Reducer:
             )
         state = self.combine_all(runs)
         if not partial:
-            return [self.finalize(state)]
+            return [self.finalize(state, allocate)]
         if self.row.kind in LINE_STATES:
-            state = LINE_STATES[self.row.kind](*self.row.params).stored(state)
+            state = LINE_STATES[self.row.kind](*self.row.params).stored(state, allocate)
         return [np.asarray(dense(s))[(None,) * len(partial)] for s in state]
 
     def grown(self, state: State, spans: Sequence[Sequence[order.Span]]) -> State:
@@ -150,10 +155,10 @@ class Reducer:
             return self.fold.combine_all(states)
         return reduce(self.combine, states)
 
-    def finalize(self, state: State) -> Any:
-        """The value of a state."""
+    def finalize(self, state: State, allocate: Allocate = np.empty) -> Any:
+        """The value of a state; a line's is put together in memory from `allocate`."""
         if self.row.kind in LINE_STATES:
-            return LINE_STATES[self.row.kind](*self.row.params).value(state)
+            return LINE_STATES[self.row.kind](*self.row.params).value(state, allocate)
         value = state[-1] if self.fold is None else self.fold.finalize(state)
         return dense(value)
 

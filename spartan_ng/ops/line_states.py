@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 State = tuple[Any, ...]
+Allocate = Callable[[tuple[int, ...], np.dtype[Any]], Any]
+"""Memory for an array of some shape and dtype, where it is to be stored."""
 _SAMPLED = 32
 """So many times more elements than may be distinct are looked at first."""
 _STRIP = 1 << 16
@@ -73,11 +75,11 @@ class Ends:
         order = np.lexsort((indices, values))[places]
         return values[order], indices[order]
 
-    def stored(self, state: State) -> State:
+    def stored(self, state: State, allocate: Allocate = np.empty) -> State:
         """The state as arrays of the result's shape."""
         return state
 
-    def value(self, state: State) -> Any:
+    def value(self, state: State, allocate: Allocate = np.empty) -> Any:
         """What is asked for, from the state of the whole line."""
         return state[-1]
 
@@ -137,11 +139,11 @@ class Distinct:
         """The state of two parts together."""
         return self._filled(np.unique(np.concatenate([a[0], b[0]])))
 
-    def stored(self, state: State) -> State:
+    def stored(self, state: State, allocate: Allocate = np.empty) -> State:
         """The state as arrays of the result's shape."""
         return state
 
-    def value(self, state: State) -> Any:
+    def value(self, state: State, allocate: Allocate = np.empty) -> Any:
         """The elements."""
         return state[0]
 
@@ -178,7 +180,12 @@ class Between:
     @property
     def nbytes(self) -> int:
         """Of the result."""
-        return _COUNT.itemsize * (len(self.bounds) + 2) + self.most * np.dtype(self.dtype).itemsize
+        return self.head_bytes + self.most * np.dtype(self.dtype).itemsize
+
+    @property
+    def head_bytes(self) -> int:
+        """Of the counts, and of how many elements follow."""
+        return _COUNT.itemsize * (len(self.bounds) + 2)
 
     def dtypes(self, x: np.dtype[Any], out: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
         """The dtype of a stored state."""
@@ -196,12 +203,12 @@ class Between:
         a, b = self._unpacked(a), self._unpacked(b)
         return self.bounded(a[0] + b[0], [*a[1:], *b[1:]])
 
-    def stored(self, state: State) -> State:
+    def stored(self, state: State, allocate: Allocate = np.empty) -> State:
         """The state as the bytes of the result."""
         if len(state) == 1:
             return state
         counts, *found = state
-        out = np.zeros(self.nbytes, np.uint8)
+        out = allocate((self.nbytes,), np.dtype(np.uint8))
         size = sum(map(len, found))
         head = np.append(counts, size if size <= self.most else -1)
         out[: head.nbytes] = head.view(np.uint8)
@@ -209,20 +216,25 @@ class Between:
         for part in found if size <= self.most else ():
             out[at : at + part.nbytes] = part.view(np.uint8)
             at += part.nbytes
+        out[at:] = 0
         return (out,)
 
-    def value(self, state: State) -> Any:
+    def value(self, state: State, allocate: Allocate = np.empty) -> Any:
         """The bytes of the result."""
-        return self.stored(state)[0]
+        return self.stored(state, allocate)[0]
 
     def opened(self, value: Any) -> tuple[Any, Any]:
         """The counts of a result, the last one of numbers, and the elements; None where they are too many."""
-        end = _COUNT.itemsize * (len(self.bounds) + 2)
-        head = value[:end].view(_COUNT)
+        head = value[: self.head_bytes].view(_COUNT)
         size = int(head[-1])
         if size < 0:
             return head[:-1], None
-        return head[:-1], value[end : end + size * np.dtype(self.dtype).itemsize].view(self.dtype)
+        return head[:-1], value[self.head_bytes : self.used_bytes(value)].view(self.dtype)
+
+    def used_bytes(self, head: Any) -> int:
+        """How many bytes of a result say something, by the first `head_bytes` of them."""
+        size = int(head[: self.head_bytes].view(_COUNT)[-1])
+        return self.head_bytes + max(size, 0) * np.dtype(self.dtype).itemsize
 
     def is_wanted(self, x: Any) -> Any:
         """Which elements are in wanted intervals."""

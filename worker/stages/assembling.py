@@ -34,7 +34,8 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
         total = reducer.grown(tuple(states), stage.spans)
     else:
         for index in np.ndindex(*states[0].shape[: stage.lead]):
-            new = tuple(np.array(s[index]) if total is None else s[index] for s in states)
+            own = total is None and reducer.combines_in_place
+            new = tuple(np.array(s[index]) if own else s[index] for s in states)
             total = new if total is None else reducer.combine(total, new)
     if stage.finish is not None:
         assert task.finish is not None, "prepared with the program"
@@ -42,7 +43,7 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
         run_loaded(ex, run, stage.finish, task.finish, [*after, reducer.finalize(total)], [])
         return
     slot = run.plan.slots[stage.slot]
-    value = np.asarray(reducer.finalize(total), slot.dtype)
+    value = np.asarray(reducer.finalize(total, ex.store.allocate), slot.dtype)
     ex.put(run, stage.slot, value.reshape(box_shape(task.box)))
 
 

@@ -29,6 +29,7 @@ from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.kernels.sequences import Run as Blocks
+from spartan_ng.ops.line_states import Allocate
 from spartan_ng.plan.rows import Write
 from spartan_ng.plan.stages import (
     Fused,
@@ -392,6 +393,8 @@ class _Reduced:
         self._shape = run.plan.slots[write.slots[0]].shape[len(write.partial) :]
         (self._own,) = task.owns
         self._in_place = patches == 1 and ex.store.pool is None  # the state's own memory can be the tile
+        self._is_made_there = patches == 1 and not self._in_place and not reducer.combines_in_place
+        self._allocate: Allocate = ex.store.allocate if self._is_made_there else np.empty
         self._lock = threading.Lock()
         self.found: list[Any] = []
         itemsize = sum(d.itemsize for d in self._dtypes)
@@ -406,12 +409,15 @@ class _Reduced:
     def put(self, patch: Patch, states: list[Any]) -> None:
         """Put what the states of a patch come to in its place."""
         partial = self._write.partial
-        values = self._reducer.values(states, patch.box, partial)
+        values = self._reducer.values(states, patch.box, partial, self._allocate)
         lead = values[0].shape[: len(partial)] if partial else ()
         shape = (*lead, *box_shape(self._own))
         if self._in_place:
             pairs = zip(values, self._dtypes, strict=True)
             self.found = [_owned(v, dtype).reshape(shape) for v, dtype in pairs]
+            return
+        if self._is_made_there:
+            self.found = [v.reshape(shape) for v in values]
             return
         with self._lock:
             self.found = self.found or [self._ex.store.allocate(shape, dtype) for dtype in self._dtypes]
