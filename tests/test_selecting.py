@@ -12,11 +12,14 @@ import pytest
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
-from spartan_ng import selecting
+from spartan_ng import selecting, session
 from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
+from spartan_ng.graph import build
+from spartan_ng.plan.stages import Combine
+from spartan_ng.worker.scheduling.shares import task_of
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
 
@@ -131,6 +134,28 @@ def test_one_value_is_counted_in_one_look(workers: int) -> None:
     assert float(np.median(over(source))) == 3.5
     assert source.times.max() <= 2
     assert source.times.mean() < 1.2
+
+
+def test_a_look_is_combined_where_it_lies_and_read_as_far_as_it_goes() -> None:
+    """Each worker's state is an operand of its own, and the program reads no room that stayed empty."""
+    backend: Any = SimulatedBackend(2, Profile(workers=2, memory_bytes=MEMORY // 2, limited=True))
+    line = build.constant(_RANDOM)
+    with running_on(backend), config.override(small_bytes=0):
+        node = build.between(line, [(0.4, False), (0.6, True)], [False, True, False], N // 2)
+        session.current().evaluate([node])
+        ran = session.current().last_run
+        assert ran is not None
+        plan, _ = ran
+        (stage,) = (s for s in plan.stages if isinstance(s, Combine))
+        tasks = [task_of(plan, stage, rank) for rank in range(2)]
+        assert {len(o.pieces) for t in tasks for o in t.operands} == {1}
+        x = over(Recorder(_RANDOM, (1000,)))
+        with mock.patch.object(backend, "gather", wraps=backend.gather) as asked:
+            found = numpy.asarray(np.quantile(x, FRACTIONS))
+    numpy.testing.assert_array_equal(found, numpy.quantile(_RANDOM, FRACTIONS))
+    looks = [(ref, box) for (ref, box), _ in asked.call_args_list if ref.dtype == numpy.uint8]
+    assert looks
+    assert all(box[0][1] < ref.shape[0] for ref, box in looks)
 
 
 @pytest.mark.parametrize("wrong", ["places", "amount", "room"])

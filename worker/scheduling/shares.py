@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -14,6 +15,7 @@ from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Read
 from spartan_ng.plan.stages import (
@@ -115,9 +117,13 @@ def _sort_task(plan: Plan, stage: SortParts, rank: int) -> Task:
 
 
 def _combine_task(plan: Plan, stage: Combine, box: Box, rank: int) -> Task:
-    """The states of the own tile, and what the finish reads."""
-    lead = [box_of(plan.slots[s].shape[: stage.lead]) for s in stage.states]
-    states = [identity(s, (*a, *box), plan.slots[s], rank) for s, a in zip(stage.states, lead, strict=True)]
+    """The states of the own tile, and what the finish reads. Those of lines, which may be large, are
+    operands one by one: they are combined from where they lie."""
+    lead = plan.slots[stage.states[0]].shape[: stage.lead]
+    boxes = [box_of(lead)]
+    if stage.row.kind in LINE_STATES:
+        boxes = [tuple((i, i + 1) for i in index) for index in product(*map(range, lead))]
+    states = [identity(s, (*a, *box), plan.slots[s], rank) for a in boxes for s in stage.states]
     return Task(box, states, finish=_finish_task(plan, stage.finish, box, rank))
 
 

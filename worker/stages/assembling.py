@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +34,9 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
     if stage.spans:
         total = reducer.grown(tuple(states), stage.spans)
     else:
-        for index in np.ndindex(*states[0].shape[: stage.lead]):
+        for together, index in _each(states, stage):
             own = total is None and reducer.combines_in_place
-            new = tuple(np.array(s[index]) if own else s[index] for s in states)
+            new = tuple(np.array(s[index]) if own else s[index] for s in together)
             total = new if total is None else reducer.combine(total, new)
     if stage.finish is not None:
         assert task.finish is not None, "prepared with the program"
@@ -45,6 +46,14 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
     slot = run.plan.slots[stage.slot]
     value = np.asarray(reducer.finalize(total, ex.store.allocate), slot.dtype)
     ex.put(run, stage.slot, value.reshape(box_shape(task.box)))
+
+
+def _each(operands: list[Any], stage: Combine) -> Iterator[tuple[list[Any], tuple[int, ...]]]:
+    """Of each state, in order, the arrays that have it, and its index there."""
+    for k in range(0, len(operands), len(stage.states)):
+        together = operands[k : k + len(stage.states)]
+        for index in np.ndindex(*together[0].shape[: stage.lead]):
+            yield together, index
 
 
 def run_assemble(ex: Executor, run: Run, stage: Assemble, task: Task) -> None:
