@@ -76,8 +76,9 @@ class Folding:
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> Any:
         """Apply in place at `indices`, repeated indices one after the other."""
-        if type(a) is not Late.ndarray or not self._at_once(a, indices, b):
-            self._at(a, indices, b)
+        if type(a) is Late.ndarray and self._at_once(a, indices, b):
+            return None
+        return self._at(a, indices, b)  # somebody else's `__array_ufunc__` may give something
 
     def _at_once(self, a: ndarray, indices: Any, b: Any) -> bool:
         """Have NumPy do what `at` does with a small array of numbers; False where there is more to ask."""
@@ -100,13 +101,12 @@ class Folding:
         return True
 
     @asking_others
-    def _at(self, a: Any, indices: Any, b: Any = None, /) -> None:
+    def _at(self, a: Any, indices: Any, b: Any = None, /) -> Any:
         """`at` of what is no small array of numbers, or of other arguments."""
         if self.nout != 1:
             raise ValueError("Only single output ufuncs supported at this time")
         if isinstance(a, np.ndarray):
-            by_numpy(self.np.at, a, indices, *(() if b is None else (b,)))
-            return
+            return by_numpy(self.np.at, a, indices, *(() if b is None else (b,)))
         if not isinstance(a, Handle) or a._cell.frozen:
             raise TypeError(f"{self.__name__}.at: the first operand must be an array")
         if self.nin == 2 and b is None:
@@ -117,6 +117,7 @@ class Folding:
             segments.repeat_at(self, a, indices)  # type: ignore[arg-type]
         else:
             segments.accumulate_at(self.__name__, a, indices, b)  # type: ignore[arg-type]
+        return None
 
     @asking_others
     def reduceat(
