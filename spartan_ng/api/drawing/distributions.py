@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-_FEW, _FEW_BYTES = 1 << 10, 1 << 17
+_FEW = 1 << 10
+"""Numbers that are drawn in less time than it takes to ask who should draw them."""
+_FEW_BYTES = 1 << 17
+"""Where less counts as small, nothing is NumPy's at once, not even these."""
 _INTEGERS = frozenset({int})
 _PLAIN = NUMBERS | {type(None)}
 
