@@ -276,19 +276,32 @@ class Executor(Blocks):
         return self.finish_all(run, self.start_all(run, operands), packed)
 
     def start_all(self, run: Run, operands: Iterable[Operand]) -> Started:
-        """Ask for several operands without waiting for any."""
-        return [(o, self._start(run, o)) for o in operands]
+        """Ask for several operands without waiting for any; once for pieces that they have in common."""
+        started: Started = []
+        asked: dict[int, list[tuple[Piece, Any]]] = {}
+        for operand in operands:
+            parts = asked.get(id(operand.pieces)) if operand.pieces else None
+            if parts is None:
+                parts = asked[id(operand.pieces)] = self._start(run, operand)
+            started.append((operand, parts))
+        return started
 
-    def finish_all(self, run: Run, started: Started, packed: bool = False) -> list[Any]:
-        """The operands that `start_all` has asked for."""
-        found = [o.present(self._finish(run, o, parts)) for o, parts in started]
+    def finish_all(self, run: Run, started: Started, packed: bool = False, unread: bool = False) -> list[Any]:
+        """The operands that `start_all` has asked for; what several of them show is put together once."""
+        gathered: dict[int, Any] = {}
+        found = []
+        for operand, parts in started:
+            if id(parts) not in gathered:
+                gathered[id(parts)] = self._finish(run, operand, parts, unread)
+            elif run.backup is not None:
+                run.backup.note(operand, gathered[id(parts)])
+            value = gathered[id(parts)]
+            found.append(value if unread and isinstance(value, Unread) else operand.present(value))
         return found if packed else [_unpacked(value) for value in found]
 
     def unread_all(self, run: Run, operands: Iterable[Operand]) -> list[Any]:
         """As `load_all`, but what sources give is left to be read by the caller."""
-        started = self.start_all(run, operands)
-        found = [(o, self._finish(run, o, parts, unread=True)) for o, parts in started]
-        return [v if isinstance(v, Unread) else o.present(v) for o, v in found]
+        return self.finish_all(run, self.start_all(run, operands), packed=True, unread=True)
 
     def read(self, unread: Unread) -> np.ndarray[Any, Any]:
         """A region of a source, as a whole."""

@@ -284,8 +284,8 @@ def _compress(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     """Each task makes its part of the output and looks up the rows that it needs, which are spread evenly."""
     node, (base, mask) = draft.node, draft.reads
     n = max(base.shape[0], 1)
-    rows = replace(_joined(base, 0), part=(min(node.shape[0], n), n))
-    reads = (rows, Access(mask.slot, (WHOLE,) * len(mask.axes)))
+    rows = replace(_joined(base, 0, arrays), part=(min(node.shape[0], n), n))
+    reads = (rows, _whole(mask, arrays))
     cuttable = (0,) if node.shape[0] > 1 else ()
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
 
@@ -293,22 +293,27 @@ def _compress(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
 def _nonzero(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     """Each task makes its part of the places; where that begins, all of the mask says."""
     node, (mask,) = draft.node, draft.reads
-    reads = (Access(mask.slot, (WHOLE,) * len(mask.axes)),)
+    reads = (_whole(mask, arrays),)
     cuttable = (0,) if node.shape[0] > 1 else ()
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), prod(mask.shape))
 
 
-def _joined(read: Read, axis: int) -> Access:
+def _joined(read: Read, axis: int, arrays: Sequence[Node]) -> Access:
     """A read along its joined axis (dimension 0 of the join's domain), whole in all others."""
     labels = tuple(0 if a.label == axis and axis >= 0 else WHOLE for a in read.axes)
-    return Access(read.slot, labels, exact=False)
+    return replace(_access(read, arrays), labels=labels, exact=False)
+
+
+def _whole(read: Read, arrays: Sequence[Node]) -> Access:
+    """A read of all that a view shows, by every task."""
+    return replace(_access(read, arrays), labels=(WHOLE,) * len(read.axes))
 
 
 def _scatter(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     """Each task owns a part of the base and sees every index and value."""
     node = draft.node
     base, *others = draft.reads
-    reads = (_access(base, arrays), *(Access(r.slot, (WHOLE,) * len(r.axes)) for r in others))
+    reads = (_access(base, arrays), *(_whole(r, arrays) for r in others))
     cuttable = (0,) if node.shape[0] > 1 else ()
     return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
 
@@ -335,7 +340,7 @@ def _user(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     axes, _ = node.params
     joined = [r.shape[a] for r, a in zip(draft.reads, axes, strict=True) if a >= 0]
     size = joined[0] if joined else 1
-    reads = tuple(_joined(r, a if size > 1 else -1) for r, a in zip(draft.reads, axes, strict=True))
+    reads = tuple(_joined(r, a if size > 1 else -1, arrays) for r, a in zip(draft.reads, axes, strict=True))
     write = Access(draft.slot, (WHOLE,) * node.ndim)
     return StageSketch((size,), (0,) if size > 1 else (), reads, (write,), node.size)
 

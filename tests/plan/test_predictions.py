@@ -10,6 +10,7 @@ import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.config import config
+from spartan_ng.plan.stages import Fused
 from tests.moved_bytes import NEAR
 from tests.moved_bytes import moved as moved_by_programs
 from tests.sampling import examples
@@ -96,6 +97,50 @@ def test_a_take_moves_the_rows_that_lie_elsewhere(picks, tiling):
     predicted, measured = moved(taken)
     assert measured > 0
     assert predicted == pytest.approx(measured, rel=0.1)
+
+
+MASKED = {
+    "part": lambda x, m: x[0:1][m[:1]],
+    "rows": lambda x, m: x[20:60][m[20:60]],
+    "backwards": lambda x, m: x[::-1][m[::-1]],
+    "every other": lambda x, m: x[1::2][m[1::2]],
+    "of a part": lambda x, m: x[:40][m[40:]],
+    "of a column": lambda x, m: sp.nonzero(m[30:50])[0],
+}
+
+
+@pytest.mark.parametrize("held", ["row", "block", None])
+@pytest.mark.parametrize("name", MASKED)
+def test_a_mask_behind_a_view_moves_no_more_than_the_view(name, held):
+    """Which rows a mask keeps, nobody knows before: here it keeps all."""
+    x, m = np.arange(80.0), np.ones(80, bool)
+    with running_on(SimulatedBackend(WORKERS)), config.override(small_bytes=0, tiling=held):
+        a, kept = (sp.asarray(x) * 1.0).persist(), sp.asarray(m).persist()
+        before = session.current().last_run
+        MASKED[name](a, kept).persist()
+        ran = session.current().last_run
+    assert ran is not None
+    assert ran is not before
+    plan, stats = ran
+    assert list(plan.predicted_bytes) == [s.bytes_moved for s in stats.stages]
+
+
+@pytest.mark.parametrize("held", ["row", "column", "block"])
+@pytest.mark.parametrize("tiling", ["row", "column", "block"])
+def test_what_is_read_as_it_lies_and_turned_moves_once(tiling, held):
+    x, v, c = (np.random.default_rng(0).random(s) for s in ((3, 70), 70, (70, 3)))
+    with running_on(SimulatedBackend(WORKERS)), config.override(small_bytes=0):
+        a = sp.tile_as(sp.asarray(x), held).persist().T
+        with config.override(tiling=tiling):
+            found = sp.compute(a * np.exp(-sp.asarray(c)), a.T @ sp.asarray(v))
+        ran = session.current().last_run
+    np.testing.assert_allclose(found[0], x.T * np.exp(-c))
+    np.testing.assert_allclose(found[1], x @ v)
+    assert ran is not None
+    plan, stats = ran
+    fused = [[(r.slot, r.axes) for r in s.reads] for s in plan.stages if isinstance(s, Fused)]
+    assert any(len(set(axes)) < len(axes) for axes in fused)
+    assert list(plan.predicted_bytes) == [s.bytes_moved for s in stats.stages]
 
 
 def test_a_scan_along_the_columns_of_a_sparse_array_brings_what_is_stored():

@@ -83,7 +83,7 @@ class Program:
         for rank in range(self.plan.workers):
             if rank != self.rank:
                 for stage in self.plan.stages:
-                    for operand in task_of(self.plan, stage, rank).reads():
+                    for operand in task_of(self.plan, stage, rank).asks():
                         count[operand.slot] += sum(p.rank == self.rank for p in operand.pieces)
         return count
 

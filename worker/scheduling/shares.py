@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -17,7 +17,7 @@ from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import Read
+from spartan_ng.plan.rows import Axis, Read
 from spartan_ng.plan.stages import (
     Accumulate,
     Assemble,
@@ -71,11 +71,21 @@ class Task:
 
     def reads(self) -> Iterator[Operand]:
         """All operands, each as often as it is read."""
-        for part in self.parts:
-            yield from part.reads()
-        yield from (*(() if self.parts else self.operands), *self.later)
+        for task in self.runs():
+            yield from (*(() if task.parts else task.operands), *task.later)
+
+    def asks(self) -> Iterator[Operand]:
+        """One operand for each time that pieces are asked for: what several have in common comes once."""
+        for task in self.runs():
+            operands = () if task.parts else task.operands
+            yield from (*{id(o.pieces): o for o in operands}.values(), *task.later)
+
+    def runs(self) -> Iterator[Task]:
+        """What the task consists of, in the order in which it runs: its parts, itself, its finish."""
+        yield from self.parts
+        yield self
         if self.finish is not None:
-            yield from self.finish.reads()
+            yield self.finish
 
 
 def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
@@ -107,9 +117,17 @@ def _finish_task(plan: Plan, finish: Fused | None, box: Box, rank: int) -> Task 
 
 
 def _grid_task(plan: Plan, reads: tuple[Read, ...], box: Box | None, rank: int, stretch: bool = True) -> Task:
+    """A box of the domain, and what it reads. An array that is read as it lies and turned, or stretched, is
+    asked for once: its operands have their pieces in common."""
     if box is None:
         return Task(None)
-    return Task(box, [resolve(r, box, plan.slots[r.slot], rank, stretch) for r in reads])
+    operands: list[Operand] = []
+    same: dict[tuple[int, tuple[Axis, ...]], Operand] = {}
+    for read in reads:
+        own = resolve(read, box, plan.slots[read.slot], rank, stretch)
+        first = same.setdefault((read.slot, read.axes), own)
+        operands.append(own if own is first else replace(own, pieces=first.pieces))
+    return Task(box, operands)
 
 
 def _sort_task(plan: Plan, stage: SortParts, rank: int) -> Task:

@@ -89,7 +89,8 @@ def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
         with opened(ex, run, stage, task, ex.unread_all(run, task.operands)) as (found, bands):
             run_loaded(ex, run, stage, task, found, ex.load_all(run, after), bands)
         return
-    operands = ex.load_all(run, [*task.operands, *after], packed=True)
+    started = [*ex.start_all(run, task.operands), *ex.start_all(run, after)]
+    operands = ex.finish_all(run, started, packed=True)
     run_loaded(ex, run, stage, task, operands[: len(task.operands)], operands[len(task.operands) :])
 
 
