@@ -20,8 +20,8 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.extras import needed
 from spartan_ng.memory import budget_bytes
+from spartan_ng.sinks.folder import FolderSink
 from spartan_ng.sinks.places import new_folder, take_place
-from spartan_ng.sinks.sink import Sink
 
 FILE_BYTES = 1 << 26
 """A file has rows of about this size before they are packed."""
@@ -36,7 +36,7 @@ Span = tuple[int, int]
 _NAME = re.compile(r"rows-(\d+)-(\d+)(?:-columns-(\d+)-(\d+))?\.parquet")
 
 
-class ParquetFolder(Sink):
+class ParquetFolder(FolderSink):
     """A folder that is one array of rows, or of rows by columns.
 
     Parameters
@@ -61,19 +61,21 @@ class ParquetFolder(Sink):
         self.options = {"row_group_size": max(GROUP_BYTES // line, 1), **options}
         self.chunks = (min(rows, max(shape[0], 1)), *(max(n, 1) for n in shape[1:]))
         self.folder = new_folder(path)
+        self.begin()
 
     @property
     def place(self) -> str:
         """The folder."""
         return self.path
 
-    def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
+    def put(self, block: np.ndarray[Any, Any], box: Box) -> None:
         """A file of its own, which is there whole or not at all."""
         columns = box[1] if len(box) > 1 else (0, 1)
-        self._put(table(block, self.names[slice(*columns)]), box[0], columns)
+        self._store(table(block, self.names[slice(*columns)]), box[0], columns)
 
     def finish(self) -> None:
         """Put together what was cut, remove what is there twice, and rename the folder."""
+        self.end()
         found = [p for p in map(self._piece, os.listdir(self.folder)) if p is not None]
         pieces = sorted(found, key=lambda p: p.rows)
         kept: set[str] = set() if self.shape[0] else {p.name for p in pieces}
@@ -99,6 +101,7 @@ class ParquetFolder(Sink):
 
     def give_up(self) -> None:
         """Remove it."""
+        self.end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _cut(self, pieces: list[_Piece], rows: Span) -> Any:
@@ -115,10 +118,10 @@ class ParquetFolder(Sink):
         """Write tables that follow each other to one file."""
         if waiting:
             together = needed("pyarrow", "tables").concat_tables(waiting)
-            kept.add(self._put(together, rows, (0, len(self.names))))
+            kept.add(self._store(together, rows, (0, len(self.names))))
             waiting.clear()
 
-    def _put(self, found: Any, rows: Span, columns: Span) -> str:
+    def _store(self, found: Any, rows: Span, columns: Span) -> str:
         name = self._name(rows, columns)
         path = os.path.join(self.folder, name)
         temporary = f"{path}.{os.getpid()}-{id(found):x}"

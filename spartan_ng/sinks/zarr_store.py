@@ -18,8 +18,8 @@ import numpy as np
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.extras import needed
 from spartan_ng.memory import budget_bytes
+from spartan_ng.sinks.folder import LOCK, FolderSink
 from spartan_ng.sinks.places import take_place
-from spartan_ng.sinks.sink import Sink
 from spartan_ng.sinks.stores import ArrayPlace
 from spartan_ng.system.files import locked
 
@@ -29,19 +29,16 @@ CHUNK_BYTES = 1 << 23
 SHARE = 64
 """It is no more than one part in so many of the memory: several are made and packed at a time."""
 
-_LOCK = ".lock-"
 
-
-class ZarrBlocks(Sink):
+class ZarrBlocks(FolderSink):
     """What is written to an array of zarr's that a folder has."""
 
-    folder: str
     shape: tuple[int, ...]
     start: tuple[int, ...]
     """Where in zarr's array the first element goes."""
     _array: Any
 
-    def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
+    def put(self, block: np.ndarray[Any, Any], box: Box) -> None:
         """Whole chunks at once; parts of chunks while nobody else writes to them."""
         there = tuple((lo + first, hi + first) for (lo, hi), first in zip(box, self.start, strict=True))
         array = self._opened()
@@ -57,13 +54,15 @@ class ZarrBlocks(Sink):
         spans = (range(lo // c, (hi - 1) // c + 1) for (lo, hi), c in zip(box, chunks, strict=True))
         with ExitStack() as held:
             for chunk in product(*spans):
-                name = os.path.join(self.folder, _LOCK + ".".join(map(str, chunk)))
+                name = os.path.join(self.folder, LOCK + ".".join(map(str, chunk)))
                 held.enter_context(locked(name))
             yield
 
-    def _unlock(self) -> None:
+    def end(self) -> None:
+        """As of any folder, and leave no locks."""
+        super().end()
         for name in os.listdir(self.folder):
-            if name.startswith(_LOCK):
+            if name.startswith(LOCK) and not name.startswith(f"{LOCK}writing-"):  # others' own
                 os.unlink(os.path.join(self.folder, name))
 
     def _opened(self) -> Any:
@@ -102,8 +101,9 @@ class ZarrStore(ZarrBlocks):
         made.update(place.noted(len(shape)))
         try:
             self._array = needed("zarr", "zarr").create_array(self.folder, shape=shape, dtype=dtype, **made)
+            self.begin()
         except BaseException:
-            self.give_up()
+            shutil.rmtree(self.folder, ignore_errors=True)
             raise
 
     @property
@@ -113,11 +113,12 @@ class ZarrStore(ZarrBlocks):
 
     def finish(self) -> None:
         """Rename it; the folder that was there goes."""
-        self._unlock()
+        self.end()
         self.goes.take(lambda path: take_place(self.folder, path))
 
     def give_up(self) -> None:
         """Remove it."""
+        self.end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -132,6 +133,7 @@ class ZarrPart(ZarrBlocks):
         self.shape = tuple(hi - lo for lo, hi in box)
         self.start = tuple(lo for lo, _ in box)
         self.chunks = _stored_as(array)
+        self.begin()
 
     @property
     def place(self) -> str:
@@ -140,11 +142,11 @@ class ZarrPart(ZarrBlocks):
 
     def finish(self) -> None:
         """Remove the locks."""
-        self._unlock()
+        self.end()
 
     def give_up(self) -> None:
         """Remove the locks."""
-        self._unlock()
+        self.end()
 
 
 def _stored_as(array: Any) -> tuple[int, ...]:

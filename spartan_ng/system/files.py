@@ -15,6 +15,7 @@ _fcntl = library.module("fcntl")
 _renameat2 = library.function("renameat2", [INT, TEXT, INT, TEXT, INT])
 _HERE, _EXCHANGE = -100, 2
 """renameat2: paths are relative to where the process is; swap the two."""
+_NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK})
 _PAGE = bytes(1 << 20)
 _one_seeks, _one_writes = threading.Lock(), threading.RLock()
 
@@ -56,13 +57,16 @@ def swap(one: str, other: str) -> bool:
 
 
 @contextmanager
-def locked(path: str, waits: bool = True) -> Iterator[bool]:
+def locked(path: str, waits: bool = True, alone: bool = True) -> Iterator[bool]:
     """Hold the lock of that name, alone among threads and processes; the file is made if need be.
 
-    Who does not wait is told whether it is theirs. Where the system has no locks on files, it is among the
-    threads of this process: others have it only in clusters.
+    Who does not wait is told whether it is theirs. Who does not ask to be `alone` holds it with others who do
+    not, and the file is to be there: FileNotFoundError. Where the system has no locks on files, it is among
+    the threads of this process, one at a time: others have it only in clusters.
     """
     if _fcntl is None:
+        if not alone:
+            os.stat(path)
         has_it = _one_writes.acquire(blocking=waits)
         try:
             yield has_it
@@ -70,21 +74,24 @@ def locked(path: str, waits: bool = True) -> Iterator[bool]:
             if has_it:
                 _one_writes.release()
         return
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    descriptor = os.open(path, (os.O_CREAT if alone else 0) | os.O_RDWR, 0o600)
     try:
-        yield _is_taken(descriptor, waits)
+        yield _is_taken(descriptor, waits, _fcntl.LOCK_EX if alone else _fcntl.LOCK_SH)
     finally:
         with suppress(OSError):
             _fcntl.flock(descriptor, _fcntl.LOCK_UN)  # a process that was forked meanwhile has it open, too
         os.close(descriptor)
 
 
-def _is_taken(descriptor: int, waits: bool) -> bool:
+def _is_taken(descriptor: int, waits: bool, how: int) -> bool:
     """Take the lock of an open file; whether it is free, if nobody waits."""
     try:
-        _fcntl.flock(descriptor, _fcntl.LOCK_EX if waits else _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+        _fcntl.flock(descriptor, how if waits else how | _fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:  # a file system without locks: nobody else has it, as far as can be told
+        if error.errno not in _NO_LOCKS or (waits and how == _fcntl.LOCK_EX):
+            raise
     return True
 
 

@@ -309,7 +309,7 @@ def main():
             assert name.strip("/") in str(error), error
         else:
             raise AssertionError(name)
-        assert sorted(os.listdir(folder)) == before
+        assert sorted(os.listdir(folder)) == before, (name, os.listdir(folder))
         if name != "x.npz":
             assert (numpy.asarray(np.load(f"{folder}/{name}")) == value[:50]).all(), name
     print("done")
