@@ -5,7 +5,7 @@
     ├── NotAssociative(ValueError)     a scan's function depends on where it begins
     ├── OptionError(ValueError)        a configuration value out of its range
     ├── EvaluationError(RuntimeError)  a plan failed while it ran
-    │   ├── UserFunctionError          a user's function raised; carries the worker's traceback
+    │   ├── UserFunctionError          a user's function raised; carries the worker's traceback, and its type
     │   ├── Unfinished                 a job ended before its time, and what is left of it is of use
     │   │   ├── WorkerDied(WorkerLost) below
     │   │   └── JobSetAside            it was stopped to be planned for workers that have joined
@@ -33,6 +33,7 @@ NumPy keeps catching it. Wrong axes and dtypes raise NumPy's own `AxisError` and
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -65,7 +66,67 @@ class EvaluationError(SpartanError, RuntimeError):
 
 
 class UserFunctionError(EvaluationError):
-    """A user's function raised on a worker; the message holds its traceback and the user's line."""
+    """A user's function raised on a worker; the message holds its traceback and the user's line.
+
+    What the program sees is of the type that the function raised, too, so that `except ValueError` means the
+    same wherever it ran.
+
+    Parameters
+    ----------
+    message : all that is known
+    raised : where the type may be found that the function raised, as from `raised_as`
+    """
+
+    def __init__(self, message: str = "", raised: str = "") -> None:
+        super().__init__(message)
+        self.raised = raised
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # whatever the function's type makes of it
+
+    def __reduce__(self) -> Any:
+        return as_raised, (UserFunctionError, self.args[0], self.raised)
+
+
+def raised_as(error: BaseException) -> str:
+    """Where the type of an error may be found by whoever catches it, and those above it, from the nearest on;
+    nothing of one that is no ordinary error, or ours."""
+    if isinstance(error, _NO_ERROR):
+        return ""
+    kinds = [k for k in type(error).__mro__ if issubclass(k, Exception) and not issubclass(k, SpartanError)]
+    return ",".join(f"{k.__module__}:{k.__qualname__}" for k in kinds if k not in _ANYWAY)
+
+
+def as_raised(kind: type[UserFunctionError], message: str, raised: str) -> UserFunctionError:
+    """An error of a user's function that is also what the function raised, where this process knows that."""
+    other = next(filter(None, map(_found, raised.split(","))), None)
+    if other is None or other in _ANYWAY or issubclass(other, _NO_ERROR):
+        return kind(message, raised)
+    found = _also.get(other)
+    if found is None:
+        try:
+            found = _also[other] = type(kind.__name__, (kind, other), {"__module__": kind.__module__})
+        except TypeError:  # a class that cannot be one of two
+            return kind(message, raised)
+    pythons: Any = next(k for k in other.__mro__ if k.__module__ == "builtins")
+    made: UserFunctionError = pythons.__new__(found, message)  # a constructor of others' may want anything
+    made.args, made.raised = (message,), raised
+    return made
+
+
+_ANYWAY = (Exception, RuntimeError)
+_NO_ERROR = (StopIteration, StopAsyncIteration)
+"""Which means something else to whoever calls."""
+_also: dict[type, type[UserFunctionError]] = {}
+
+
+def _found(name: str) -> type | None:
+    """A class of errors, if its module is there."""
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) and issubclass(found, Exception) else None
 
 
 class SourceError(EvaluationError, OSError):

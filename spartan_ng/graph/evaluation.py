@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
-from spartan_ng.errors import SourceError, UserFunctionError
+from spartan_ng.errors import SourceError, UserFunctionError, as_raised
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.sources.source import LOOPS
 
@@ -108,9 +108,10 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list
     try:
         return _door.evaluate(nodes, order)
     except UserFunctionError as error:
-        if config.debug:
-            raise
-        raise error.with_traceback(None) from None
+        failed = error
+    seen = as_raised(UserFunctionError, str(failed), failed.raised)
+    seen.__context__ = failed.__cause__
+    raise seen from (failed if config.debug else None)
 
 
 def looked_over(order: Sequence[Node]) -> tuple[bool, bool, bool]:

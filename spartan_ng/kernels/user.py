@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import sparse
-from spartan_ng.errors import JobCancelled, OutOfResources, UserFunctionError
+from spartan_ng.errors import JobCancelled, OutOfResources, UserFunctionError, raised_as
 from spartan_ng.events import record
 from spartan_ng.kernels.sampling import Sampler
 from spartan_ng.ops.functions import UserFunction
@@ -144,7 +144,8 @@ def _for_reading(value: Any) -> Any:
 def _described(fn: UserFunction, operator: str, error: BaseException) -> UserFunctionError:
     return UserFunctionError(
         f"{operator}: {fn} raised {error_line(error)}\n"
-        f"The function was put into the program at {fn.origin}\n\n{called_trace(error)}"
+        f"The function was put into the program at {fn.origin}\n\n{called_trace(error)}",
+        raised_as(error),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
-from spartan_ng.errors import UserFunctionError
+from spartan_ng.errors import UserFunctionError, raised_as
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sources.source import Source
 from spartan_ng.texts import called_trace, error_line
@@ -51,7 +51,8 @@ class BoxFunction(Source):
         except Exception as error:
             raise UserFunctionError(
                 f"{self} raised {error_line(error)} for the box {box}\n"
-                f"The function was put into the program at {self.function.origin}\n\n{called_trace(error)}"
+                f"The function was put into the program at {self.function.origin}\n\n{called_trace(error)}",
+                raised_as(error),
             ) from error
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ import re
 import numpy as np
 
 from spartan_ng import errors
-from spartan_ng.errors import EvaluationError, OutOfResources
+from spartan_ng.errors import EvaluationError, OutOfResources, UserFunctionError
 from spartan_ng.texts import error_text, type_name
 
 _NUMPY: dict[str, type[Exception]] = {
@@ -32,6 +32,8 @@ _SHORT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, e
 def describe(error: BaseException, worker: str = "") -> tuple[str, str]:
     """An error's type name and message; which `worker` it was, where its system has no more of something."""
     kind, text = type_name(error), error_text(error)
+    if isinstance(error, UserFunctionError) and error.raised:
+        kind = f"{kind} {error.raised}"
     if worker and (_is_shortage(error) or _is_shortage(error.__cause__)):
         kind = OutOfResources.__name__ if isinstance(error, OSError) else kind
         text = f"worker {worker}: {text}"
@@ -47,8 +49,11 @@ def _is_shortage(error: BaseException | None) -> bool:
 
 def rebuild(kind: str, message: str) -> Exception:
     """An error to raise here for one that was described elsewhere."""
+    kind, _, raised = kind.partition(" ")
     found = getattr(errors, kind, None) or _NUMPY.get(kind) or getattr(builtins, kind, None)
     if isinstance(found, type) and issubclass(found, Exception):
+        if raised and issubclass(found, UserFunctionError):
+            return found(message, raised)
         number = _NUMBER.fullmatch(message) if issubclass(found, OSError) else None
         try:
             return (

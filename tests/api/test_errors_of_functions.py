@@ -1,0 +1,130 @@
+"""What a user's function raises is caught by its own type, wherever the function ran."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.backends.local import LocalCluster
+from spartan_ng.config import config
+from spartan_ng.errors import UserFunctionError, WorkerLost, as_raised, raised_as
+from spartan_ng.wire.failures import describe, rebuild
+from tests.test_programs import running_on
+
+
+class NotMine(KeyError):
+    """With a text and arguments of its own."""
+
+    def __init__(self, place: int, what: str) -> None:
+        super().__init__(place)
+        self.what = what
+
+    def __str__(self) -> str:
+        return self.what
+
+
+class _Both(ZeroDivisionError, LookupError):
+    pass
+
+
+RAISED: dict[str, Exception] = {
+    "a value": ValueError("no such value"),
+    "a key": KeyError("k"),
+    "a type": TypeError("no such type"),
+    "arithmetic": ZeroDivisionError("division by zero"),
+    "the system's": FileNotFoundError(2, "No such file", "x.txt"),
+    "texts": UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+    "algebra": numpy.linalg.LinAlgError("Singular matrix"),
+    "an axis": numpy.exceptions.AxisError(3, 2),
+    "another's": NotMine(3, "not here"),
+    "two at once": _Both("both"),
+    "a run's": RuntimeError("no"),
+    "ours": np.errors.ShapeError("no such shape"),
+}
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "vectorize": lambda a, fail: np.vectorize(lambda v: fail() if v > 5e5 else v)(a + 1),
+    "along an axis": lambda a, fail: np.apply_along_axis(
+        lambda v: fail() if v[0] > 5e5 else v.sum(), 1, a + 1
+    ),
+    "a map": lambda a, fail: np.map(lambda block: fail() if block.max() > 5e5 else block, a + 1),
+    "a function of boxes": lambda a, fail: np.from_function(lambda box: fail(), (600, 1000)) + 1,
+}
+
+
+@pytest.fixture(scope="module", params=[0, 2])
+def backend(request: pytest.FixtureRequest) -> Iterator[None]:
+    with running_on(SimulatedBackend(request.param) if request.param else EmbeddedBackend(2)):
+        yield
+
+
+def _failing(error: Exception) -> Callable[[], Any]:
+    def fail() -> Any:
+        raise error
+
+    return fail
+
+
+def _seen_as(error: Exception) -> type[Exception]:
+    """Its own type, or what one of ours is besides."""
+    kinds: Any = type(error).__mro__
+    return next(k for k in kinds if not issubclass(k, np.errors.SpartanError))
+
+
+def _check(call: Callable[[Any, Any], Any], error: Exception) -> None:
+    a = np.arange(600_000.0).reshape(600, 1000) + np.zeros((600, 1000))
+    kind = _seen_as(error)
+    with pytest.raises(kind) as caught:
+        numpy.asarray(call(a, _failing(error)))
+    assert isinstance(caught.value, UserFunctionError)
+    assert type(error).__name__ in str(caught.value)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(again, kind)
+    assert str(again) == str(caught.value)
+
+
+@pytest.mark.some(8)
+@pytest.mark.parametrize("name", RAISED)
+@pytest.mark.parametrize("call", CALLS)
+def test_the_functions_own_type_is_caught(call: str, name: str, backend: None) -> None:
+    with config.override(small_bytes=0):
+        _check(CALLS[call], RAISED[name])
+
+
+@pytest.mark.slow
+def test_it_is_on_a_cluster() -> None:
+    with LocalCluster(2) as cluster, running_on(cluster):
+        for name in ("a value", "a key", "the system's", "two at once"):
+            for call in CALLS.values():
+                _check(call, RAISED[name])
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_types_travel_by_their_names(name: str) -> None:
+    error = RAISED[name]
+    told = rebuild(*describe(UserFunctionError("text", raised_as(error))))
+    assert type(told) is UserFunctionError
+    assert str(told) == "text"
+    seen = as_raised(UserFunctionError, str(told), told.raised)
+    assert isinstance(seen, _seen_as(error))
+
+
+@pytest.mark.parametrize("error", [StopIteration(), SystemExit(2), KeyboardInterrupt(), WorkerLost("gone")])
+def test_what_means_more_than_an_error_is_none_of_them(error: BaseException) -> None:
+    assert raised_as(error) == ""
+
+
+def test_a_type_that_nobody_can_find_is_the_nearest_above() -> None:
+    class Local(IndexError):
+        pass
+
+    seen = as_raised(UserFunctionError, "text", raised_as(Local("x")))
+    assert isinstance(seen, IndexError)
+    assert type(as_raised(UserFunctionError, "text", "no.such.module:Name")) is UserFunctionError
+    assert type(as_raised(UserFunctionError, "text", "os:system")) is UserFunctionError
