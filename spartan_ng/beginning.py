@@ -16,17 +16,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from typing import Any
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
 from spartan_ng.costs.tuned import BEGIN_S
 from spartan_ng.garbage import collected_later
-from spartan_ng.graph.node import Node, topological
+from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.system.processes import before_fork, give_way_here
 
 _KEPT_BYTES = 1 << 24
-"""Steps up to this size that a program holds are kept, as long as nobody is there who could weigh it."""
+"""Steps up to this size that a program holds are kept, as long as NumPy makes them one by one."""
 
 _WAITS = 2
 """A program waits for the import that NumPy would take so many times as long for."""
@@ -51,24 +52,31 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     from spartan_ng.kernels.direct import run_stepwise, stepwise_s
 
     order = topological(nodes) if order is None else order
-    predicted_s = stepwise_s(order)
+    wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
+    roots, order = _with_slices_pushed(wanted, order)
+    predicted_s = stepwise_s(roots, order)
     if predicted_s > _WAITS * BEGIN_S:
         return None
     if _worked_s + predicted_s >= _ENOUGH_S:
         _begin()
-    wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
     begun = time.perf_counter()
-    found = run_stepwise(wanted, order)
+    found = run_stepwise(roots, order)
     _worked_s += time.perf_counter() - begun
     if _worked_s >= _ENOUGH_S:
         _begin()
-    values = {n: ArrayRef(v.shape, v.dtype, value=v) for n, v in zip(wanted, found, strict=True)}
+    values = {n: _ref(n, v) for n, v in zip(wanted, found, strict=True)}
     return [values[node] if node.data is None else node.data for node in nodes]
 
 
-def keeps(node: Node) -> bool:
-    """Whether a step that the program holds is kept without being weighed: NumPy makes it anyway."""
-    return _leaves_to_numpy() and node.nbytes <= _KEPT_BYTES
+def is_dear(node: Node, stored: Container[Node]) -> bool | None:
+    """Whether a step that the program holds is kept; None where the session says so. Small ones are not
+    weighed: NumPy makes them anyway."""
+    if not _leaves_to_numpy():
+        return None
+    from spartan_ng.costs.profile import ONE_THREAD
+    from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
+
+    return node.nbytes <= _KEPT_BYTES or is_dearer_than_writing(node, stored, ONE_THREAD)
 
 
 def wait() -> None:
@@ -76,6 +84,23 @@ def wait() -> None:
     importing = _importing
     if importing is not None and importing is not threading.current_thread():
         importing.join()
+
+
+def _with_slices_pushed(wanted: list[Node], order: Sequence[Node]) -> tuple[list[Node], Sequence[Node]]:
+    """Roots with the values of those `wanted`, and their graph: of what is read in part, NumPy makes that."""
+    are_pushed = "push_slices" not in config.disabled_passes
+    if are_pushed and any(n.op is Op.SLICE and n.inputs[0].op is Op.MAP for n in order):
+        from spartan_ng.optimizer.rewrite.slices import push_slices
+
+        roots = push_slices(wanted)
+        return roots, topological(roots)
+    return wanted, order
+
+
+def _ref(node: Node, value: Any) -> ArrayRef:
+    """A value, dense or CSR, as what a session gives."""
+    nnz = int(value.nnz) if node.format == "csr" else None
+    return ArrayRef(value.shape, value.dtype, value=value, format=node.format, nnz=nnz)
 
 
 def _leaves_to_numpy() -> bool:

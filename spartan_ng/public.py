@@ -55,7 +55,8 @@ def _is_in_process() -> bool:
 
 
 def _is_dear(node: Node, stored: Container[Node]) -> bool:
-    return beginning.keeps(node) or bool(_begun().is_dear(node, stored))
+    found = beginning.is_dear(node, stored) if _is_in_process() else None
+    return bool(_begun().is_dear(node, stored)) if found is None else found
 
 
 def _shares_files() -> bool:

@@ -9,15 +9,20 @@ import sys
 import numpy as np
 import pytest
 from hypothesis import given
+from scipy import sparse
 
 import spartan_ng as sp
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.arrays.sparse import is_csr
 from spartan_ng.costs.tuned import BEGIN_S
 from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
 from spartan_ng.kernels.direct import run_stepwise, stepwise_s
+from spartan_ng.kernels.formats import dense
 from tests.programs import Program, programs
 from tests.sampling import examples
+from tests.stages import SIZES_A_BODY, drawn
+from tests.stages.runner import difference
 
 
 def run(program: str) -> str:
@@ -62,7 +67,7 @@ def test_step_by_step_as_numpy(program: Program) -> None:
         arrays = [a for a in program.run(sp, sp.array) if isinstance(a, sp.ndarray)]
         roots = list(dict.fromkeys(a._node() for a in arrays if a._node().data is None))
         order = topological(roots)
-        found = None if math.isinf(stepwise_s(order)) else run_stepwise(roots, order)
+        found = None if math.isinf(stepwise_s(roots, order)) else run_stepwise(roots, order)
         expected = [np.asarray(a) for a in sp.compute(*arrays)] if arrays else []
     if found is None:
         return
@@ -145,7 +150,7 @@ b = (((((a * 2 + 1) * 3 - 1) / 7 + 2) * 5 - 3) / 2).sum(axis=0)
 from spartan_ng.kernels.direct import stepwise_s
 from spartan_ng.graph.node import topological
 from spartan_ng.costs.tuned import BEGIN_S
-assert BEGIN_S < stepwise_s(topological([b._node()])) < 2 * BEGIN_S
+assert BEGIN_S < stepwise_s([b._node()], topological([b._node()])) < 2 * BEGIN_S
 numpy.testing.assert_allclose(b.compute(), (((((A * 2 + 1) * 3 - 1) / 7 + 2) * 5 - 3) / 2).sum(axis=0))
 print("spartan_ng.planner" in sys.modules)
 go.set()
@@ -186,7 +191,7 @@ def observed(*given):
     return real(*given)
 direct.run_stepwise = observed
 long = (((((a * 2 + 1) * 3 - 1) / 7 + 2) * 5 - 3) / 2).sum(axis=0)
-beginning._ENOUGH_S = direct.stepwise_s(topological([long._node()]))
+beginning._ENOUGH_S = direct.stepwise_s([long._node()], topological([long._node()]))
 (a @ a[0]).compute()
 long.compute()
 print(begun)
@@ -234,7 +239,7 @@ print(os.waitpid(pid, 0)[1])
 def test_an_array_of_a_file_is_for_the_session() -> None:
     ref = ArrayRef((3,), np.dtype(float), value=np.ones(3), source=object())
     node = build.data(ref)
-    assert math.isinf(stepwise_s([node]))
+    assert math.isinf(stepwise_s([node], [node]))
 
 
 def test_products_that_blas_computes_do_not_wait_for_the_session() -> None:
@@ -243,6 +248,109 @@ def test_products_that_blas_computes_do_not_wait_for_the_session() -> None:
     with sp.config.override(small_bytes=1):
         root = (a @ b * 2.0)._node()
         order = topological([root])
-        assert 0 < stepwise_s(order) < BEGIN_S
+        assert 0 < stepwise_s([root], order) < BEGIN_S
         (found,) = run_stepwise([root], order)
     assert found[0, 0] == 2400.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_csr_arrays_store_step_by_step(seed: int) -> None:
+    """Graphs over them, without a plan: functions at non-zeros, folds, products, slices, dense forms."""
+    done = 0
+    for number in range(0, 5 * SIZES_A_BODY, SIZES_A_BODY // 2):
+        stage = drawn(number, seed, "csr")
+        roots = [v.node for v in stage.results]
+        order = topological(roots)
+        if math.isinf(stepwise_s(roots, order)):
+            continue
+        with np.errstate(all="ignore"):
+            found = run_stepwise(roots, order)
+        for value, got in zip(stage.results, found, strict=True):
+            assert is_csr(got) == (value.node.format == "csr")
+            assert not difference(value, np.asarray(dense(got)))
+        done += 1
+    assert done > 2
+
+
+def test_a_slice_and_a_transpose_of_what_is_stored() -> None:
+    """They are matrices of their own, and what is made of them is the program's."""
+    elements = np.where(np.arange(60).reshape(6, 10) % 3, 0.0, np.arange(60).reshape(6, 10))
+    matrix = sparse.csr_array(elements)
+    x = sp.asarray(matrix)
+    for whole, expected in (
+        (x[1:5:2] * 2.0, elements[1:5:2] * 2.0),
+        (x.T * np.arange(6.0), elements.T * np.arange(6.0)),
+        ((x[:, 2:9] * x[:, 2:9]).sum(axis=1), (elements[:, 2:9] ** 2).sum(axis=1)),
+        (x.T @ np.ones(6), elements.T @ np.ones(6)),
+        (x * np.sqrt(x), elements * np.sqrt(elements)),
+        (x + 1.0, elements + 1.0),
+    ):
+        root = whole._node()
+        order = topological([root])
+        assert stepwise_s([root], order) < BEGIN_S
+        (found,) = run_stepwise([root], order)
+        if is_csr(found):
+            assert not np.shares_memory(found.indices, matrix.indices)
+            assert not np.shares_memory(found.data, matrix.data)
+            found = found.toarray()
+        np.testing.assert_allclose(found, expected)
+
+
+def test_a_dense_array_that_is_read_at_non_zeros_is_not_made() -> None:
+    """A dot product for each of them: the matrix would have 80 GB."""
+    n = 100_000
+    places = np.arange(n)
+    x = sp.asarray(sparse.csr_array((np.ones(n), (places, places[::-1].copy())), (n, n)))
+    u, v = (sp.asarray(np.random.default_rng(k).random((n, 3))) for k in range(2))
+    root = (x * sp.log(u @ v.T + 1)).sum()._node()
+    order = topological([root])
+    assert stepwise_s([root], order) < BEGIN_S
+    (found,) = run_stepwise([root], order)
+    expected = np.log(np.einsum("ij,ij->i", np.asarray(u), np.asarray(v)[::-1]) + 1).sum()
+    np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.slow
+def test_nothing_is_imported_for_short_programs_over_csr_arrays() -> None:
+    told = run(
+        """
+from scipy import sparse
+beginning._ENOUGH_S = 1e9
+S = sparse.random_array((300, 300), density=0.05, format="csr", random_state=0)
+s = np.asarray(S)
+numpy.testing.assert_allclose((s * np.log(a[:300] @ a[:300].T)).sum(),
+                              S.multiply(numpy.log(A[:300] @ A[:300].T)).sum())
+numpy.testing.assert_allclose((s * 2 @ a[0, :300]).compute(), S @ A[0, :300] * 2)
+print("spartan_ng.planner" in sys.modules)
+go.set()
+"""
+    )
+    assert told == "False\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "what",
+    ["(a * 2)[:3]", "(a * 2)[:, 5]", "(a * 2 + a[0])[::7, 3]", "(a.T * 2)[5]", "((a + 1) * 2)[4:9, 1]"],
+)
+def test_of_what_is_read_in_part_nothing_else_is_made(what: str) -> None:
+    """Slices, rows and columns of functions, and several elements of one."""
+    told = run(
+        f"""
+from spartan_ng.kernels import direct
+made, real = [], direct._STEPS[direct.Op.MAP]
+def observed(node, *inputs):
+    made.append(node.size)
+    return real(node, *inputs)
+direct._STEPS[direct.Op.MAP] = observed
+def program(np, a):
+    y = {what}
+    return y[0] + y[-1]
+beginning._ENOUGH_S = 1e9
+found = numpy.asarray(program(np, a))
+print(max(made) < 3 * max(A.shape), "spartan_ng.planner" in sys.modules)
+numpy.testing.assert_allclose(found, program(numpy, A))
+go.set()
+"""
+    )
+    assert told == "True False\n"

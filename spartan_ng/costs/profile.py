@@ -13,7 +13,15 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from spartan_ng.costs.tuned import LAUNCH_NS, MESSAGE_NS, OUTSIDE, STEP_NS, TASK_NS
+from spartan_ng.costs.tuned import (
+    LAUNCH_NS,
+    MESSAGE_NS,
+    OUTSIDE,
+    STEP_NS,
+    TASK_NS,
+    THREAD_BYTES_S,
+    THREAD_FLOPS_S,
+)
 
 PS = 1_000_000_000_000
 """Picoseconds in a second."""
@@ -146,3 +154,7 @@ class Profile:
     def step_ps(self) -> int:
         """An operator of a stage, or an operand, besides its work."""
         return STEP_NS * 1000
+
+
+ONE_THREAD = Profile(memory_bytes_s=THREAD_BYTES_S, flops_s=THREAD_FLOPS_S, task_ns=0)
+"""One thread of this machine, as it is taken to be until it is measured."""

@@ -89,6 +89,14 @@ class Node:
         return f"<{name} {self.shape} {self.dtype}>"
 
 
+def sliced(node: Node) -> tuple[slice, ...]:
+    """A SLICE as NumPy's key."""
+    return tuple(
+        slice(s, None if s + t * n < 0 else s + t * n, t)
+        for (s, t), n in zip(node.params, node.shape, strict=True)
+    )
+
+
 def become(node: Node, ref: ArrayRef) -> None:
     """Let an evaluated node be a leaf: what is built on it reads its value, and what it was made of may go.
 

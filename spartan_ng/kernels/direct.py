@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.costs.operations import of_node, weighed
-from spartan_ng.costs.profile import Profile
-from spartan_ng.costs.tuned import DIRECT_FLOPS, FRESH, THREAD_BYTES_S, THREAD_FLOPS_S
-from spartan_ng.graph.node import OPERATORS, Node, Op, topological
+from spartan_ng.costs.profile import ONE_THREAD
+from spartan_ng.costs.tuned import DIRECT_FLOPS, FRESH
+from spartan_ng.graph.node import OPERATORS, Node, Op, sliced, topological
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.searches import searched
+from spartan_ng.kernels.stored import Stored, is_sparse_graph
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
@@ -42,7 +43,6 @@ _LONG, _LONG_FLOPS = 16, 1 << 28
 """A product is long that adds so many times its sides, in so many operations. (`benchmarks larger`)"""
 _FLAT = 64
 """A vector is nothing beside a matrix of so many times its bytes."""
-_ONE_THREAD = Profile(memory_bytes_s=THREAD_BYTES_S, flops_s=THREAD_FLOPS_S, task_ns=0)
 _STREAMED = frozenset({"add", "maximum", "minimum", "argmax", "argmin", "logical_or", "logical_and"})
 """Folds that NumPy runs at the memory's speed where they fold everything."""
 
@@ -83,40 +83,52 @@ def run_direct(
     return run_stepwise(roots, order)
 
 
-def stepwise_s(order: Sequence[Node]) -> float:
-    """Seconds that NumPy is predicted to take for a graph, a call for each step; endless where it has none
-    for one."""
+def stepwise_s(roots: Sequence[Node], order: Sequence[Node]) -> float:
+    """Seconds that NumPy is predicted to take for `roots`, whose graph is `order`, a call for each step;
+    endless where it has none for one."""
+    stored = Stored(roots, order) if is_sparse_graph(order) else None
+    if stored is not None and not stored.is_whole:
+        return math.inf
     for node in order:
         is_outside = node.data is not None and node.data.source is not None
-        if is_outside or not node.size or not _has_step(node):
+        here = stored if stored is not None and stored.meets(node) else None
+        has_step = _has_step(node) if here is None else here.has_step(node)
+        if is_outside or not node.size or not has_step:
             return math.inf
-    return sum(map(_stepped_ns, order)) / 1e9
+    return sum(_stepped_ns(node, stored) for node in order) / 1e9
 
 
-def _stepped_ns(node: Node) -> int:
+def _stepped_ns(node: Node, stored: Stored | None) -> int:
     """Nanoseconds that NumPy takes for a step, on one thread and with memory that is new; of products that a
     plan would leave to BLAS and its threads, too, those of the memory."""
+    if stored is not None and stored.meets(node):
+        return ONE_THREAD.compute_ns(*stored.work(node), 1)
     if node.op not in OPERATORS:
         return 0
     touched = FRESH * node.nbytes + sum(i.nbytes for i in node.inputs)
     operations = 0 if _is_of_matrices(node) else weighed(node, of_node(node))
-    return _ONE_THREAD.compute_ns(operations, touched, 1)
+    return ONE_THREAD.compute_ns(operations, touched, 1)
 
 
 def run_stepwise(roots: Sequence[Node], order: Sequence[Node]) -> list[Any]:
     """The values of `roots`, whose graph is `order`, step by step; what no later step needs is let go."""
+    stored = Stored(roots, order) if is_sparse_graph(order) else None
     last = {i: node for node in order for i in node.inputs}
     stay = {*roots, *(node for node in order if node.op is Op.DATA)}
     known: dict[Node, Any] = {}
     for node in order:
-        known[node] = _STEPS[node.op](node, *[known[i] for i in node.inputs])
+        step = _STEPS[node.op] if stored is None or not stored.meets(node) else stored.step
+        known[node] = step(node, *[known[i] for i in node.inputs])
         for i in node.inputs:
             if last[i] is node and i not in stay:
                 known.pop(i, None)
     leaves = [known[n] for n in order if n.op is Op.DATA]
     found: list[Any] = []
     for root in roots:
-        found.append(_owned(known[root], root, (*leaves, *found)))
+        if stored is not None and root.format == "csr":
+            found.append(stored.owned(root, known[root]))
+        else:
+            found.append(_owned(known[root], root, (*leaves, *found)))
     return found
 
 
@@ -280,15 +292,6 @@ def _line_state(node: Node, x: Any) -> Any:
     return line.value(line.state(x, 0))
 
 
-def _slice(node: Node, a: Any) -> Any:
-    return a[
-        tuple(
-            slice(s, None if s + t * n < 0 else s + t * n, t)
-            for (s, t), n in zip(node.params, node.shape, strict=True)
-        )
-    ]
-
-
 _JOINS: dict[str, Callable[..., Any]] = {
     "contract": lambda node, a, b: dense(contract(a, b, *node.params)),
     "concatenate": lambda node, *inputs: np.concatenate(inputs, node.params[0]),
@@ -312,7 +315,7 @@ _STEPS: dict[Op, Callable[..., Any]] = {
     Op.SCAN: _scan,
     Op.FILTER: lambda node, *inputs: _FILTERS[node.fn](*inputs),
     Op.JOIN_UPDATE: _join,
-    Op.SLICE: _slice,
+    Op.SLICE: lambda node, a: a[sliced(node)],
     Op.TRANSPOSE: lambda node, a: a.transpose(node.params[0]),
     Op.RESHAPE: lambda node, a: a.reshape(node.shape),
     Op.BROADCAST: _broadcast,

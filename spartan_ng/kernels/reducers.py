@@ -16,13 +16,14 @@ import numpy as np
 from spartan_ng.arrays import WHOLE, Box
 from spartan_ng.arrays.sparse import csr_array, is_imported
 from spartan_ng.compressed import is_compressed
-from spartan_ng.kernels.compiled import dictionaries, tall
+from spartan_ng.kernels.compiled import tall
 from spartan_ng.kernels.compiled.between import state_between
 from spartan_ng.kernels.compiled.deviations import sum_and_deviations
 from spartan_ng.kernels.compiled.group_sums import LEAST, group_sums
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract, contract_and_sums
 from spartan_ng.kernels.formats import dense, is_sparse
+from spartan_ng.kernels.sparse_folds import sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops import order
 from spartan_ng.ops.by_ufunc import Fold, State
@@ -391,26 +392,3 @@ def fold_axes(function: Any, x: Any, axes: tuple[int, ...]) -> Any:
             x = pairs if even == x.shape[0] else np.concatenate([pairs, x[even:]])
         x = x[0]
     return x
-
-
-def sparse_fold(name: str, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """A fold over a sparse or compressed block; None for those that need the dense one."""
-    if not axes:
-        return None
-    if is_compressed(x):
-        return _compressed_fold(name, x, axes, dtype)
-    axis = None if len(axes) == 2 else axes[0]
-    if name in ("maximum", "minimum") and x.dtype == dtype and dtype.kind != "c":
-        found = x.max(axis=axis) if name == "maximum" else x.min(axis=axis)
-        return np.asarray(dense(found), dtype)[()]
-    if name != "add":
-        return None
-    return np.asarray(x.sum(axis=axis, dtype=dtype))[()]
-
-
-def _compressed_fold(name: str, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Over rows by distinct values and their counts; a sum of each row is a product with ones."""
-    if name == "add" and axes == (0 if x.turned else 1,):
-        rows = x.T if x.turned else x
-        return dictionaries.multiply(rows.astype(dtype), np.ones(x.width, dtype))
-    return x.fold(name, axes, dtype)

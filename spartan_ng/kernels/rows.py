@@ -19,8 +19,9 @@ from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.exact import exactly
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.kernels.listing import row_name
-from spartan_ng.kernels.reducers import fold_axes, sparse_fold
+from spartan_ng.kernels.reducers import fold_axes
 from spartan_ng.kernels.searches import searched
+from spartan_ng.kernels.sparse_folds import sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.kernels.virtual.machine import program
 from spartan_ng.ops.elementwise import ELEMENTWISE

@@ -62,7 +62,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "ends": (Ends, "combine", _first_alone),
     "users": (rows, "call_user", _elsewhere),
     "users' scans": (MonoidScan, "scan", _behind_nothing),
-    "csr": (sampled, "_dots", _turned),
+    "csr": (sampled, "dots", _turned),
     "compressed": (Coding, "counts", _one_row_more),
     "random numbers": (rows, "draw", _from_the_start),
 }

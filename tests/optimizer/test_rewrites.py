@@ -44,6 +44,13 @@ def test_slices_move_below_maps_that_nobody_else_reads() -> None:
     np.testing.assert_array_equal(value(part), (np.exp(X) + X[0])[18::-2, 5:1:-1][:3])
     both = push_slices([part, chain])
     assert both[0].op is Op.SLICE, "the whole map is needed anyway"
+    few = [build.slice_(chain, (k, 0), (1, 1), (2, 6)) for k in (0, 1, 7)]
+    parts = push_slices(few)
+    assert all(n.inputs[0].op is Op.DATA for n in topological(parts) if n.op is Op.SLICE)
+    for k, part in zip((0, 1, 7), parts, strict=True):
+        np.testing.assert_array_equal(value(part), (np.exp(X) + X[0])[k : k + 2])
+    halves = [build.slice_(chain, (k, 0), (1, 1), (len(X) - 1, 6)) for k in (0, 1)]
+    assert all(p.op is Op.SLICE for p in push_slices(halves)), "together they are more than the map"
 
 
 def test_scalars_fold_and_empty_arrays_vanish() -> None:

@@ -11,20 +11,24 @@ layouts, so that a program is rewritten in one way wherever it runs.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.trail import tell
 
+_PARTS = 8
+"""Slices of a value that are made of as many slices of what it is made of, at most."""
+
 
 class Readers:
     """How many nodes read every value, kept true while rules replace nodes."""
 
-    def __init__(self, roots: Sequence[Node], order: Iterable[Node]) -> None:
+    def __init__(self, roots: Sequence[Node], order: Collection[Node]) -> None:
         self._count = Counter(i for n in order for i in {*n.inputs})
         self._count.update(roots)
+        self._in_parts = self._read_in_parts(order)
         self._views: dict[Hashable, Node] = {}
         self.looked_at: set[Node] = set()
         """Products that stand in a chain whose order has been found."""
@@ -32,6 +36,21 @@ class Readers:
     def alone(self, node: Node) -> bool:
         """Whether a value has one reader, or none."""
         return self._count[node] <= 1
+
+    def in_parts(self, node: Node) -> bool:
+        """Whether all that is read of a value are a few slices, together no more than half of it."""
+        return node in self._in_parts
+
+    def _read_in_parts(self, order: Collection[Node]) -> set[Node]:
+        parts: defaultdict[Node, list[int]] = defaultdict(list)
+        for node in order:
+            if node.op is Op.SLICE:
+                parts[node.inputs[0]].append(node.size)
+        return {
+            a
+            for a, sizes in parts.items()
+            if len(sizes) == self._count[a] and len(sizes) <= _PARTS and 2 * sum(sizes) <= a.size
+        }
 
     def read_again(self, node: Node) -> None:
         """A rule has given the value one more reader."""

@@ -1,6 +1,7 @@
 """Push slices towards the leaves: a slice of a map is the map of slices, if nobody needs the rest.
 
-A slice under a map would store the map's whole value; at a leaf it is a part of the read.
+A slice under a map would store the map's whole value; at a leaf it is a part of the read. So would several
+slices, which may overlap, as long as together they are no more than half of it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from spartan_ng.optimizer.rewrite.rule import Readers, Rule, rewritten
 
 
 def slice_of_map(node: Node, readers: Readers) -> Node | None:
-    """The map of the slices in place of the slice of the map that it alone reads."""
+    """The map of the slices in place of the slice of the map that it, or it and few others, alone reads."""
     below = node.inputs[0]
     if below.op is not Op.MAP or isinstance(below.fn, UserFunction) or below.format != "dense":
         return None
-    if not readers.alone(below):
+    if not (readers.alone(below) or readers.in_parts(below)):
         return None
     operands = tuple(_part(i, below, node, readers) for i in below.inputs)
     return Node(Op.MAP, below.fn, operands, below.params, node.shape, below.dtype, below.format)
@@ -40,7 +41,7 @@ SLICE_OF_MAP = Rule(
     "slice of a map",
     "f(x, y)[s]",
     "f(x[s], y[s])",
-    "dense results; a user's function stays whole",
+    "dense results; a user's function stays whole; one slice, or a few that are half of it at most",
     Op.SLICE,
     slice_of_map,
 )
