@@ -19,12 +19,20 @@ from typing import Any
 import numpy
 
 import spartan_ng as np
+from benchmarks.planning import gradient_steps, shared_values
 from spartan_ng.api.core import watch
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
+from spartan_ng.graph.node import topological
 from spartan_ng.kernels.compiled import select
+from spartan_ng.optimizer.pipeline import PASSES, run_passes
+from spartan_ng.plan.lower import lower
+from spartan_ng.plan.settings import Settings
 
 MOST = 250
-"""Calls that `float(sum(X * Y))` may take."""
+"""Calls that `float(sum(X * Y))` may take,"""
+MOST_OF_PLANNING = 22_000
+"""and planning programs of 24 and 25 operators together."""
 
 
 def calls(function: Callable[[], object]) -> Counter[str]:
@@ -44,18 +52,44 @@ def calls(function: Callable[[], object]) -> Counter[str]:
     return found
 
 
-def test_a_sum_whose_plan_is_there_takes_few_calls() -> None:
-    command = [sys.executable, "-m", "tests.test_calls"]
+def printed(*words: str) -> Counter[str]:
+    """What this module prints as a command."""
+    command = [sys.executable, "-m", "tests.test_calls", *words]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found = Counter({name: int(n) for name, n in (line.rsplit(" ", 1) for line in done.stdout.splitlines())})
+    return Counter({name: int(n) for name, n in (line.rsplit(" ", 1) for line in done.stdout.splitlines())})
+
+
+def test_a_sum_whose_plan_is_there_takes_few_calls() -> None:
+    found = printed()
     assert any("worker/executor.py" in name for name in found), "it ran on the plan's way"
     assert not any("lower.py" in name for name in found), "the plan was there"
-    assert found.total() <= MOST, done.stdout
+    assert found.total() <= MOST, found
 
 
-def main() -> None:
-    """Print the calls of a sum whose plan is there."""
+def test_planning_takes_few_calls() -> None:
+    found = printed("planning")
+    assert any("lower.py" in name for name in found), "it was planned"
+    assert found.total() <= MOST_OF_PLANNING, found.most_common(50)
+
+
+def planning() -> Counter[str]:
+    """The calls of planning what `benchmarks planning` plans: for the second time, as tables are there."""
+    found: Counter[str] = Counter()
+    with config.override(small_bytes=0, check=False):
+        for root in (gradient_steps(2), shared_values(2)):
+
+            def plan(root: Any = root) -> None:
+                roots = run_passes(PASSES, [root], ())
+                lower(topological(roots), roots, Settings(Profile(), fusion="cost"), "a plan")
+
+            plan()
+            found += calls(plan)
+    return found
+
+
+def a_sum() -> Counter[str]:
+    """The calls of a sum whose plan is there."""
     select.HOT_S = watch._QUICK_S = float("inf")  # how soon it is compiled depends on the machine
     random = numpy.random.default_rng(0)
     x, y = random.random((2, 100, 100))
@@ -67,7 +101,12 @@ def main() -> None:
     with config.override(small_bytes=0, fusion="cost", kernels="auto"):
         for _ in range(2):
             np.testing.assert_allclose(program(), (x * y).sum(), rtol=1e-12)
-        found = calls(program)
+        return calls(program)
+
+
+def main() -> None:
+    """Print the calls of a sum whose plan is there, or of planning."""
+    found = planning() if sys.argv[1:] == ["planning"] else a_sum()
     for name, n in sorted(found.items()):
         print(name, n)
 

@@ -90,7 +90,7 @@ def of_node(node: Node) -> int:
     if node.fn == "contract":
         return flops("contract", node.fn, node.params, node.shape, volume(node), node.dtype)
     taken = node.size if node.op in (Op.MAP, Op.RANDOM) else max((i.size for i in node.inputs), default=0)
-    return flops(node.op.value, node.fn, node.params, node.shape, taken, node.dtype)
+    return flops(node.op, node.fn, node.params, node.shape, taken, node.dtype)
 
 
 def lookups(count: int, nbytes: int) -> int:

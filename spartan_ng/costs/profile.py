@@ -7,6 +7,7 @@ each byte or operation.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isqrt
 from typing import Any, overload
 
@@ -29,7 +30,7 @@ Table = NDArray[Any]
 """Costs of options; integers of 64 bits, or Python ints (dtype object) where those could overflow."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: planning asks hundreds of times for prices, which are worked out once
 class Profile:
     """Rates of one worker that works alone on its host, and of all together, measured or assumed.
 
@@ -120,37 +121,37 @@ class Profile:
 
     # --- all workers together, in picoseconds ---------------------------------------------------------
 
-    @property
+    @cached_property
     def memory_ps(self) -> int:
         """A byte that the workers stream through their memories."""
         return -(-PS // self.together(self.workers)[0])
 
-    @property
+    @cached_property
     def outside_ps(self) -> int:
         """A byte that they read of what lies outside."""
         return OUTSIDE * self.memory_ps
 
-    @property
+    @cached_property
     def flop_ps(self) -> int:
         """One operation."""
         return -(-PS // self.together(self.workers)[1])
 
-    @property
+    @cached_property
     def network_ps(self) -> int:
         """A byte of an array that every worker needs; on one worker nothing moves."""
         return 0 if self.workers == 1 else PS * (self.workers - 1) // self.network_bytes_s
 
-    @property
+    @cached_property
     def message_ps(self) -> int:
         """The wait for the first byte from another worker."""
         return 1000 * self.message_ns if self.workers > 1 else 0
 
-    @property
+    @cached_property
     def launch_ps(self) -> int:
         """A stage, besides its work."""
         return LAUNCH_NS * 1000 + self.message_ps
 
-    @property
+    @cached_property
     def step_ps(self) -> int:
         """An operator of a stage, or an operand, besides its work."""
         return STEP_NS * 1000

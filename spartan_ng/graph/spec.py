@@ -6,7 +6,7 @@ here they are asked of every node. `config.check` has them asked after each pass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, TypeVar
@@ -50,14 +50,18 @@ def broken(rules: Iterable[Rule[T]], subject: T) -> Rule[T] | None:
     return None
 
 
-def check_graph(roots: Sequence[Node], after: str) -> None:
-    """Ask the rules of every node that the roots depend on.
+def check_graph(roots: Sequence[Node], after: str, asked: Container[Node] = ()) -> list[Node]:
+    """Ask the rules of every node that the roots depend on, but for those that have been `asked`, which never
+    change; all nodes in order.
 
     Raises
     ------
     BrokenRule : a node breaks one; it names the node, the rule, and the pass it came out of (`after`)
     """
-    for node in topological(roots):
+    order = topological(roots)
+    for node in order:
+        if node in asked:
+            continue
         rule = broken(_BY_OP[node.op], node)
         if rule is not None:
             inputs = ", ".join(map(repr, node.inputs))
@@ -65,10 +69,14 @@ def check_graph(roots: Sequence[Node], after: str) -> None:
                 f"after {after}: {node!r} of ({inputs}), params {node.params}, breaks the rule "
                 f"{rule.name!r}: {rule.says}"
             )
+    return order
 
 
-def check_pass(before: Sequence[Node], after: Sequence[Node], name: str) -> None:
-    """A pass gives as many roots as it got, each with the shape and dtype it had, and a graph.
+def check_pass(
+    before: Sequence[Node], after: Sequence[Node], name: str, asked: Container[Node] = ()
+) -> list[Node]:
+    """A pass gives as many roots as it got, each with the shape and dtype it had, and a graph, whose nodes
+    are given; see `check_graph`.
 
     Raises
     ------
@@ -77,7 +85,7 @@ def check_pass(before: Sequence[Node], after: Sequence[Node], name: str) -> None
     kept = [(n.shape, n.dtype) for n in before] == [(n.shape, n.dtype) for n in after]
     if not kept:
         raise BrokenRule(f"after {name}: the roots {[*before]} became {[*after]}")
-    check_graph(after, name)
+    return check_graph(after, name, asked)
 
 
 # --- rules of single operators ----------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from spartan_ng.callers import user_line
@@ -45,19 +46,22 @@ def require_function(call: str, given: Any) -> None:
 def users_of(part: Any) -> tuple[UserFunction, ...]:
     """The users' functions in a stage, or in anything that plans are made of, each once."""
     found: dict[UserFunction, None] = {}
-
-    def look(value: Any) -> None:
+    waiting = [part]
+    while waiting:
+        value = waiting.pop()
         if isinstance(value, UserFunction):
             found[value] = None
         elif isinstance(value, tuple | list):
-            for item in value:
-                look(item)
-        elif is_dataclass(value):
-            for each in fields(value):
-                look(getattr(value, each.name))
-
-    look(part)
+            waiting.extend(reversed(value))
+        else:
+            waiting.extend([getattr(value, name) for name in _fields(type(value))])  # type: ignore[arg-type]
     return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _fields(kind: type) -> tuple[str, ...]:
+    """The names of a dataclass's fields, the last first; none of anything else."""
+    return tuple(f.name for f in reversed(fields(kind))) if is_dataclass(kind) else ()
 
 
 def named(functions: tuple[UserFunction, ...]) -> str:

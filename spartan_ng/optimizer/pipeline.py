@@ -62,10 +62,10 @@ def run_passes(
     passes: Sequence[tuple[str, Pass]], roots: Sequence[Node], disabled: Collection[str]
 ) -> list[Node]:
     """The roots after every pass that is required or not disabled."""
-    out = list(roots)
+    out, asked = list(roots), set[Node]()
     for name, step in passes:
         if name in REQUIRED or name not in disabled:
             before, out = out, step(out)
             if config.check:
-                check_pass(before, out, name)
+                asked.update(check_pass(before, out, name, asked))
     return out

@@ -66,7 +66,9 @@ class Group:
         if self._counted < len(self.members):
             self._held.update(m for m, _ in self.members[self._counted :])
             self._counted = len(self.members)
-        return node in self._held or node is self.root or any(r.node is node for r in self.more)
+        if node in self._held or node is self.root:
+            return True
+        return bool(self.more) and any(r.node is node for r in self.more)
 
     def recount(self) -> None:
         """Take notice of members that have come anywhere but at the end."""
@@ -74,7 +76,9 @@ class Group:
 
     def canonical(self, labels: Labels) -> Labels:
         """Labels with WHOLE for dimensions that are never cut: the same elements under one name."""
-        return tuple(WHOLE if d in self.whole else d for d in labels) if self.whole else labels
+        if self.whole.isdisjoint(labels):
+            return labels
+        return tuple([WHOLE if d in self.whole else d for d in labels])
 
 
 @dataclass(slots=True)

@@ -158,7 +158,7 @@ def input_labels(node: Node, out: Labels) -> tuple[Labels, ...]:
     if node.op is Op.FOLD:
         (axes,) = node.params
         kept = iter(out)
-        labels = tuple(WHOLE if a in axes else next(kept) for a in range(node.inputs[0].ndim))
+        labels = tuple([WHOLE if a in axes else next(kept) for a in range(node.inputs[0].ndim)])
         return (labels,) * len(node.inputs)
     if node.op in (Op.INDEX, Op.RANDOM):
         return ()
@@ -175,8 +175,8 @@ def input_labels(node: Node, out: Labels) -> tuple[Labels, ...]:
         la, lb, lo = node.params
         label = dict(zip(lo, out, strict=True))
         return (
-            tuple(label.get(letter, WHOLE) for letter in la),
-            tuple(label.get(letter, WHOLE) for letter in lb),
+            tuple([label.get(letter, WHOLE) for letter in la]),
+            tuple([label.get(letter, WHOLE) for letter in lb]),
         )
     if node.fn == "take":
         (axis,) = node.params
@@ -226,7 +226,7 @@ def _reshape_labels(node: Node, out: Labels) -> Labels:
     source = unit_reshape(node)
     assert source is not None, "only reshapes over axes of length 1 keep labels"
     label = {old: out[new] for new, old in enumerate(source) if old >= 0}
-    return tuple(label.get(a, WHOLE) for a in range(node.inputs[0].ndim))
+    return tuple([label.get(a, WHOLE) for a in range(node.inputs[0].ndim)])
 
 
 def is_transparent(node: Node) -> bool:

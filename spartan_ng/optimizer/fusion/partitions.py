@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from spartan_ng.optimizer.fusion.explore import Memo
 
@@ -14,8 +15,7 @@ MOST_OPERATORS = 128
 """Operators of a partition: costing a plan takes time in proportion to them, and so do the plans to cost."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """An interesting point: the dependency of an operator on a fusible operand. True: materialize it."""
 
     consumer: int

@@ -11,8 +11,9 @@ Fusion plans (SystemML), section 4.3, Eq. 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.fusion.costs import pass_ps
@@ -53,7 +54,16 @@ class PlanCosts:
         """For each operator the passes that were followed down to it,"""
         self._allowed = [0] * len(partition.operators)
         """and those of them that may compute it."""
-        self._work = [(p.compute, p.sampled) for p in self.tables.places]
+        places, over = self.tables.places, dict[tuple[int, ...], int]()
+        for i, place in enumerate(places):
+            if place.mergeable:
+                over[place.domain] = over.get(place.domain, 0) | 1 << i
+        self._near = {d: _union([over[o] for o in self.tables.near[d]]) for d in over}
+        """For each domain the operators with whose passes one over it may be shared."""
+        self._shareable = [t for t, target in enumerate(self.tables.targets) if target.shareable]
+        self._costs: dict[int, int] = {}
+        """What assignments cost that have been asked for."""
+        self._work = [(p.compute, p.sampled) for p in places]
         self._reading = [(t.read, t.sampled, t.wait) for t in self.tables.targets]
 
     @property
@@ -91,8 +101,10 @@ class PlanCosts:
 
     def cost(self, mask: int) -> int:
         """The cost of the plan that an assignment selects, in picoseconds."""
-        _, _, times = self._timed(mask)
-        return sum(write + max(read, compute) for read, compute, write in times)
+        if mask not in self._costs:
+            _, _, times = self._timed(mask)
+            self._costs[mask] = sum([write + max(read, compute) for read, compute, write in times])
+        return self._costs[mask]
 
     def stages(self, mask: int) -> list[Stage]:
         """The fused operators that an assignment selects."""
@@ -225,21 +237,19 @@ class PlanCosts:
         """For fused operators those whose pass they may share, if neither waits for the other."""
         places, n = self.tables.places, len(self.tables.places)
         beside: dict[int, int] = {}
-        read = [r | c for r, c in zip(plan.readers, plan.computed, strict=False)] + plan.readers[n:]
-        shared = {m for m, t in zip(read, self.tables.targets, strict=True) if m & (m - 1) and t.shareable}
-        if shared:
-            alike: dict[tuple[int, ...], int] = {}
-            for i, template in plan.templates.items():
-                if places[i].mergeable and template is not None:
-                    alike[places[i].domain] = alike.get(places[i].domain, 0) | 1 << i
-            near = [
-                (m, _union(alike.get(d, 0) for d in self.tables.near[domain])) for domain, m in alike.items()
-            ]
-            for sharing in shared:
-                for here, others in near:
-                    for i in _bits(sharing & here):
-                        beside[i] = beside.get(i, 0) | sharing & others
-        hosts = sum(1 << i for i in plan.templates if places[i].mergeable)
+        hosts = fusing = 0
+        for i, template in plan.templates.items():
+            if places[i].mergeable:
+                hosts |= 1 << i
+                fusing |= 0 if template is None else 1 << i
+        shared = set()
+        for t in self._shareable:
+            sharing = (plan.readers[t] | plan.computed[t] if t < n else plan.readers[t]) & fusing
+            if sharing & (sharing - 1):
+                shared.add(sharing)
+        for sharing in shared:
+            for i in _bits(sharing):
+                beside[i] = beside.get(i, 0) | sharing & self._near[places[i].domain]
         for i in plan.templates:
             inside = plan.computed[i] & hosts & ~(1 << i)
             if inside and places[i].storable:
@@ -249,19 +259,15 @@ class PlanCosts:
         return beside
 
 
-def _bits(mask: int) -> Iterator[int]:
-    """The positions of the bits of a mask."""
+@lru_cache(maxsize=1 << 14)
+def _bits(mask: int) -> tuple[int, ...]:
+    """The positions of the bits of a mask; those of one partition's plans meet the same again and again."""
+    found = []
     while mask:
         bit = mask & -mask
         mask ^= bit
-        yield bit.bit_length() - 1
-
-
-def _passes(mask: int, number: dict[int, int]) -> Iterable[int]:
-    """The numbers of the passes that the fused operators in a mask run in, each once."""
-    if mask & (mask - 1) == 0:
-        return (number[mask.bit_length() - 1],) if mask else ()
-    return {number[i] for i in _bits(mask)}
+        found.append(bit.bit_length() - 1)
+    return tuple(found)
 
 
 def _union(masks: Iterable[int]) -> int:
@@ -270,6 +276,13 @@ def _union(masks: Iterable[int]) -> int:
     for mask in masks:
         union |= mask
     return union
+
+
+def _passes(mask: int, number: dict[int, int]) -> Iterable[int]:
+    """The numbers of the passes that the fused operators in a mask run in, each once."""
+    if mask & (mask - 1) == 0:
+        return (number[mask.bit_length() - 1],) if mask else ()
+    return {number[i] for i in _bits(mask)}
 
 
 @dataclass(slots=True)

@@ -141,7 +141,7 @@ class Tables:
 
     def _place(self, operator: Operator) -> Place:
         group, node = self.memo.groups[operator.number], operator.node
-        refers = {t: group[t].fusible if t in group else frozenset[int]() for t in Template}
+        refers = {t: group[t].fusible if t in group else frozenset[int]() for t in _ROOT_ORDER}
         cells = refers[Template.CELL] | refers[Template.MAGG]
         links: dict[Link, None] = {}
         bit_at: dict[int, int] = {}

@@ -14,9 +14,8 @@ def rebuild(roots: Sequence[Node], rule: Callable[[Node], Node], steps: Collecti
     do not become leaves."""
     new: dict[Node, Node] = {}
     for node in topological(roots):
-        inputs = tuple(new[i] for i in node.inputs)
-        same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
-        before = node if same else replace(node, inputs=inputs)
+        inputs = tuple([new[i] for i in node.inputs])
+        before = node if inputs == node.inputs else replace(node, inputs=inputs)
         found = rule(before)
         new[node] = before if found.op is Op.DATA and node in steps else found
     tell(new)

@@ -128,8 +128,8 @@ def rewritten(rules: Iterable[Rule], roots: Sequence[Node]) -> list[Node]:
         if below:
             waiting.extend(reversed(below))
             continue
-        inputs = tuple(done[i] for i in best.inputs)
-        if any(a is not b for a, b in zip(inputs, best.inputs, strict=True)):
+        inputs = tuple([done[i] for i in best.inputs])
+        if inputs != best.inputs:
             best = replace(best, inputs=inputs)
             again = _shaped(best, by_op, readers)
             if again is not best:
