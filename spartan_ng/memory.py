@@ -44,19 +44,20 @@ def block_bytes(memory: int | None = None) -> int:
 
     Such another is taken to have as many threads as this one.
     """
-    return min(BLOCK_BYTES, _of(memory) // (_BLOCKS_SHARE * _threads()))
+    return min(BLOCK_BYTES, _of(memory) // (_BLOCKS_SHARE * threads()))
 
 
 def band_bytes(memory: int | None = None) -> int:
     """What is read at a time of what lies outside, in this process or in one with so much memory."""
-    return min(BAND_BYTES, _of(memory) // (BANDS_SHARE * (_threads() + BESIDE)))
+    return min(BAND_BYTES, _of(memory) // (BANDS_SHARE * (threads() + BESIDE)))
 
 
 def _of(memory: int | None) -> int:
     return budget_bytes() if memory is None else memory
 
 
-def _threads() -> int:
+def threads() -> int:
+    """How many threads of this process compute."""
     return config.threads or cores()
 
 

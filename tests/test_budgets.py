@@ -52,6 +52,14 @@ def test_where_groups_begin_takes_no_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("piece", ["sums at places", "counted"])
+def test_what_threads_work_on_is_projected(piece: str, tmp_path: Path) -> None:
+    """Counting copies what may not be written to, as a file mapped for reading; sorting copies all."""
+    wrong = ask_program(2, 0, str(tmp_path), piece, bound=1.5)
+    assert not wrong, wrong
+
+
+@pytest.mark.slow
 def test_functions_are_asked_by_their_names() -> None:
     names = programs()
     assert {"nanmean(planes, axis=0)", "linalg.norm(x)", "fft.fft(line)", "array.sort(x)"} <= set(names)

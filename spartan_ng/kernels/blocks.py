@@ -16,14 +16,17 @@ from spartan_ng.arrays import WHOLE, Box, box_size
 from spartan_ng.costs.tuned import FEW_LINES
 from spartan_ng.kernels.sequences import Run, blocks, steps
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.joins import REDUCING
+from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.random import logical_block
-from spartan_ng.plan.rows import Read, Row
+from spartan_ng.plan.rows import Axis, Read, Row
 from spartan_ng.plan.stages import Fused
 from spartan_ng.sinks import Sink
 
 CACHE_BYTES = 1 << 19
 """What one block may take of the cache: half a core's second level. Registers count in full, as do operands
-that are read twice, but once for both; an operand that streams past counts a quarter."""
+that are read twice, but once for both; an operand that streams past counts a quarter, and its copies, where
+NumPy counts or sorts them, in full."""
 _SPARSE_BLOCKS = 32
 """Runs of rows that a sparse tile is cut into: rows differ in their non-zeros, so that there are several for
 each thread; each costs SciPy's objects."""
@@ -41,6 +44,8 @@ _PRODUCT_SIDE = 64
 """Such a body's blocks get no narrower while they can get shorter: one row times a matrix costs BLAS as much
 as reading the matrix."""
 _NUMBER_BYTES = 8
+_COPIES = 2
+"""Of a part of a line that is sorted or partitioned: what is sorted, and what that gives."""
 _LINE = 256
 """Elements of a matrix's row that a block of such a product has at least."""
 _SPARSE_WIDTH = 0.03
@@ -244,11 +249,13 @@ def _widths(
     out: list[tuple[float, tuple[int, ...]]] = []
     readers = Counter(r.slot for r in stage.reads)
     tables = _tables(stage)
+    copies = {a: _COPIES if r.kind in LINE_STATES else 1 for r in stage.reducers for a in _copied(r)}
     for i, r in enumerate(stage.reads):
         if i in tables or _is_seen_again(stage.reads, i):
             continue
         labels = [(a.label, a.size) for a in r.axes]
-        width: float = 8 if readers[r.slot] > 1 or (held is not None and i in held) else 2
+        is_held = readers[r.slot] > 1 or (held is not None and i in held)
+        width: float = max(8 if is_held else 2, _NUMBER_BYTES * copies.get(i, 0))
         width = _SPARSE_WIDTH if r.slot in sparse else width
         out.append(
             (width * prod(n for d, n in labels if d == WHOLE), tuple(d for d, _ in labels if d != WHOLE))
@@ -263,6 +270,11 @@ def _widths(
     return out
 
 
+def _copied(reducer: Row) -> tuple[int, ...]:
+    """The operands of a reducer that NumPy copies: `bincount` those that must not be written to."""
+    return reducer.args if reducer.kind in REDUCING else ()
+
+
 def _is_seen_again(reads: Sequence[Read], number: int) -> bool:
     """Whether a block's part of an operand lies in its part of another one, which counts for both."""
     own = reads[number]
@@ -275,7 +287,15 @@ def _is_seen_again(reads: Sequence[Read], number: int) -> bool:
 def _shows(one: Read, other: Read) -> bool:
     """Whether what a block has of a read is a part of what it has of another, which may have more axes
     whole."""
-    return all(a == b or a.label == WHOLE for a, b in zip(one.axes, other.axes, strict=True))
+    return all(a == b or _covers(a, b) for a, b in zip(one.axes, other.axes, strict=True))
+
+
+def _covers(one: Axis, other: Axis) -> bool:
+    """Whether an axis that is whole has all indices of another one: a single row has not those of all."""
+    if one.label != WHOLE or not other.size:
+        return one.label == WHOLE
+    mine, theirs = (range(a.start, a.start + a.step * a.size, a.step) for a in (one, other))
+    return theirs[0] in mine and theirs[-1] in mine and other.step % one.step == 0
 
 
 def _is_stored_sparse(row: Row) -> bool:

@@ -108,6 +108,7 @@ def explain(
         fusion=fusion,
         projected_bytes=projected.memory_bytes,
         disk_bytes=projected.disk_bytes,
+        working_bytes=projected.working_bytes,
         sources=sources,
         there=words.there,
         read=words.read,

@@ -120,6 +120,8 @@ class Explanation:
     """Bytes of arrays that a worker has at one time, at most: the projected peak."""
     disk_bytes: int = 0
     """Bytes of arrays that it has on disk then."""
+    working_bytes: int = 0
+    """Bytes that its threads work on beside arrays, at most."""
     sources: Callable[[], Sequence[str]] = field(default=tuple, repr=False, compare=False)
     """Makes the listing of each stage; see `source`."""
     there: tuple[Earlier, ...] = ()
@@ -163,6 +165,7 @@ class Explanation:
             "predicted_seconds": self.predicted_seconds,
             "projected_bytes": self.projected_bytes,
             "disk_bytes": self.disk_bytes,
+            "working_bytes": self.working_bytes,
             "measured_bytes": self.measured_bytes,
             "measured_seconds": self.measured_seconds,
             "outputs": list(self.outputs),
@@ -177,7 +180,9 @@ class Explanation:
     def __str__(self) -> str:
         worker = "" if self.workers == 1 else " on a worker"
         disk = f", and {size_text(self.disk_bytes)} on disk" if self.disk_bytes else ""
-        lines = [summary(self), f"projected peak {size_text(self.projected_bytes)}{worker}{disk}", ""]
+        working = f"; threads work on up to {size_text(self.working_bytes)}" if self.working_bytes else ""
+        peak = f"projected peak {size_text(self.projected_bytes)}{worker}{disk}{working}"
+        lines = [summary(self), peak, ""]
         width = max((len(str(s.number)) for s in self.stages), default=1)
         indent = " " * (width + 4)
         inputs = [s.label for s in self.slots if s.role in ("input", "both") and not s.is_scalar]

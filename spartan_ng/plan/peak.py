@@ -21,6 +21,7 @@ from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.reads import is_own
 from spartan_ng.plan.rows import VALUE, Read, Slot
 from spartan_ng.plan.stages import Assemble, Combine, Fused, ScanTile, ScanTotals, SortParts, Stage
+from spartan_ng.plan.working import working_bytes
 
 SLABS = 9
 """Parts of a source that are in memory at one time with two threads: being worked on, read ahead, and, while
@@ -29,24 +30,29 @@ they are read, what the source gives beside the place where it goes."""
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The bytes of arrays that a worker has at the stage with the most; what kernels need for blocks is not
-    counted."""
+    """The bytes of arrays that a worker has at the stage with the most, and what its threads work on."""
 
     stage: str
     memory_bytes: int
     disk_bytes: int
     """What lies on disk then, because memory has no room for it."""
+    working_bytes: int
+    """What threads work on beside arrays, so that no stage takes more than the two together."""
 
 
 def projected_peak(plan: Plan, profile: Profile) -> Peak:
     """What a plan takes at one time on one worker."""
     name, peak = "", sum(_share(plan.slots[n]) for n in plan.inputs)
+    room = profile.memory_bytes if profile.limited else None
+    together = 0
     for i, (stage, live) in enumerate(zip(plan.stages, _living(plan), strict=False)):
         total = live + sum(read_bytes(plan, stage)) + _arriving_bytes(plan, i) + _between_bytes(plan, stage)
         if total >= peak:
             name, peak = stage.name, total
-    memory = min(peak, profile.memory_bytes) if profile.limited else peak
-    return Peak(name, memory, peak - memory)
+        working = working_bytes(plan, stage, profile.memory_bytes)
+        together = max(together, (total if room is None else min(total, room)) + working)
+    memory = peak if room is None else min(peak, room)
+    return Peak(name, memory, peak - memory, max(together - memory, 0))
 
 
 def check(plan: Plan, profile: Profile, free_bytes: int) -> None:

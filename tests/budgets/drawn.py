@@ -29,9 +29,8 @@ from tests.budgets.run import KEPT, BudgetWatch, warm_up
 _ROWS_AT_A_TIME = 20_000
 _SMALL = 20
 """The first part in so many of the files is asked first: libraries, threads and kernels come with it."""
-PROJECTED, BESIDE = 1.15, 2
-"""A plan may take so many times what it is projected to, and for what threads work on, which is not in the
-projection, one part in so many of the budget."""
+PROJECTED, BESIDE = 1.15, 1 << 20
+"""A plan may take so many times what it is projected to, and so many bytes for itself and its messages."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +101,7 @@ class Ran:
 
     stage: str
     projected: int
+    """Arrays, and what threads work on."""
     took: int = 0
 
 
@@ -119,7 +119,8 @@ def plans_watched(found: list[Ran]) -> Iterator[None]:
                 return plain(self, planned, *rest)
         finally:
             peak = projected_peak(planned.plan, self.backend.profile)
-            ran = Ran(peak.stage, peak.memory_bytes * planned.plan.workers)
+            each = peak.memory_bytes + peak.working_bytes
+            ran = Ran(peak.stage, each * planned.plan.workers)
             ran.took = max(watch.peak_bytes - before.peak_bytes, 0)
             found.append(ran)
 

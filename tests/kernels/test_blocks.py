@@ -21,6 +21,7 @@ from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, patches
 from spartan_ng.kernels.sequences import blocks, steps
 from spartan_ng.memory import BLOCK_BYTES
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.joins import REDUCING
 from spartan_ng.plan.rows import Axis, Read, Row, Write
 from spartan_ng.plan.stages import Fused
 from tests.sampling import examples
@@ -242,6 +243,28 @@ def test_what_is_read_twice_takes_its_place_once() -> None:
     assert twice == length(elements, line) == length(elements, elements)
     assert 2 * twice * columns * 8 * 2 > BLOCK_BYTES, "operand and result fill more than half of a block"
     assert length(elements, behind) < twice
+
+
+def test_a_row_of_an_array_does_not_stand_for_all_of_it() -> None:
+    """Distances from one row: blocks are as short as for two arrays, and not all of them one block."""
+    rows, columns = 10_000_000, 50
+    labels, shape = (0, 1), (rows, columns)
+    every = Read(0, (Axis(0, 0, 1, rows), Axis(1, 0, 1, columns)), labels, shape, labels)
+    row = Read(0, (Axis(WHOLE, 7, 1, 1), Axis(1, 0, 1, columns)), (1,), (columns,), (1,))
+    made = Row("map", "subtract", (0, 1), (), np.dtype(float), shape, labels)
+    stage = replace(_stage(shape), reads=(every, row), rows=(made,))
+    sizes = block_sizes(stage, ((0, rows), (0, columns)), held=frozenset())
+    assert 8 * sizes[0] * columns <= CACHE_BYTES
+
+
+@pytest.mark.parametrize("kind", sorted(REDUCING))
+def test_what_numpy_copies_to_count_and_sort_it_fits_a_block(kind: str) -> None:
+    n = 100_000_000
+    line = Read(0, (Axis(0, 0, 1, n),), (0,), (n,), (0,))
+    reducer = Row(kind, None, (0,), (10,), np.dtype(np.int64), (10,), (WHOLE,))
+    stage = replace(_stage((n,)), reads=(line,), rows=(), writes=(Write((1,), 0, (WHOLE,), reducer),))
+    (size,) = block_sizes(stage, ((0, n),))
+    assert 8 * size <= BLOCK_BYTES
 
 
 def test_a_matrix_that_is_made_on_the_way_fits_the_cache() -> None:

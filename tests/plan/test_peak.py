@@ -165,6 +165,19 @@ def test_what_lies_outside_counts_what_is_read_at_a_time(tmp_path: Path) -> None
     assert "projected peak 16 MB" in str(np.explain(np.array(VALUE) + 1))
 
 
+def test_what_threads_work_on_is_said_beside_arrays(tmp_path: Path) -> None:
+    """Blocks, of little memory an eighth for all of them; no less than the lines of a transform; and no more
+    than there is."""
+    numpy.save(tmp_path / "x.npy", VALUE)
+    with running_on(EmbeddedBackend(2, 800_000)):
+        x = np.load(tmp_path / "x.npy")
+        found = np.explain(x.sum(axis=0))
+        assert found.working_bytes == found.to_dict()["working_bytes"] == 800_000 // 8
+        assert "projected peak 400 B; threads work on up to 100 kB" in str(found)
+        assert np.explain(np.abs(np.fft.fft(x, axis=0)).sum(axis=1)).working_bytes >= 2 * 2 * 16 * len(VALUE)
+        assert np.explain(x[:2].sum(axis=0)).working_bytes < 5000
+
+
 @pytest.mark.parametrize("workers", [0, 3])
 def test_sparse_arrays_count_what_they_store(workers: int) -> None:
     """Chains of products with a matrix that, with all its zeros, no machine has room for."""

@@ -1,0 +1,60 @@
+"""What a worker's threads work on at one time, beside its arrays: blocks, and lines that no block may cut.
+
+A plan says what a pass may take at most, and not what it takes: compiled loops need a part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from spartan_ng.arrays import WHOLE
+from spartan_ng.memory import block_bytes, threads
+from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.rows import VALUE, Row
+from spartan_ng.plan.stages import Fused, Stage
+from spartan_ng.plan.stages.passes import Pass
+
+_COPIES = 2
+"""Values that a call on lines has at a time for each that it gives: NumPy's sorts and transforms work on
+copies."""
+_LINES = ("along_axis", "matrices")
+
+
+def working_bytes(plan: Plan, stage: Stage, memory_bytes: int) -> int:
+    """Bytes that all threads of a worker with so much memory work on at a time in a stage."""
+    each = max(block_bytes(memory_bytes), _line_bytes(stage))
+    return min(threads() * each, sum(_seen_bytes(plan, stage)))
+
+
+def _seen_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
+    """Bytes of what a task reads, makes and stores, all of it."""
+    yield from (stage.share_bytes(plan.slots, read) for read in stage.views() if read.slot != VALUE)
+    parts = max(stage.cut(plan.slots).ntiles, 1)
+    shown = {read.slot for read in stage.views()}
+    others = (*(n for n in stage.read_slots() if n not in shown), *stage.written_slots())
+    yield from (-(-plan.slots[n].stored_bytes // parts) for n in others)
+    if isinstance(stage, Pass):
+        yield from (_copies(row) * _row_bytes(row, parts) for row in stage.rows)
+
+
+def _line_bytes(stage: Stage) -> int:
+    """Bytes of the least that a block of a pass has: one index of the dimensions that may be cut."""
+    if not isinstance(stage, Fused):
+        return 0
+    total = 0
+    for row in stage.rows:
+        cut = [d == WHOLE or d in stage.whole for d in row.labels]
+        line = prod(n for n, is_whole in zip(row.shape, cut, strict=True) if is_whole)
+        total += _copies(row) * line * row.dtype.itemsize
+    return total
+
+
+def _copies(row: Row) -> int:
+    return _COPIES if row.kind in _LINES else 1
+
+
+def _row_bytes(row: Row, parts: int) -> int:
+    """A task's part of a row's value."""
+    cut = any(d != WHOLE for d in row.labels)
+    return -(-prod(row.shape) * row.dtype.itemsize // (parts if cut else 1))
