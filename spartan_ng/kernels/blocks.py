@@ -249,7 +249,7 @@ def _widths(
     out: list[tuple[float, tuple[int, ...]]] = []
     readers = Counter(r.slot for r in stage.reads)
     tables = _tables(stage)
-    copies = {a: _COPIES if r.kind in LINE_STATES else 1 for r in stage.reducers for a in _copied(r)}
+    copies = {a: _COPIES if r.kind in LINE_STATES else 1 for r in stage.every_row for a in _copied(r)}
     for i, r in enumerate(stage.reads):
         if i in tables or _is_seen_again(stage.reads, i):
             continue
@@ -270,9 +270,11 @@ def _widths(
     return out
 
 
-def _copied(reducer: Row) -> tuple[int, ...]:
-    """The operands of a reducer that NumPy copies: `bincount` those that must not be written to."""
-    return reducer.args if reducer.kind in REDUCING else ()
+def _copied(row: Row) -> tuple[int, ...]:
+    """The operands of a row that NumPy, or a user's function, copies: `bincount` and `interp` those that must
+    not be written to."""
+    calls = isinstance(row.fn, UserFunction) and not isinstance(row.fn.function, Sink)
+    return row.args if calls or row.kind in REDUCING else ()
 
 
 def _is_seen_again(reads: Sequence[Read], number: int) -> bool:

@@ -156,6 +156,7 @@ class Runner:
         self.body = body
         self.tile = tile
         self.registers: list[Any] = [None] * (body.nreads + len(body.stage.rows))
+        self._no_values = [None] * len(body.stage.rows)
         self.evaluates, self._cutters = body.settled(operands, tile)
         """One function a row; whoever runs blocks in order puts a scan's own function in."""
         self._operands = operands
@@ -180,8 +181,9 @@ class Runner:
 
     def run(self, block: Box, results: dict[int, Any] | None = None) -> list[Any]:
         """Run all rows on `block`; `results` maps registers to arrays to fill instead of buffers."""
-        self.load(block)
         registers, first = self.registers, self.body.nreads
+        registers[first:] = self._no_values  # those of the block before have no place beside their successors
+        self.load(block)
         buffers, i = self._buffers(block), first
         try:
             for i, (evaluate, out) in enumerate(zip(self.evaluates, buffers, strict=True), first):
