@@ -105,7 +105,8 @@ def einsum(
         np.einsum_path(_spelled(terms, result), *_stand_ins(a.shape for a in arrays), optimize=optimize)
     if order in ("A", "a"):
         order = "F" if all(a._layout().flags.f_contiguous for a in arrays) else "C"
-    if any(a.dtype.kind not in NUMBER_KINDS for a in arrays):
+    other = out is not None and out.dtype != np.result_type(*(a.dtype for a in arrays))
+    if other or any(a.dtype.kind not in NUMBER_KINDS for a in arrays):
         return by_numpy(np.einsum, *operands, out=out, dtype=dtype, order=order, casting=casting)  # type: ignore[no-any-return]
     if len(arrays) == 1 and out is None and set(terms[0]) == set(result):
         shown, term = _diagonals(arrays[0], terms[0])

@@ -9,11 +9,12 @@ import numpy as np
 
 from spartan_ng.api.base import reductions
 from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.dispatch import gathered, numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import asked_of_tiny, lie, lying_as
 from spartan_ng.api.core.operands import check_output, stored
+from spartan_ng.api.core.outputs import folds_in, is_other
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS
@@ -28,6 +29,10 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     a = as_handle(a)
     if out is not None:
         check_output(out)
+        if dtype is None and is_other(a.dtype, out.dtype):
+            dtype = folds_in(name, a.dtype, out.dtype)
+            if dtype is None:
+                return by_numpy(getattr(np, name).accumulate, a, axis, out=out)  # type: ignore[no-any-return]
     value = reductions.promptly(a)
     if value is not None and reductions.is_prompt(value):
         result = wrap(getattr(np, name).accumulate(value, axis, dtype))
@@ -64,7 +69,7 @@ def _cumulative(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
     axis = None if axis is None else operator.index(axis)
     if axis is None or a.ndim == 0:
         a, axis = a.reshape(-1), axis or 0
-    if dtype is None and a.dtype.kind in "biu":
+    if dtype is None and out is None and a.dtype.kind in "biu":
         dtype = FOLDS[name].dtype(a.dtype)
     return accumulate(name, a, axis, dtype, out)
 
@@ -94,6 +99,15 @@ def _cumulative_with_initial(
             )
         axis = 0
     (axis,) = axis if isinstance(axis, tuple) and len(axis) == 1 else (axis,)
+    if out is not None and not include_initial:
+        return _cumulative(name, x, axis, dtype, out)
+    if out is not None:
+        check_output(out)
+    if out is not None and dtype is None and is_other(x.dtype, out.dtype):
+        dtype = folds_in(name, x.dtype, out.dtype)
+        if dtype is None:
+            function: Any = {"add": np.cumulative_sum, "multiply": np.cumulative_prod}[name]
+            return by_numpy(function, x, axis=axis, out=out, include_initial=True)  # type: ignore[no-any-return]
     result = _cumulative(name, x, axis, dtype, None)
     if include_initial:
         where = build.axis_index(axis, x.ndim)

@@ -16,6 +16,7 @@ from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBER_KINDS, is_foreign
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_output, mask_of, stored
+from spartan_ng.api.core.outputs import folds_in
 from spartan_ng.api.core.quick import shortened
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
@@ -58,9 +59,12 @@ def reduce(
     own_dtype = a.dtype
     if out is not None and is_foreign(own_dtype):
         return by_numpy(getattr(np, name).reduce, a, axis, dtype, out=out, keepdims=keepdims)  # type: ignore[no-any-return]
-    if out is not None and dtype is None and name not in LOGICAL:  # NumPy computes in what `out` asks for
-        both = (out.dtype, own_dtype, None)
-        dtype = getattr(np, name).resolve_dtypes(both, casting="unsafe", reduction=True)[2]
+    if out is not None and dtype is None and name not in LOGICAL:
+        dtype = folds_in(name, own_dtype, out.dtype)
+        if dtype is None:
+            options = {} if initial is _NONE else {"initial": numpys(initial)}
+            options |= {} if where is True else {"where": where}
+            return by_numpy(getattr(np, name).reduce, a, axis, out=out, keepdims=keepdims, **options)  # type: ignore[no-any-return]
     value = promptly(a)
     flags = where._peek() if isinstance(where, Handle) else where
     if value is not None and flags is not None and out is None and is_prompt(value):

@@ -15,11 +15,13 @@ from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, gathered
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
-from spartan_ng.api.core.operands import small_values, stored
+from spartan_ng.api.core.operands import check_output, small_values, stored
+from spartan_ng.api.core.outputs import folds_in, is_other
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
+from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.scans import SCANS, SEGMENTED
 from spartan_ng.scratch import zeros
 
@@ -133,6 +135,10 @@ _FEW_SEGMENTS, _MOST_SEGMENTS = 16, 1 << 10
 are folded one by one, and NumPy folds more of them on the driver."""
 
 
+_CHANGES_ONE = ("gcd", "hypot")
+"""Folds whose first step changes an element; a segment begins with it as it is."""
+
+
 def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
     """`ufunc.reduceat`: one scan that starts anew with every segment, or few segments one by one."""
     a = as_handle(array)
@@ -152,14 +158,22 @@ def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: An
         raise IndexError(
             f"{name}.reduceat: index {outside[0]} is out of bounds for axis {where} with size {n}"
         )
+    if out is not None:
+        check_output(out)
+    if out is not None and dtype is None and is_other(a.dtype, out.dtype):
+        dtype = folds_in(name, a.dtype, out.dtype)
+        if dtype is None:
+            return by_numpy(getattr(np, name).reduceat, a, at, where, out=out)  # type: ignore[no-any-return]
     # Of what is here NumPy goes over the elements once, at the memory's speed.
     here = config.small_bytes > 0 and in_process() and a._peek() is not None
     if here or small_values((a,)) is not None or not at.size or a.dtype.hasobject:
         return by_numpy(getattr(np, name).reduceat, a, at, axis, dtype, out)  # type: ignore[no-any-return]
     ascends = bool(np.all(at[:-1] < at[1:])) and name in SCANS and a.dtype.kind in "biufc"
-    if len(at) > _MOST_SEGMENTS and not ascends:
+    one_by_one = len(at) <= _MOST_SEGMENTS and name in FOLDS and name not in _CHANGES_ONE
+    in_one_scan = ascends and (len(at) > _FEW_SEGMENTS or not one_by_one)
+    if not (in_one_scan or one_by_one):
         return gathered(getattr(np, name).reduceat, a, at, axis, dtype, out)  # type: ignore[no-any-return]
-    if ascends and len(at) > _FEW_SEGMENTS:
+    if in_one_scan:
         kind = getattr(np, name).reduceat(np.ones(1, a.dtype), [0], dtype=dtype).dtype
         result = segments(name, build.cast(a._node(), kind), at.tolist(), where)
         return stored(name, _lying(result, a, where), out, casting="unsafe")

@@ -24,6 +24,7 @@ from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import RULES, by_rule
 from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.numbers import NUMERIC, OURS
+from spartan_ng.api.core.outputs import INTO, into
 from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, ASKING, in_front
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
@@ -70,6 +71,8 @@ def numpy_function(
     def enter(ours: F) -> F:
         if functions[0] in RULES:
             ours = by_rule(functions[0], ours)  # type: ignore[assignment]
+        if functions[0] in INTO:
+            ours = into(functions[0], ours, by_numpy)
         if eager or whole:
             called: Any = _with_shortcut(ours, functions[0], whole)
         else:

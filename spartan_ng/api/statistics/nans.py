@@ -10,10 +10,11 @@ import numpy as np
 
 from spartan_ng.api.base import cumulative, reductions
 from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import settle, wrap_node
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
+from spartan_ng.api.core.handle import Handle, settle, wrap_node
 from spartan_ng.api.core.layouts import lying_as, lying_as_copy
 from spartan_ng.api.core.operands import mask_of, stored
+from spartan_ng.api.core.outputs import folds_in
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.statistics.statistics import mean, one_of, var
 from spartan_ng.errors import ShapeError
@@ -77,6 +78,11 @@ def _extreme(name: str, a: ndarray, axis: Any, out: Any, keepdims: Any, initial:
     if not has_holes(a):
         plain = {"fmin": "minimum", "fmax": "maximum"}[name]
         return reductions.reduce(plain, a, axis, None, out, keepdims, initial, where)
+    if isinstance(out, Handle | np.ndarray) and folds_in(name, a.dtype, out.dtype) is None:
+        given = {} if initial is _NONE else {"initial": initial}
+        given |= {} if where is True else {"where": where}
+        numpys: Any = {"fmin": np.nanmin, "fmax": np.nanmax}[name]
+        return by_numpy(numpys, a, axis, out=out, keepdims=keepdims, **given)  # type: ignore[no-any-return]
     result = as_handle(reductions.reduce(name, a, axis, None, None, keepdims, initial, where))
     result = warned_of_nan(result) if result._peek() is None else result
     if out is not None and out.shape != result.shape:
