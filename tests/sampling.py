@@ -6,9 +6,10 @@ neighbours say. So a test that is marked `some(n)` runs for `n` of its parameter
 seed, shown at the top. `--whole` asks everything, `--seed N` asks what another run has asked, and a case that
 is named by its id is always run.
 
-A test that is marked `slow` takes a second or more: it starts daemons, an engine or a compiler, or fits a
-model. A run of all tests asks one in `SLOW` of them, also drawn; CI asks them all, as whoever names files or
-folders does.
+A run of all tests, for whoever has changed something and waits, asks the half of that, and of every other
+table that has more than `TABLE` cases, too; but all cases of one marked `every`. And it asks one in `SLOW` of
+the tests that are marked `slow`, which take half a second or more: they start daemons, an engine or a
+compiler, or fit a model. These are drawn as well. CI asks them all, as whoever names files or folders does.
 """
 
 from __future__ import annotations
@@ -28,10 +29,13 @@ Some = Callable[[Iterable[Any], int], list[Any]]
 _SEED_OF_MERGES = 2000
 """The seed where CI is set: a merge is judged by what it changes, and not by a fault of before that it
 happens to draw. Everybody else's run draws anew."""
-SLOW = 8
+SLOW = 16
 """Of so many slow tests a run of everything asks one."""
+TABLE = 8
+"""So many cases of a table a run of everything asks at least, if there are as many."""
 _PART = 8
-_asked = {"whole": False}
+_HALF = 2
+_asked = {"whole": False, "half": False}
 """What the command line asks for, for modules that want to know it as they are imported."""
 
 
@@ -44,8 +48,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """A new seed for each run."""
     config.addinivalue_line("markers", "some(n): run for n of the parameters, drawn with the run's seed")
+    config.addinivalue_line("markers", "every: run for all parameters, of which each is a file or the like")
     config.addinivalue_line("markers", "whole: run with --whole, or by its id; too long otherwise")
-    config.addinivalue_line("markers", "slow: takes a second or more; a run of all tests asks a part")
+    config.addinivalue_line("markers", "slow: takes half a second or more; a run of all tests asks a part")
     told = getattr(config, "workerinput", {})
     config.option.slow = "CI" in os.environ or config.args_source is pytest.Config.ArgsSource.ARGS
     if "seed" in told:
@@ -53,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.slow = told["slow"]
     elif config.option.seed is None:
         config.option.seed = _SEED_OF_MERGES if os.environ.get("CI") else random.randrange(1 << 32)
-    _asked["whole"] = _whole(config)
+    _asked.update(whole=_whole(config), half=_half(config))
     hypothesis.settings.register_profile(
         "part", deadline=None, print_blob=True, derandomize="CI" in os.environ, max_examples=part(100)
     )
@@ -76,9 +81,13 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     """Make no test of the parameters that are not drawn: there are four times as many."""
     yield
+    config, calls = metafunc.config, metafunc._calls
     marker = next(metafunc.definition.iter_markers("some"), None)
-    if marker is not None and not _whole(metafunc.config):
-        metafunc._calls = _drawn(metafunc.config, metafunc.definition.nodeid, metafunc._calls, marker.args[0])
+    if marker is not None and not _whole(config):
+        metafunc._calls = _drawn(config, metafunc.definition.nodeid, calls, _few(config, marker.args[0]))
+    elif marker is None and _half(config) and not next(metafunc.definition.iter_markers("every"), None):
+        most = max(TABLE, _few(config, len(calls)))
+        metafunc._calls = _drawn(config, metafunc.definition.nodeid, calls, most)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -106,14 +115,15 @@ def some(request: pytest.FixtureRequest) -> Some:
 
     def draw(cases: Iterable[T], n: int) -> list[T]:
         listed = list(cases)
-        return listed if _whole(request.config) else _drawn(request.config, request.node.nodeid, listed, n)
+        config = request.config
+        return listed if _whole(config) else _drawn(config, request.node.nodeid, listed, _few(config, n))
 
     return draw
 
 
 def part(n: int) -> int:
     """How many of `n` examples a run takes: all of them with `--whole`."""
-    return n if _asked["whole"] else -(-n // _PART)
+    return n if _asked["whole"] else -(-n // (_PART * (_HALF if _asked["half"] else 1)))
 
 
 def examples(n: int) -> hypothesis.settings:
@@ -123,6 +133,16 @@ def examples(n: int) -> hypothesis.settings:
 
 def _whole(config: pytest.Config) -> bool:
     return config.option.whole or any("[" in argument for argument in config.args)
+
+
+def _half(config: pytest.Config) -> bool:
+    """Whether a run asks the half of what others ask: one of everything, for somebody who waits."""
+    return not _whole(config) and not config.option.slow
+
+
+def _few(config: pytest.Config, n: int) -> int:
+    """How many of `n` cases the run asks."""
+    return -(-n // _HALF) if _half(config) else n
 
 
 def _drawn(config: pytest.Config, name: str, cases: list[T], n: int) -> list[T]:

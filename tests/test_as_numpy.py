@@ -100,6 +100,7 @@ SCRIPT = """
 """
 
 
+@pytest.mark.slow
 def test_only_the_script_sees_another_numpy(tmp_path):
     module, inner, linalg, library, total, argument = run(tmp_path, SCRIPT)
     assert (module, inner) == ("spartan_ng.api.ndarray.array", "spartan_ng.api.core.numbers")

@@ -41,6 +41,7 @@ def _in_program(program: str, line: int) -> list[str]:
         return []
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("file", FILES, ids=lambda p: str(p.relative_to(HERE)))
 def test_no_test_knows_the_time(file: Path) -> None:
     assert broken_rules(file.read_text()) == []

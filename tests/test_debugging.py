@@ -164,6 +164,7 @@ print(*(name for _, _, name in profile.stats), sep="\\n")
 """
 
 
+@pytest.mark.slow
 def test_profiles_name_steps_and_kernels() -> None:
     """In a process of its own: a profile of one with many threads was seen to stand still."""
     done = subprocess.run([sys.executable, "-c", PROFILED], capture_output=True, text=True, check=True)

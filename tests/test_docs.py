@@ -16,6 +16,8 @@ import pytest
 import spartan_ng
 from spartan_ng.cli import main
 
+pytestmark = pytest.mark.every
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MADE = {

@@ -114,6 +114,7 @@ logging.getLogger("other").warning("a warning of theirs")
 """
 
 
+@pytest.mark.slow
 def test_other_libraries_are_heard_from_warnings_on():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert [json.loads(text)["message"] for text in done.stderr.splitlines()] == [

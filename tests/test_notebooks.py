@@ -228,6 +228,7 @@ def test_a_functions_error_has_no_frame_of_ours(notebook):
     )
 
 
+@pytest.mark.slow
 def test_a_workers_error_has_the_source_of_the_cell(notebook):
     """Which the worker does not know."""
     notebook.run("def mine(tile):\n    return tile / missing\ncluster = np.cluster(2, threads=1)")

@@ -117,6 +117,7 @@ def test_a_program_of_small_arrays_imports_numpy_and_no_more() -> None:
     assert not late & set(done.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", ["spartan_ng.master.server", "spartan_ng.worker.server"])
 def test_daemons_start_without_scipy_and_compilers(server) -> None:
     """Most plans need none of them, and each process of a cluster would load them."""

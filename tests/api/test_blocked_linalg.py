@@ -193,6 +193,7 @@ def test_singular_matrices_raise_and_have_no_determinant(place):
     assert (float(sign), float(size)) == (0.0, -numpy.inf)
 
 
+@pytest.mark.slow
 def test_what_is_not_a_number_spreads_as_in_numpy():
     a = MATRICES["random"].copy()
     a[3, 4] = numpy.nan

@@ -71,6 +71,7 @@ def test_rows_are_joined_as_numpy_joins_them(shape: Any, turn: str) -> None:
         assert found.flags.c_contiguous == expected.flags.c_contiguous, name
 
 
+@pytest.mark.slow
 def test_no_row_becomes_an_array(monkeypatch: pytest.MonkeyPatch) -> None:
     def iterated(self: Any) -> Any:
         raise AssertionError("row by row")

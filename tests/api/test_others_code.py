@@ -155,6 +155,7 @@ def kernels_that_write():
     yield "ctypes' pointer", lambda a: operator.setitem(a.ctypes.data_as(ctypes.POINTER(ctypes.c_long)), 0, 7)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::spartan_ng.api.core.dispatch.FallbackWarning")
 def test_what_kernels_write_is_seen_as_numpy_shows_it(mode):
     """By the array and its views, not by what was built on it before."""

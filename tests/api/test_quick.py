@@ -82,6 +82,7 @@ def test_answers_are_numpys(request):
             assert ours == {**theirs, "warned": ours["warned"]}, case
 
 
+@pytest.mark.slow
 def test_fields_are_the_same_in_both():
     """What a cell has, and what each of it is at first."""
     program = (

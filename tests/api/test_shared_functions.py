@@ -211,6 +211,7 @@ def test_errors_of_elements_are_told_as_numpy_tells_them(how):
             assert found[0] == found[1], statement
 
 
+@pytest.mark.slow
 @compiled
 def test_threads_of_the_program_do_not_disturb_each_other():
     x = numpy.random.default_rng(0).random(50_000)
@@ -260,6 +261,7 @@ print("right")
     assert python("-c", program).strip() == "right"
 
 
+@pytest.mark.slow
 @compiled
 def test_one_thread_is_one_thread():
     """Nobody helps where the user wants one thread, or may use one processor."""
@@ -284,6 +286,7 @@ print(threads() - before, min(7, len(os.sched_getaffinity(0)) - 1))
     assert started == wanted
 
 
+@pytest.mark.slow
 @compiled
 def test_signals_are_for_the_program():
     """A helper takes none: one that is sent to the process wakes the thread that sleeps."""

@@ -76,6 +76,7 @@ def test_takes_scikit_learns_steps(anywhere) -> None:
         numpy.testing.assert_allclose(b, model.intercepts_[i], rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_two_numbers_a_point_beat_the_mean_and_near_two_components() -> None:
     model = AutoEncoder(20, 2, batch=60, epochs=60, tol=0.0, rate=0.02, decay=0.99, random_state=0).fit(X)
     Z = (X - X.mean(0)) / numpy.where(X.std(0) == 0, 1, X.std(0))

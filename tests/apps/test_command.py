@@ -100,6 +100,7 @@ def test_what_is_found_is_told_and_saved(iris, tmp_path) -> None:
         assert found["labels"].shape == (150,)
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn(tmp_path) -> None:
     times, picture = tmp_path / "times.npy", tmp_path / "curve.svg"
     numpy.save(times, numpy.arange(1.0, 20))

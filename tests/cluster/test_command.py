@@ -92,6 +92,7 @@ def test_run_without_workers_is_the_script_in_a_process_of_its_own(tmp_path):
     assert "ask for some with -n" in done.stderr
 
 
+@pytest.mark.slow
 def test_run_reports_a_missing_script():
     done = call("run", "no-such-script.py")
     assert done.returncode == 2
@@ -134,6 +135,7 @@ def test_status_shows_the_workers(shared):
         assert f"pid {worker.pid} " in result.output
 
 
+@pytest.mark.slow
 def test_status_of_nobody():
     options = ["--master", "tcp://127.0.0.1:9", "--timeout", "0.5", "--insecure"]
     result = CliRunner().invoke(main, ["status", *options])

@@ -36,6 +36,7 @@ NOBODY_S = 0.2
 """How long to wait for whom there is not."""
 
 
+@pytest.mark.slow
 def test_nobody_there():
     text = refusal(MasterUnreachable, "tcp://127.0.0.1:9", NOBODY_S, insecure=True)
     assert "no master answers at tcp://127.0.0.1:9" in text
@@ -303,6 +304,7 @@ def test_a_worker_goes_on_looking_for_a_master(monkeypatch, caplog):
             client.close()
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_refused_ends(keyed, keys, monkeypatch, tmp_path):
     monkeypatch.setattr("spartan_ng.worker.server.ALONE_S", 0.5)
     keygen(tmp_path)

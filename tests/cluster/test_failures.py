@@ -50,6 +50,7 @@ def test_a_worker_killed_during_a_job(cluster, gate):
     client.close()
 
 
+@pytest.mark.slow
 def test_a_worker_killed_between_jobs(cluster):
     client = cluster.connect()
     session = Session(client)
@@ -84,6 +85,7 @@ def test_news_of_a_release_may_come_after_a_new_upload(cluster, monkeypatch):
     client.close()
 
 
+@pytest.mark.slow
 def test_workers_may_join_at_any_time(cluster):
     client = cluster.connect()
     session = Session(client)
@@ -242,6 +244,7 @@ def test_a_users_function_that_kills_its_process(cluster):
     client.close()
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_start_is_an_error_at_once():
     from spartan_ng.backends.local import LocalCluster
 

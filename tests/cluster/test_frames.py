@@ -200,6 +200,7 @@ def another_user(address, pids):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 @root
 def test_another_user_gets_nothing_of_a_local_cluster():
     for cluster in start(1):

@@ -93,6 +93,7 @@ def test_an_admin_says_how_many_workers_there_are():
         client.close()
 
 
+@pytest.mark.slow
 def test_an_admin_drains_a_worker_and_it_is_not_started_again():
     for cluster in start(2):
         client = cluster.connect()

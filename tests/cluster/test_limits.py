@@ -29,6 +29,7 @@ from tests.faults.stranger import Stranger, connected, has_ended
 from tests.waiting import until
 
 
+@pytest.mark.slow
 def test_who_connects_too_often_is_cut_off_before_anything_is_read(keys, monkeypatch):
     """Those who are there are served; whoever greets costs their host nothing."""
     monkeypatch.setattr("spartan_ng.wire.strangers.OF_A_HOST", Rate(3, 0.0))

@@ -60,6 +60,7 @@ def _is_later(backend, epoch):
     return backend._link.members.epoch > epoch
 
 
+@pytest.mark.slow
 def test_what_is_left_of_an_array_stays_where_it_is_when_more_are_lost(cluster):
     with config.override(tiling="row"):
         y = (np.array(X) * 2).persist()
@@ -80,6 +81,7 @@ def test_what_is_left_of_an_array_stays_where_it_is_when_more_are_lost(cluster):
     assert amount.lost == amount.computed == 2 * X.size // 3
 
 
+@pytest.mark.slow
 def test_results_on_a_worker_that_dies_are_computed_again(cluster):
     x = np.array(X)
     with config.override(tiling="row"):

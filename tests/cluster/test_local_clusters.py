@@ -57,6 +57,7 @@ def test_what_a_killed_worker_took_is_there_when_arrays_come_home(ends):
     numpy.testing.assert_array_equal(z, numpy.sort(large * 2, axis=0))
 
 
+@pytest.mark.slow
 def test_a_cluster_grows_and_shrinks_under_its_arrays():
     cluster = np.cluster(1, threads=1)
     try:

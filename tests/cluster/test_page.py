@@ -117,6 +117,7 @@ def test_users_functions_are_seen_where_they_run(watched, tmp_path):
     assert "(test_page.py:" in first
 
 
+@pytest.mark.slow
 def test_a_page_is_opened_once(watched):
     _, url = watched
     assert np.page().url == url
@@ -145,6 +146,7 @@ def test_the_command_prints_the_link_and_clients_with_keys_get_it(tmp_path):
             master.terminate()
 
 
+@pytest.mark.slow
 def test_a_master_with_keys_opens_no_page_because_a_client_asks(tmp_path):
     keygen(tmp_path)
     options = ["--address", "tcp://127.0.0.1:*", "--keys", str(tmp_path)]

@@ -3,6 +3,7 @@
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 
 from spartan_ng.graph import build
 from spartan_ng.optimizer.fusion import labels
@@ -12,6 +13,7 @@ from tests.cluster.conftest import start
 from tests.cluster.programs import value
 
 
+@pytest.mark.slow
 def test_lines_larger_than_memory_are_sorted_over_workers():
     x = np.random.default_rng(0).integers(0, 1000, 1_000_003).astype(float)
     for cluster in start(2, memory=8 << 20):

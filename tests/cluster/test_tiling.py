@@ -135,6 +135,7 @@ def test_updates_are_learned(running):
     assert moved[1] == moved[2] < moved[0] / 10
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize(("power", "parts"), [({"threads": 2}, [2, 1, 1]), ({"memory": 1 << 28}, [1, 4, 4])])
 def test_unequal_workers_get_work_in_proportion(power: dict[str, int], parts: list[int]) -> None:

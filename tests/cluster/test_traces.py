@@ -47,6 +47,7 @@ def test_a_job_that_nobody_observes_tells_nothing(connected, monkeypatch):
     assert told == []
 
 
+@pytest.mark.slow
 def test_a_loss_and_what_is_computed_again_are_in_the_trace(cluster, tmp_path):
     before = sessions.current()
     client = cluster.connect()

@@ -40,6 +40,7 @@ def daemons():
             session.use(before)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_on_daemons(daemons):
     views.run(8, steps=15)

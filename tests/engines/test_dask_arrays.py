@@ -115,6 +115,7 @@ def test_chunks_of_unknown_size_are_counted(on_dask):
     numpy.testing.assert_array_equal(np.from_dask(there[there > 20]), x[x > 20])
 
 
+@pytest.mark.slow
 def test_what_is_masked_is_refused_and_not_taken_for_data(on_dask):
     masked = dask_array.ma.masked_greater(dask_array.arange(20.0, chunks=6), 5)
     with pytest.raises(TypeError, match="masked"):

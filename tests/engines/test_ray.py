@@ -172,6 +172,7 @@ def test_what_lies_outside_passes_to_ray_as_it_is(on_ray, tmp_path):
     numpy.testing.assert_array_equal(np.from_ray(rows, "v"), a)
 
 
+@pytest.mark.slow
 def test_a_column_of_a_table_is_an_array(on_ray):
     table = ray.data.range(1000).map_batches(lambda b: {"id": b["id"], "half": b["id"] / 2})
     numpy.testing.assert_array_equal(np.from_ray(table, "half"), numpy.arange(1000) / 2)

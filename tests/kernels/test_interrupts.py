@@ -64,6 +64,7 @@ print("profiled")
 """
 
 
+@pytest.mark.slow
 def test_calls_after_an_interrupt_can_be_profiled() -> None:
     """A flag of the interpreter that nobody takes down makes traced calls wait for ever, in C."""
     ran = subprocess.run([sys.executable, "-c", PROFILED], capture_output=True, text=True, check=True)

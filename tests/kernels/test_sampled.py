@@ -147,6 +147,7 @@ COMPILED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.some(5)
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("name", COMPILED)

@@ -75,6 +75,7 @@ def told():
     record.end(look)
 
 
+@pytest.mark.slow
 def test_a_function_that_runs_is_told_with_the_time_that_it_takes(told):
     def waits():
         until(lambda: len(told) > 2)

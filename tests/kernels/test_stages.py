@@ -114,6 +114,7 @@ def test_a_fault_is_found(monkeypatch, runner, form):
     assert any(any(runner.differences(stage, ("interpret",))) for stage in stages)
 
 
+@pytest.mark.slow
 def test_other_last_bits_are_found(monkeypatch, runner):
     """Where last bits are to be kept, and the plan does not keep them."""
     right = Settings

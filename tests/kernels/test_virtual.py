@@ -371,6 +371,7 @@ def python(text):
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_fork_runs_programs():
     said = python("""
         import os, numpy as np

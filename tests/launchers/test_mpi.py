@@ -63,6 +63,7 @@ def test_processes_meet_with_a_library_and_without(place: Place, kind):
     assert sorted(done.stdout.splitlines()) == [f"rank {rank} of 3" for rank in range(3)]
 
 
+@pytest.mark.slow
 @needs_mpirun
 def test_one_process_is_too_few(place: Place):
     done = place.call(MPIRUN, "-n", "1", *COMMAND, "mpi", place.script())

@@ -130,6 +130,7 @@ def test_what_slurm_refuses_is_told(slurm, place: Place):
     assert "invalid partition" in done.stderr
 
 
+@pytest.mark.slow
 def test_where_there_is_no_slurm_that_is_told(place: Place):
     place.environment["PATH"] = ""
     done = place.call(*COMMAND, "slurm", place.script())

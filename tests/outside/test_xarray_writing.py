@@ -88,6 +88,7 @@ def test_numbers_are_stored_as_their_encoding_says(weather, tmp_path):
     numpy.testing.assert_array_equal(found.same.values, T)
 
 
+@pytest.mark.slow
 def test_parts_are_put_where_they_belong(weather, tmp_path):
     twice = weather * 2
     written(twice.isel(time=slice(0, 130)), tmp_path / "made")

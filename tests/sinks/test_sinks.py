@@ -352,6 +352,7 @@ np.save(folder / ("x" + sys.argv[2]), np.from_function(read, (1000, 10_000), chu
 """
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_a_kill_leaves_the_old_file(suffix: str, tmp_path: Path) -> None:

@@ -470,6 +470,7 @@ def test_a_file_that_has_changed_is_not_taken_for_the_old_one(tmp_path: Path) ->
         source.mapped()
 
 
+@pytest.mark.slow
 def test_a_map_of_a_file_that_gets_shorter_is_an_error_and_no_signal(tmp_path: Path) -> None:
     """Also between two evaluations; a file that another one has replaced is still what it was."""
     path = tmp_path / "x.npy"

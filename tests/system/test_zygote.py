@@ -74,6 +74,7 @@ def test_environment_folder_and_path_are_those_of_the_moment(script, tmp_path, m
     assert os.getsid(0) not in (before["group"], now["group"])
 
 
+@pytest.mark.slow
 def test_forks_share_the_pages_of_what_they_import(tmp_path):
     there = fork(["master", "--address", f"ipc://{tmp_path}/here"])
     until(lambda: (tmp_path / "here").exists())
@@ -98,6 +99,7 @@ def test_a_killed_zygote_is_followed_by_another():
     assert zygote._zygotes._now is not one
 
 
+@pytest.mark.slow
 def test_a_zygote_that_is_left_ends_with_its_last_fork(tmp_path):
     one = zygote.Zygote()
     there = one.fork(["master", "--address", f"ipc://{tmp_path}/here"])

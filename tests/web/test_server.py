@@ -194,6 +194,7 @@ def test_state_is_json_and_follows_versions(server, board):
         assert ask(server, f"state?since={bad}", token=server.token)[0] == 400
 
 
+@pytest.mark.slow
 def test_events_come_as_they_happen(server, board):
     request = urllib.request.Request(
         f"{server.address}events", headers={"Authorization": f"Bearer {server.token}"}

@@ -47,6 +47,7 @@ def test_a_library_that_is_loaded_late_has_the_same_limit(limit):
     assert after == late
 
 
+@pytest.mark.slow
 def test_each_of_our_threads_has_one_of_a_library_that_is_loaded_late():
     before, late, inside, after = _run("with blas.single_blas(): pass")
     assert len(before) < len(late)

@@ -254,6 +254,7 @@ def test_scans_are_folded_in_units_whatever_pieces_their_totals_had(
                 np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [4, 64])
 def test_counted_bytes_and_levels_are_the_papers(workers: int) -> None:
     """Section 3.1: one row a part and level each way; counted from ranks' tasks, and moved when it runs."""

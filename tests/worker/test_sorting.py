@@ -89,6 +89,7 @@ def test_what_does_not_fit_is_sorted_in_runs(workers: int, kind: str) -> None:
         np.testing.assert_array_equal(sort_on(workers, x, "argsort", memory), np.argsort(x, kind="stable"))
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["sort", "argsort"])
 @pytest.mark.parametrize("kind", ["random", "constant", "skewed"])

@@ -79,6 +79,7 @@ def problems(most_points: int = 9, apart: float = 0.0) -> Iterator[PlanCosts]:
                 yield costs
 
 
+@pytest.mark.slow
 def test_skipping_finds_the_cost_of_brute_force_on_1000_graphs() -> None:
     costed = plans = parted = 0
     graphs = part(1000)
@@ -113,7 +114,7 @@ def test_a_cut_set_makes_its_sides_independent() -> None:
             one, other = costs.cost(cut.points | above), costs.cost(cut.points | below)
             assert both - one == other - neither
             seen += 1
-    assert seen > graphs / 40
+    assert seen > graphs / 100
 
 
 def test_what_is_chosen_never_costs_more_than_the_heuristics() -> None:
@@ -306,6 +307,7 @@ def test_a_dear_value_for_two_passes_is_stored_and_a_cheap_one_computed_again() 
     assert any(s.found.mask != 0 for s in normalized(power))
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("profile", [ONE, FOUR])
 def test_selection_is_linear_enough_for_long_chains(profile: Profile) -> None:

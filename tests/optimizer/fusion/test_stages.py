@@ -104,6 +104,7 @@ def test_a_pass_along_lines_takes_in_one_that_sees_them_whole() -> None:
         assert stage.whole == (1,)
 
 
+@pytest.mark.slow
 def test_lines_too_long_for_a_block_are_not_kept_whole_for_another_pass() -> None:
     x = leaf(1000, 20_000)
     rows = build.map_("log", build.fold("add", x, (1,)))

@@ -98,6 +98,7 @@ def test_three_variables_in_one_factor():
         assert bounded.bound <= best <= bounded.cost == problem.cost(bounded.choice)
 
 
+@pytest.mark.slow
 def test_bounded_tables_still_give_a_choice_and_say_so():
     worse = 0
     for seed in range(40):
