@@ -255,13 +255,12 @@ def checked_index(index: Any, n: int, axis: int) -> ndarray:
         least, most = _ends(index, n, is_much)
         bounded(least, n, axis)
         bounded(most, n, axis)
-    known = None if is_much else index._peek()
-    if known is not None and known.nbytes <= min(config.small_bytes, copied_bytes()):
-        known = known.astype(np.int64)
-        return wrap(np.where(known < 0, known + n, known))
-    h = wrap_node(build.cast(index._node(), np.dtype(np.int64)))
+    h = wrap_node(build.cast(index._node(), np.dtype(np.int64)))  # narrower ones become places block by block
     if least >= 0:
         return h
+    known = None if is_much else index._peek()
+    if known is not None and known.nbytes <= min(config.small_bytes, copied_bytes()):
+        return wrap(np.where(known < 0, known + np.int64(n), known))
     return wrap_node(build.map_("where", as_handle(h < 0)._node(), as_handle(h + n)._node(), h._node()))
 
 
