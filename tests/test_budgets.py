@@ -60,6 +60,13 @@ def test_what_threads_work_on_is_projected(piece: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_loops_over_many_arrays_keep_no_tables_of_them(tmp_path: Path) -> None:
+    """A convolution with fifty weights is one pass over as many shifted reads."""
+    wrong = ask_program(42, 0, str(tmp_path), "convolved")
+    assert not wrong, wrong
+
+
+@pytest.mark.slow
 def test_functions_are_asked_by_their_names() -> None:
     names = programs()
     assert {"nanmean(planes, axis=0)", "linalg.norm(x)", "fft.fft(line)", "array.sort(x)"} <= set(names)

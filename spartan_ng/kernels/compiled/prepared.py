@@ -19,6 +19,7 @@ from spartan_ng.kernels.compiled.layout import Layout, Strides, lay_out
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment, Step, split, viewed_axes
 from spartan_ng.kernels.rows import fills, labelled_box, labelled_shape
 from spartan_ng.kernels.sequences import Run
+from spartan_ng.memory import budget_bytes
 from spartan_ng.plan.rows import Read
 from spartan_ng.plan.stages import Fused
 
@@ -54,6 +55,11 @@ class Loop:
     layout: Layout
 
 
+_TABLES_SHARE = 64
+"""Tables of runs are kept while they take no more than one part in so many of the memory: those of a loop
+over dozens of arrays, as of a convolution's shifted reads, take 12 kB a block."""
+
+
 class Compiled:
     """A stage's steps, laid out for a tile and its operands."""
 
@@ -86,6 +92,7 @@ class Compiled:
         self.kernels: list[Kernel] = [compiler.kernel(emit(g)) for g in groups]
         """All that must be compiled: one kernel, or one for each loop."""
         self._tables: dict[Blocks, RunTable] = {}
+        self._tables_bytes = 0
 
     def arrays(self, segment: Segment) -> list[int]:
         """The registers of a segment's arrays, in the order of its table."""
@@ -125,7 +132,10 @@ class Compiled:
             return build_table(self, blocks)
         found = self._tables.get(blocks)
         if found is None:
-            found = self._tables[blocks] = build_table(self, blocks)
+            found = build_table(self, blocks)
+            if self._tables_bytes + found[0].nbytes <= budget_bytes() // _TABLES_SHARE:
+                self._tables[blocks] = found
+                self._tables_bytes += found[0].nbytes
         return found
 
     def allocate(self) -> list[np.ndarray[Any, Any]]:
