@@ -60,6 +60,13 @@ def test_what_threads_work_on_is_projected(piece: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_differences_from_rows_are_worked_on_in_blocks(tmp_path: Path) -> None:
+    """All of the array was one block, nine times the budget."""
+    wrong = ask_program(2, 0, str(tmp_path), "distances", bound=2.0)
+    assert not wrong, wrong
+
+
+@pytest.mark.slow
 def test_loops_over_many_arrays_keep_no_tables_of_them(tmp_path: Path) -> None:
     """A convolution with fifty weights is one pass over as many shifted reads."""
     wrong = ask_program(42, 0, str(tmp_path), "convolved")

@@ -296,6 +296,6 @@ PIECES: dict[str, Piece] = {
     "fitted": _fitted,
     "sorted": _sorted,
 }
-OVER = {"convolved", "spectra", "ranks of a line"}
-"""What may take half as much again as the budget, alone or behind others: many shifted reads in one pass,
-transforms of planes, and writes at computed places of an array that is here."""
+OVER = {"distances", "spectra", "ranks of a line"}
+"""What may take half as much again as the budget, alone or behind others: what two plans make of
+the same distances, transforms of planes, and writes at computed places of an array that is here."""
