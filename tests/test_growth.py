@@ -69,6 +69,7 @@ PROGRAMS: dict[str, Callable[[int], list[np.ndarray]]] = {
     "results": lambda n: [np.ones(1000) * i for i in range(n)],
     "joined": lambda n: [np.concatenate([np.ones(10) * i for i in range(n)])],
     "elementwise": _repeated(lambda a: np.sqrt(a * a + 1)),
+    "numbers": _repeated(lambda a: ((a * 0.5 + 1) * 2 - 3) / 4),
     "sorts": _repeated(lambda a: np.sort(a + 1)),
     "means": _repeated(lambda a: a - a.mean(axis=0)),
     "products": _repeated(lambda a: a @ a.T),

@@ -250,8 +250,11 @@ def _widths(
     readers = Counter(r.slot for r in stage.reads)
     tables = _tables(stage)
     copies = {a: _COPIES if r.kind in LINE_STATES else 1 for r in stage.every_row for a in _copied(r)}
+    of_slot: dict[int, list[int]] = {}
     for i, r in enumerate(stage.reads):
-        if i in tables or _is_seen_again(stage.reads, i):
+        of_slot.setdefault(r.slot, []).append(i)
+    for i, r in enumerate(stage.reads):
+        if i in tables or _is_seen_again(stage.reads, i, of_slot[r.slot]):
             continue
         labels = [(a.label, a.size) for a in r.axes]
         is_held = readers[r.slot] > 1 or (held is not None and i in held)
@@ -277,12 +280,12 @@ def _copied(row: Row) -> tuple[int, ...]:
     return row.args if calls or row.kind in REDUCING else ()
 
 
-def _is_seen_again(reads: Sequence[Read], number: int) -> bool:
-    """Whether a block's part of an operand lies in its part of another one, which counts for both."""
+def _is_seen_again(reads: Sequence[Read], number: int, of_slot: Sequence[int]) -> bool:
+    """Whether a block's part of an operand lies in its part of another one `of_slot`, counted for both."""
     own = reads[number]
-    for i, other in enumerate(reads):
-        if i != number and other.slot == own.slot and _shows(other, own):
-            return i < number or not _shows(own, other)
+    for i in of_slot:
+        if i != number and _shows(reads[i], own):
+            return i < number or not _shows(own, reads[i])
     return False
 
 

@@ -65,8 +65,12 @@ class Pattern:
 
     def matrix(self, data: Any) -> Any:
         """A sparse block with these non-zeros."""
+        block = self.block
         data = np.broadcast_to(data, self.data.shape)
-        return type(self.block)((data, self.block.indices, self.block.indptr), shape=self.block.shape)
+        made = type(block)((data, block.indices, block.indptr), shape=block.shape)
+        if getattr(block, "_has_canonical_format", False):  # or SciPy looks at each place again
+            made.has_canonical_format = True
+        return made
 
     def at(self, value: Any) -> Any:
         """The elements of a block's value (dense or sparse, stretched to the block) at the non-zeros."""

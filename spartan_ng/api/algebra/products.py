@@ -27,6 +27,7 @@ from spartan_ng.error_state import error_state
 from spartan_ng.errors import ShapeError, alone
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
+from spartan_ng.graph.node import Op
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -60,7 +61,7 @@ def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | Non
     where the elements of `out` lie, if they are here and nobody else's."""
     x, y = a._peek(), b._peek()
     if x is None or y is None:
-        return None
+        return _quick_sparse(a, b) if function is np.matmul and out is None else None
     rows, columns = x.shape, y.shape
     if not (0 < len(rows) <= 2 and 0 < len(columns) <= 2) or rows[-1] != columns[0]:
         return None
@@ -77,6 +78,37 @@ def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | Non
     except ValueError:  # ours name the shapes; read-only memory is copied
         return None
     return out  # type: ignore[no-any-return]
+
+
+def _quick_sparse(a: Handle, b: Handle) -> ndarray | None:
+    """SciPy's product of a small CSR array and a small dense vector or matrix, on either side."""
+    s, d = (a, b) if a._peek() is None else (b, a)
+    dense = d._peek()
+    if dense is None or not config.small_bytes or dense.dtype.char not in "fd" or dense.ndim not in (1, 2):
+        return None
+    matrix = _small_sparse(s)
+    if matrix is None or matrix.dtype != dense.dtype or error_state().is_strict:
+        return None
+    lines = matrix if s is a else matrix.T
+    operand = dense if s is a else dense.T
+    if lines.shape[1] != operand.shape[0]:
+        return None
+    made = lines.shape[0] * (operand.shape[1] if operand.ndim == 2 else 1)
+    if max(dense.nbytes, made * dense.itemsize) > config.small_bytes:
+        return None
+    found = lines @ operand
+    return wrap(found if s is a else np.ascontiguousarray(found.T))
+
+
+def _small_sparse(a: Handle) -> Any:
+    """The SciPy matrix of a small CSR array, or of its transpose, that lies here; None of others."""
+    node = a._node()
+    is_turned = node.op is Op.TRANSPOSE
+    leaf = node.inputs[0] if is_turned else node
+    matrix = None if leaf.data is None or leaf.format != "csr" else leaf.data.value
+    if matrix is None or matrix.data.nbytes > config.small_bytes:
+        return None
+    return matrix.T if is_turned else matrix
 
 
 def _is_watched(a: Handle, b: Handle) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.costs.tuned import TURNED
 from spartan_ng.memory import BLOCK_BYTES
 from spartan_ng.plan.rows import Read, Row, Write
 from spartan_ng.plan.stages.passes import Pass
@@ -56,8 +55,8 @@ class Fused(Pass):
         rows, columns = self.reads[self.driver].axes
         return rows.label, columns.label
 
-    def _times_read(self, slot: int) -> int:
-        return 1 if all(_is_in_order(r) for r in self.reads if r.slot == slot) else TURNED
+    def _turned_slots(self) -> frozenset[int]:
+        return frozenset(r.slot for r in self.reads if not _is_in_order(r))
 
 
 def _is_in_order(read: Read) -> bool:

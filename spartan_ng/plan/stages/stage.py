@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
-from spartan_ng.costs.tuned import WRITTEN
+from spartan_ng.costs.tuned import TURNED, WRITTEN
 from spartan_ng.plan.rows import VALUE, Read, Slot, Write
 
 if TYPE_CHECKING:
@@ -82,21 +82,22 @@ class Stage:
 
     def touched_bytes(self, slots: Sequence[Slot]) -> int:
         """Bytes of the parts of arrays that it reads, and of those that it writes, which count more."""
-        read = sum(self._seen_bytes(slots, s) * self._times_read(s) for s in self.read_slots())
-        return read + WRITTEN * sum(slots[s].stored_bytes for s in self.written_slots())
+        # Elements that views show of a slot; those of parts that lie over each other count once each.
+        shown: dict[int, int] = {}
+        for read in (*self.views(), *(() if self.finish is None else self.finish.views())):
+            shown[read.slot] = shown.get(read.slot, 0) + prod(axis.size for axis in read.axes)
+        turned = self._turned_slots()
+        found = WRITTEN * sum(slots[s].stored_bytes for s in self.written_slots())
+        for slot in self.read_slots():
+            size = prod(slots[slot].shape)
+            seen = min(shown.get(slot, size), size)  # all together at most as the whole slot
+            nbytes = slots[slot].stored_bytes * seen // max(size, 1)
+            found += nbytes * TURNED if slot in turned else nbytes
+        return found
 
-    def _seen_bytes(self, slots: Sequence[Slot], slot: int) -> int:
-        """Bytes of a slot that its views show; those of parts that lie over each other count once each, and
-        all together at most as the whole slot."""
-        own = (*self.views(), *(() if self.finish is None else self.finish.views()))
-        shown = [prod(axis.size for axis in read.axes) for read in own if read.slot == slot]
-        size = prod(slots[slot].shape)
-        seen = min(sum(shown), size) if shown else size
-        return slots[slot].stored_bytes * seen // max(size, 1)
-
-    def _times_read(self, slot: int) -> int:
-        """How often a byte counts that it reads of a slot."""
-        return 1
+    def _turned_slots(self) -> frozenset[int]:
+        """Slots whose elements it reads in another order than the one in which it goes."""
+        return frozenset()
 
     def seconds(self, slots: Sequence[Slot], moved_bytes: int, profile: Profile) -> float:
         """What it is expected to take: its transfers, then its tasks side by side, with reading files.
