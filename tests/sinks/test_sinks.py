@@ -292,6 +292,8 @@ def main():
         "x.parquet": np.save,
         "tables/": lambda path, a: np.to_parquet(a, path),
         "x.npz": lambda path, a: np.savez(path, a),
+        "x.txt.gz": lambda path, a: np.savetxt(path, a),
+        "x.csv": lambda path, a: np.savetxt(path, a, delimiter=","),
     }
     for name, write in writes.items():
         write(f"{folder}/{name}", np.array(value[:50]))
@@ -299,8 +301,8 @@ def main():
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
     if on == "a cluster":
         session.use(stack.enter_context(LocalCluster(2)))
-        for name in ("packed.h5", "x.parquet", "x.npz"):  # tiles on their way to the driver are files, too
-            del writes[name]
+        for name in ("packed.h5", "x.parquet", "x.npz", "x.txt.gz", "x.csv"):
+            del writes[name]  # tiles on their way to the driver are files, too
     for name, write in writes.items():
         try:
             write(f"{folder}/{name}", np.from_function(read, value.shape, chunks=(500, 20)) + 1)
@@ -310,7 +312,10 @@ def main():
         else:
             raise AssertionError(name)
         assert sorted(os.listdir(folder)) == before, (name, os.listdir(folder))
-        if name != "x.npz":
+        if name.endswith((".gz", ".csv")):
+            found = numpy.loadtxt(f"{folder}/{name}", delimiter="," if name == "x.csv" else None)
+            assert (found == value[:50]).all(), name
+        elif name != "x.npz":
             assert (numpy.asarray(np.load(f"{folder}/{name}")) == value[:50]).all(), name
     print("done")
 

@@ -14,7 +14,7 @@ from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, over_buffer, sparse_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, make, wrap
-from spartan_ng.api.files.saving import place, replacing, save_npy, uploaded, write_npy, write_npz
+from spartan_ng.api.files.saving import place, replacing, rewritten, save_npy, uploaded, write_npy, write_npz
 from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
@@ -210,9 +210,11 @@ def load(
 @numpy_function(np.savetxt)
 def savetxt(fname: Any, X: Any, *args: Any, **keywords: Any) -> None:
     """Write an array as text."""
-    if isinstance(fname, str | os.PathLike):
-        place(fname)
-    np.savetxt(fname, as_handle(X)._force(), *args, **keywords)
+    value = as_handle(X)._force()
+    if not isinstance(fname, str | os.PathLike):
+        np.savetxt(fname, value, *args, **keywords)
+        return
+    rewritten(place(fname), lambda path: np.savetxt(path, value, *args, **keywords))
 
 
 @numpy_function(np.loadtxt)

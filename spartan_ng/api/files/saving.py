@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
@@ -27,6 +27,7 @@ from spartan_ng.memory import budget_bytes, disk_folder
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sinks import NpyFile, Sink
 from spartan_ng.sinks.places import check_file, mode_of, new_file
+from spartan_ng.sinks.sink import disk_errors
 from spartan_ng.sources.files import is_url, local, system
 
 if TYPE_CHECKING:
@@ -62,6 +63,23 @@ def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
             os.unlink(temporary)
         if number:
             raise OSError(number, f"{path}: {os.strerror(number)}") from error
+        raise
+
+
+def rewritten(path: str, write: Callable[[str], None]) -> None:
+    """Have a file written by its name, under another one, and put it in its place."""
+    if not _replaceable(path):
+        write(path)
+        return
+    descriptor, temporary = new_file(path)
+    os.close(descriptor)
+    try:
+        with disk_errors(path):
+            write(temporary)
+        os.chmod(temporary, mode_of(path))
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
         raise
 
 

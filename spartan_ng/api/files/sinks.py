@@ -14,7 +14,7 @@ import numpy as np
 
 from spartan_ng.api.base.creation import asarray
 from spartan_ng.api.core.conversion import shape_tuple
-from spartan_ng.api.files.saving import drain, in_parts, place, uploaded, uploaded_folder
+from spartan_ng.api.files.saving import drain, in_parts, place, rewritten, uploaded, uploaded_folder
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
@@ -22,8 +22,7 @@ from spartan_ng.graph.evaluation import shares_files
 from spartan_ng.sinks import Hdf5File, ParquetFolder, ZarrStore
 from spartan_ng.sinks.hdf5 import file_to_fill, lies_as_in_memory
 from spartan_ng.sinks.parquet import GROUP_BYTES, table
-from spartan_ng.sinks.places import check_folder, mode_of, new_file
-from spartan_ng.sinks.sink import disk_errors
+from spartan_ng.sinks.places import check_folder
 from spartan_ng.sinks.stores import ArrayPlace, array_place, filled
 from spartan_ng.sinks.taken import check_tables, check_tables_at, check_unchanged, checked_dataset, refused
 from spartan_ng.sources.files import is_url, local, signs
@@ -114,7 +113,7 @@ def _archived(url: Any, options: dict[str, Any] | None) -> Iterator[str]:
             with ZipFile(real) as archive:
                 archive.extractall(inside)
         yield inside
-        _replaced(real, lambda temporary: _pack(inside, temporary))
+        rewritten(real, lambda temporary: _pack(inside, temporary))
 
 
 def _pack(folder: str, path: str) -> None:
@@ -188,7 +187,7 @@ def to_hdf5(
                 first += len(part)
         check_unchanged("to_hdf5", real, before)
 
-    _replaced(real, write)
+    rewritten(real, write)
 
 
 def to_parquet(
@@ -250,7 +249,7 @@ def to_parquet(
             for part in in_rows(array, GROUP_BYTES) if array.size else ():
                 writer.write_table(table(part, names), row_group_size=max(len(part), 1))
 
-    _replaced(real, write)
+    rewritten(real, write)
 
 
 def _parquet_folder(path: Any) -> str:
@@ -275,20 +274,6 @@ def _parquet_from_workers(a: ndarray, sink: ParquetFolder) -> None:
         sink.finish()
     except BaseException:
         sink.give_up()
-        raise
-
-
-def _replaced(real: str, write: Callable[[str], None]) -> None:
-    """Have a file written under another name, and put it in its place."""
-    descriptor, temporary = new_file(real)
-    os.close(descriptor)
-    try:
-        with disk_errors(real):
-            write(temporary)
-        os.chmod(temporary, mode_of(real))
-        os.replace(temporary, real)
-    except BaseException:
-        os.unlink(temporary)
         raise
 
 
