@@ -182,8 +182,12 @@ def test_powers_are_numpys_to_the_bit(request):
     for exponent in (2, 2.0, 0.5, 1, 1.0, 0, -1, -1.0, 3, 1.5, -2.5, 1e300, numpy.float64(1.5)):
         for shape in ((20_000,), (150, 300), (90_000,)):
             a = elements(shape, draw.choice("fd"), draw.randrange(1000))
-            expected = told(lambda a=a, n=exponent: a**n)
-            assert told(lambda a=a, n=exponent: np.array(a) ** n) == expected, (a.dtype, shape, exponent)
+            answers = (told(lambda a=a, n=exponent: a**n), told(lambda a=a, n=exponent: np.array(a) ** n))
+            # NumPy squares for 2 and, in its loop of powers, for 2.0: the same bits under another name.
+            ours, expected = (
+                (value, [w.replace("square", "power") for w in said]) for value, said in answers
+            )
+            assert ours == expected, (a.dtype, shape, exponent)
 
 
 @compiled
