@@ -210,11 +210,12 @@ def load(
 @numpy_function(np.savetxt)
 def savetxt(fname: Any, X: Any, *args: Any, **keywords: Any) -> None:
     """Write an array as text."""
-    value = as_handle(X)._force()
     if not isinstance(fname, str | os.PathLike):
-        np.savetxt(fname, value, *args, **keywords)
+        np.savetxt(fname, as_handle(X)._force(), *args, **keywords)
         return
-    rewritten(place(fname), lambda path: np.savetxt(path, value, *args, **keywords))
+    real = place(fname)
+    value = as_handle(X)._force()
+    rewritten(real, lambda path: np.savetxt(path, value, *args, **keywords))
 
 
 @numpy_function(np.loadtxt)
