@@ -7,7 +7,7 @@ combined, depend on the stage and its tile alone, never on the number of threads
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 from math import prod
@@ -15,11 +15,12 @@ from math import prod
 from spartan_ng.arrays import WHOLE, Box, box_size
 from spartan_ng.costs.tuned import FEW_LINES
 from spartan_ng.kernels.sequences import Run, blocks, steps
+from spartan_ng.memory import threads
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.random import logical_block
-from spartan_ng.plan.rows import Axis, Read, Row
+from spartan_ng.plan.rows import VALUE, Axis, Read, Row, Slot
 from spartan_ng.plan.stages import Fused
 from spartan_ng.sinks import Sink
 
@@ -30,6 +31,8 @@ NumPy counts or sorts them, in full."""
 _SPARSE_BLOCKS = 32
 """Runs of rows that a sparse tile is cut into: rows differ in their non-zeros, so that there are several for
 each thread; each costs SciPy's objects."""
+_BLOCK_STATES_BYTES = 1 << 23
+"""What the states of a sparse operand's blocks may take together, unless there are few of them."""
 _STATES_BYTES = 1 << 27
 """What the states of a sparse tile's blocks may take together."""
 _CALLS_SHARE = 16
@@ -49,8 +52,8 @@ _COPIES = 2
 _LINE = 256
 """Elements of a matrix's row that a block of such a product has at least."""
 _SPARSE_WIDTH = 0.03
-"""Bytes that a CSR operand, and what is computed at its non-zeros, is charged for an element of its shape:
-twelve for one in 400. Cutting a block out of it costs more than working on a small one."""
+"""Bytes that a CSR operand, and what is computed at its non-zeros, is charged for an element of its shape, at
+most: twelve for one in 400. Cutting a block out of it costs more than working on a small one."""
 TASKS = 32
 """Tasks that a reduced result is cut into: many enough to share between threads."""
 _MOST_ELEMENTS = 1 << 24
@@ -86,20 +89,30 @@ class Sweep:
 Cut = list[Patch] | Sweep
 
 
+_ALL_DENSE: Mapping[int, float] = {}
+
+
+def stored_widths(stage: Fused, slots: Sequence[Slot]) -> dict[int, float]:
+    """By the slots of the CSR operands, what an element of their shape is charged."""
+    found = {r.slot: slots[r.slot] for r in stage.reads if r.slot != VALUE and slots[r.slot].format == "csr"}
+    return {i: min(s.stored_bytes / max(prod(s.shape), 1), _SPARSE_WIDTH) for i, s in found.items()}
+
+
 def block_sizes(
     stage: Fused,
     tile: Box,
     held: frozenset[int] | None = None,
-    sparse: frozenset[int] = frozenset(),
+    sparse: Mapping[int, float] = _ALL_DENSE,
     calls: bool = False,
 ) -> tuple[int, ...]:
     """The extents of a block along each domain dimension: whole units along those that are folded in order.
 
     `held` names the registers that stay in the cache between steps (None: every row, and what is read
-    twice); the other rows take no memory. `sparse` names the slots of CSR operands,
+    twice); the other rows take no memory. `sparse` has the slots of CSR operands, as from `stored_widths`,
     `calls` says that NumPy is called between compiled loops.
     """
     sizes = _within_band(stage, _cached_sizes(stage, tile, held, sparse, calls))
+    sizes = _few_for_states(stage, tile, sizes) if sparse and stage.driver < 0 else sizes
     longest = _longest_units(stage)
     return tuple(-(-n // longest.get(d, 1)) * longest.get(d, 1) for d, n in enumerate(sizes))
 
@@ -112,6 +125,17 @@ def _within_band(stage: Fused, sizes: tuple[int, ...]) -> tuple[int, ...]:
     return (*sizes[:along], min(sizes[along], length), *sizes[along + 1 :])
 
 
+def _few_for_states(stage: Fused, tile: Box, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """So few blocks of sparse operands that the states which each makes are small together."""
+    out = list(sizes)
+    for write in (w for w in stage.writes if w.reducer is not None):
+        most = max(_BLOCK_STATES_BYTES // max(write.state_bytes, 1), 2 * threads())
+        for d, (lo, hi) in enumerate(tile):
+            if d not in write.labels:
+                out[d] = max(out[d], -(-(hi - lo) // most))
+    return tuple(out)
+
+
 def _longest_units(stage: Fused) -> dict[int, int]:
     """For each dimension that is folded in order the length of its units, of which all others are parts."""
     longest: dict[int, int] = {}
@@ -121,7 +145,7 @@ def _longest_units(stage: Fused) -> dict[int, int]:
 
 
 def _cached_sizes(
-    stage: Fused, tile: Box, held: frozenset[int] | None, sparse: frozenset[int], calls: bool
+    stage: Fused, tile: Box, held: frozenset[int] | None, sparse: Mapping[int, float], calls: bool
 ) -> tuple[int, ...]:
     """The extents of a block that the cache holds."""
     sizes = [max(hi - lo, 1) for lo, hi in tile]
@@ -226,8 +250,7 @@ def sparse_blocks(stage: Fused, sizes: list[int]) -> tuple[int, ...]:
     pieces = _SPARSE_BLOCKS if stage.is_sampled else 1  # of a compressed tile: see `kernels.packed`
     for write in stage.writes:
         if write.reducer is not None and rows not in write.labels:
-            state_bytes = prod(write.reducer.shape) * write.reducer.dtype.itemsize
-            pieces = min(pieces, max(_STATES_BYTES // max(state_bytes, 1), 4))
+            pieces = min(pieces, max(_STATES_BYTES // max(write.state_bytes, 1), 4))
     sizes[rows] = -(-sizes[rows] // pieces)
     return tuple(sizes)
 
@@ -243,12 +266,13 @@ def _contiguous_dimension(stage: Fused) -> int | None:
 
 
 def _widths(
-    stage: Fused, held: frozenset[int] | None, sparse: frozenset[int]
+    stage: Fused, held: frozenset[int] | None, sparse: Mapping[int, float]
 ) -> list[tuple[float, tuple[int, ...]]]:
     """For each operand and register: bytes an element with its whole axes, and its dimensions."""
     out: list[tuple[float, tuple[int, ...]]] = []
     readers = Counter(r.slot for r in stage.reads)
     tables = _tables(stage)
+    thin = max(sparse.values(), default=_SPARSE_WIDTH)
     copies = {a: _COPIES if r.kind in LINE_STATES else 1 for r in stage.every_row for a in _copied(r)}
     of_slot: dict[int, list[int]] = {}
     for i, r in enumerate(stage.reads):
@@ -259,7 +283,7 @@ def _widths(
         labels = [(a.label, a.size) for a in r.axes]
         is_held = readers[r.slot] > 1 or (held is not None and i in held)
         width: float = max(8 if is_held else 2, _NUMBER_BYTES * copies.get(i, 0))
-        width = _SPARSE_WIDTH if r.slot in sparse else width
+        width = sparse.get(r.slot, width)
         out.append(
             (width * prod(n for d, n in labels if d == WHOLE), tuple(d for d, _ in labels if d != WHOLE))
         )
@@ -268,7 +292,7 @@ def _widths(
             continue
         pairs = list(zip(row.labels, row.shape, strict=True))
         whole = prod(n for d, n in pairs if d == WHOLE)
-        width = _SPARSE_WIDTH if row.sampled or _is_stored_sparse(row) else row.dtype.itemsize
+        width = thin if row.sampled or _is_stored_sparse(row) else row.dtype.itemsize
         out.append((width * whole, tuple(d for d, _ in pairs if d != WHOLE)))
     return out
 

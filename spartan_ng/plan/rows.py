@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -129,3 +130,8 @@ class Write:
     reducer: Row | None = None
     partial: tuple[int, ...] = ()
     units: tuple[Folded, ...] = ()
+
+    @property
+    def state_bytes(self) -> int:
+        """What a block's state takes, about; 0 of a plain result."""
+        return 0 if self.reducer is None else prod(self.reducer.shape) * self.reducer.dtype.itemsize

@@ -15,7 +15,7 @@ from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import TILINGS, config
-from spartan_ng.kernels.blocks import block_sizes
+from spartan_ng.kernels.blocks import block_sizes, stored_widths
 from spartan_ng.kernels.compiled import bound
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.select import explain_tiers
@@ -422,5 +422,5 @@ def test_sums_of_sparse_arrays_are_cut_by_what_they_store():
     (stage,) = plan.stages
     assert isinstance(stage, Fused)
     tile = tuple((0, n) for n in stage.domain)
-    sizes = block_sizes(stage, tile, sparse=frozenset(r.slot for r in stage.reads))
+    sizes = block_sizes(stage, tile, sparse=stored_widths(stage, plan.slots))
     assert prod(-(-n // size) for n, size in zip(stage.domain, sizes, strict=True)) <= 128

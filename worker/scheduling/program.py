@@ -12,7 +12,7 @@ from math import prod
 from spartan_ng.arrays import Box, box_size
 from spartan_ng.costs import Profile
 from spartan_ng.costs.tuned import BACKED_S, LENT_FLOPS
-from spartan_ng.kernels.blocks import block_sizes, cut
+from spartan_ng.kernels.blocks import block_sizes, cut, stored_widths
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
@@ -22,7 +22,6 @@ from spartan_ng.ops.functions import users_of
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import VALUE
 from spartan_ng.plan.stages import (
     Combine,
     Fused,
@@ -150,10 +149,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         task.reducers = [reducer_of(stage, w) for w in stage.writes]
         shapes = [plan.slots[w.slots[0]].shape[len(w.partial) :] for w in stage.writes]
         task.owns = [labelled_box(w.labels, s, task.box) for w, s in zip(stage.writes, shapes, strict=True)]
-        sparse = frozenset(
-            r.slot for r in stage.reads if r.slot != VALUE and plan.slots[r.slot].format == "csr"
-        )
-        task.sizes = block_sizes(stage, task.box, sparse=sparse)
+        task.sizes = block_sizes(stage, task.box, sparse=stored_widths(stage, plan.slots))
         task.flops = _operations(plan, stage, box_size(task.box))
         task.blas = any(row.kind in ("contract", "matrices") for row in stage.every_row)
         if any(row.kind == "matrices" and MATRIX_FUNCTIONS[row.params[0]].scipys for row in stage.rows):
