@@ -49,9 +49,12 @@ class FolderSink(Sink):
         """Put the elements of `box`, while the folder stays where it is."""
 
     def end(self) -> None:
-        """Wait for what is being written, and let nothing more begin."""
+        """Wait for what is being written, and let nothing more begin; once, if it is called again."""
         ended = f"{self._writing}-ended"
-        os.rename(self._writing, ended)
+        try:
+            os.rename(self._writing, ended)
+        except FileNotFoundError:
+            return
         until_s = time.monotonic() + _WAIT_S
         while True:
             with locked(ended, waits=False) as is_alone:

@@ -61,7 +61,7 @@ class ZarrBlocks(FolderSink):
     def end(self) -> None:
         """As of any folder, and leave no locks."""
         super().end()
-        for name in os.listdir(self.folder):
+        for name in os.listdir(self.folder) if os.path.isdir(self.folder) else ():
             if name.startswith(LOCK) and not name.startswith(f"{LOCK}writing-"):  # others' own
                 os.unlink(os.path.join(self.folder, name))
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy
 import pytest
@@ -116,3 +117,19 @@ def test_zarr_does_not_make_a_folder_again_that_is_over(ends: str, tmp_path: Pat
     with pytest.raises(FileNotFoundError):
         sink.write(VALUE[:4], box)
     assert os.listdir(tmp_path) == (["x.zarr"] if ends == "finish" else [])
+
+
+@pytest.mark.parametrize(("kind", "module"), [("x.zarr", "zarr_store"), ("tables", "parquet")])
+def test_nothing_is_left_where_the_end_itself_fails(kind: str, module: str, tmp_path: Path) -> None:
+    """A disk may take no more when pieces are put together; whoever gives up then has ended before."""
+    sink = SINKS[kind](tmp_path)
+    _write_all(sink)
+    full = OSError(28, "No space left on device")
+    with (
+        mock.patch(f"spartan_ng.sinks.{module}.take_place", side_effect=full),
+        pytest.raises(OSError, match="No space"),
+    ):
+        sink.finish()
+    sink.give_up()
+    assert os.listdir(tmp_path) == []
+    sink.give_up()

@@ -103,7 +103,7 @@ def _quick_sparse(a: Handle, b: Handle) -> ndarray | None:
 def _small_sparse(a: Handle) -> Any:
     """The SciPy matrix of a small CSR array, or of its transpose, that lies here; None of others."""
     node = a._node()
-    is_turned = node.op is Op.TRANSPOSE
+    is_turned = node.op is Op.TRANSPOSE and node.params[0] == (1, 0)
     leaf = node.inputs[0] if is_turned else node
     matrix = None if leaf.data is None or leaf.format != "csr" else leaf.data.value
     if matrix is None or matrix.data.nbytes > config.small_bytes:
