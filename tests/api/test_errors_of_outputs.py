@@ -107,3 +107,23 @@ def test_that_an_array_is_read_only_is_said_first(mode, statement):
         names = {"np": xp, "m": m, "d": m.diagonal(), "f": xp.ones(3)}
         with pytest.raises(ValueError, match="read-only"):
             exec(statement, names)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "cumulative_sum", "add.accumulate"])
+@pytest.mark.parametrize("axis", [0, 1, -3, None, (), "a", 1.5])
+@pytest.mark.parametrize("out", ["read-only", "long", "a list"])
+def test_scans_look_at_the_axis_when_numpys_do(mode, name, axis, out):
+    """Two mistakes at once: NumPy's functions look at the axis before the place, its `accumulate` after."""
+    if out == "a list" and name == "cumulative_sum":
+        pytest.skip("NumPy 2.4 crashes")
+    said = []
+    for xp in (numpy, np):
+        x = xp.ones(4) if axis == 1 else xp.ones((3, 4))
+        place = [1.0] if out == "a list" else xp.ones((9, 2) if out == "long" else x.shape)
+        if out == "read-only":
+            place.flags.writeable = False
+        function = xp.add.accumulate if "." in name else getattr(xp, name)
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - its type is what is asked
+            function(x, axis=axis, out=place)
+        said.append(caught.value)
+    assert isinstance(said[1], type(said[0])), said

@@ -10,7 +10,7 @@ import numpy as np
 from spartan_ng.api.base import reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import asked_of_tiny, lie, lying_as
 from spartan_ng.api.core.operands import check_output, stored
@@ -67,6 +67,8 @@ def _scanned(name: str, a: ndarray, axis: Any, dtype: Any) -> Node:
 def _cumulative(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
     a = as_handle(a)
     axis = None if axis is None else operator.index(axis)
+    if axis is not None and isinstance(out, Handle | np.ndarray):
+        build.axis_index(axis, max(a.ndim, 1))  # before whether `out` may be written to, unlike `accumulate`
     if axis is None or a.ndim == 0:
         a, axis = a.reshape(-1), axis or 0
     if dtype is None and out is None and a.dtype.kind in "biu":
@@ -100,7 +102,7 @@ def _cumulative_with_initial(
         axis = 0
     (axis,) = axis if isinstance(axis, tuple) and len(axis) == 1 else (axis,)
     if out is not None and not include_initial:
-        return _cumulative(name, x, axis, dtype, out)
+        return accumulate(name, x, axis, dtype, out)
     if out is not None:
         check_output(out)
     if out is not None and dtype is None and is_other(x.dtype, out.dtype):
