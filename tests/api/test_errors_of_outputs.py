@@ -119,9 +119,9 @@ def test_scans_look_at_the_axis_when_numpys_do(mode, name, axis, out):
     said = []
     for xp in (numpy, np):
         x = xp.ones(4) if axis == 1 else xp.ones((3, 4))
-        place = [1.0] if out == "a list" else xp.ones((9, 2) if out == "long" else x.shape)
-        if out == "read-only":
-            place.flags.writeable = False
+        array = xp.ones((9, 2) if out == "long" else x.shape)
+        array.flags.writeable = out != "read-only"
+        place = [1.0] if out == "a list" else array
         function = xp.add.accumulate if "." in name else getattr(xp, name)
         with pytest.raises(Exception) as caught:  # noqa: PT011 - its type is what is asked
             function(x, axis=axis, out=place)
