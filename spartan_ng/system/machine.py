@@ -14,6 +14,15 @@ UNKNOWN_BYTES = 4 * 2**30
 
 _GROUPS = Path("/sys/fs/cgroup")
 
+_CPUS = Path("/proc/cpuinfo")
+_FEATURES = ("flags", "Features")
+_KIND = (
+    *("vendor_id", "cpu family", "model", "model name", "stepping"),
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision"),
+    *_FEATURES,
+)
+"""What tells apart processors that run other machine code, as Linux calls it on x86 and ARM."""
+
 _resource = library.module("resource")
 _processor = library.function("sched_getcpu", [], is_short=True)
 
@@ -42,6 +51,18 @@ def processors() -> tuple[int, ...]:
     affinity."""
     affinity = getattr(os, "sched_getaffinity", None)
     return tuple(sorted(affinity(0))) if affinity is not None else tuple(range(os.cpu_count() or 1))
+
+
+def processor_kind() -> str:
+    """What the machine's processors are and can do, in the system's words; empty where it does not say."""
+    try:
+        first = _CPUS.read_text().partition("\n\n")[0]
+    except OSError:
+        return ""
+    parts = [line.partition(":") for line in first.splitlines()]
+    fields = {name.strip(): words.strip() for name, _, words in parts}
+    known = [f"{name} {fields[name]}" for name in _KIND if name in fields]
+    return " ".join([os.uname().machine, *known]) if any(fields.get(name) for name in _FEATURES) else ""
 
 
 def cores() -> int:

@@ -421,3 +421,39 @@ def test_numba_goes_no_further_than_the_text_and_looks_for_no_blas() -> None:
     """Each function was made ready for Python to call, and SciPy imported: half of a first kernel's time."""
     told = subprocess.run([sys.executable, "-c", FRONT_END], capture_output=True, text=True, check=False)
     assert told.stdout == "False\n[]\n", told.stderr
+
+
+def test_what_is_done_meanwhile_may_fail(shared):
+    """The answer that nobody has read is nobody else's."""
+
+    def fails():
+        raise KeyError("meanwhile")
+
+    done = []
+    shared.compile("kernel", STORE.format(4), lambda: done.append(1))
+    with pytest.raises(KeyError):
+        shared.compile("kernel", STORE.format(5), fails)
+    assert done == [1]
+    assert result(native.load("kernel", shared.compile("kernel", STORE.format(6)))) == 6
+
+
+def test_the_loader_is_not_waited_for_before_the_compiler_has_its_work(tmp_path):
+    """The folder's name asks neither LLVM nor the list of what is installed."""
+    program = """
+import sys
+from spartan_ng.kernels.compiled import compile as compiling
+seen, real = [], compiling.CompilerProcess.compile
+def observed(*given):
+    seen.append([name for name in ("llvmlite.binding", "importlib.metadata") if name in sys.modules])
+    return real(*given)
+compiling.CompilerProcess.compile = observed
+import numpy, spartan_ng as np
+with np.config.override(kernels="compile", small_bytes=0):
+    np.exp(np.asarray(numpy.ones(1000)) * 2).sum().compute()
+print(seen[0])
+"""
+    environment = {**os.environ, CACHE_VARIABLE: str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[]\n", done.stderr

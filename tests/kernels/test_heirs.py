@@ -15,7 +15,8 @@ from spartan_ng.config import KERNELS_VARIABLE, config
 from spartan_ng.kernels.compiled import compile as compiling
 from spartan_ng.kernels.compiled import heir, trust
 from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE, find, keep, kernel_name, want, wanted
-from spartan_ng.kernels.compiled.compile import Kernel
+from spartan_ng.kernels.compiled.compile import Compiler, Kernel
+from spartan_ng.kernels.compiled.process import CompilerProcess
 from spartan_ng.system.files import locked
 from tests.waiting import until
 
@@ -140,3 +141,20 @@ def test_a_warm_kernel_is_used_if_it_lies_on_disk_and_wished_for_if_not(
             found.append(asked[-1:])
     warm = "request" if is_kept else "wish"
     assert found == [[], [warm], [warm], ["request"]]
+
+
+@pytest.mark.parametrize(
+    ("has_compiled", "expected_s", "waits_s"),
+    [(False, 1.2, None), (False, 2.0, 0.5), (True, 0.1, None), (True, 1.2, 0.3)],
+)
+def test_a_compiler_that_is_there_is_waited_for_in_shorter_runs(
+    has_compiled: bool, expected_s: float, waits_s: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run waits for a quarter of its time, where the kernels are expected by then."""
+    waited: list[float] = []
+    one = Compiler()
+    monkeypatch.setattr(CompilerProcess, "has_compiled", has_compiled)
+    monkeypatch.setattr(one, "is_kept", lambda kernel: False)
+    monkeypatch.setattr(one, "_wait_for", lambda kernels, timeout_s: waited.append(timeout_s))
+    one.wait_if_worth([Kernel("a = 1\n")], expected_s)
+    assert waited == ([] if waits_s is None else [waits_s])

@@ -219,3 +219,30 @@ def test_where_files_have_no_owners_none_is_ours(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "geteuid")
     assert user_id() is None
     assert "does not say" in str(why_not_own(tmp_path))
+
+
+CPUS = """processor	: 0
+vendor_id	: GenuineIntel
+model name	: Some Processor
+cpu MHz		: {speed}
+flags		: fpu sse2{more}
+
+processor	: 1
+flags		: fpu
+"""
+
+
+def test_processors_are_told_apart_by_what_they_can_do(monkeypatch, tmp_path):
+    """Their speed, and how many there are, change no machine code."""
+    monkeypatch.setattr(machine, "_CPUS", tmp_path / "cpuinfo")
+
+    def kind(text):
+        (tmp_path / "cpuinfo").write_text(text)
+        return machine.processor_kind()
+
+    assert machine.processor_kind() == ""
+    slow = kind(CPUS.format(speed=800, more=""))
+    assert "sse2" in slow
+    assert slow == kind(CPUS.format(speed=3000, more=""))
+    assert slow != kind(CPUS.format(speed=800, more=" avx2"))
+    assert kind("processor : 0\nHardware : something\n") == "", "it does not say what they can do"

@@ -20,10 +20,14 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
+
+import numpy as np
 
 from spartan_ng.kernels.compiled.native import processor
 from spartan_ng.system.files import locked
+from spartan_ng.system.machine import processor_kind
 from spartan_ng.system.ownership import why_not_own
 
 CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
@@ -207,8 +211,19 @@ def _thin_out(base: Path, most_bytes: int) -> None:
 def _version() -> str:
     """A name for all that machine code depends on besides a kernel's source."""
     ours = b"".join((Path(__file__).parent / name).read_bytes() for name in _COMPILED_WITH)
+    theirs = [f"numpy {np.__version__}", *map(_version_of, ("numba", "llvmlite"))]
+    text = " ".join([sys.version, *theirs, processor_kind() or processor()])
+    return hashlib.sha256(ours + text.encode()).hexdigest()[:16]
+
+
+def _version_of(library: str) -> str:
+    """Which version of a library there is, in its own file's words: it is not imported for that."""
+    spec = find_spec(library)
+    if spec is None or spec.origin is None:
+        raise ImportError(library)
+    file = Path(spec.origin).with_name("_version.py")
+    if file.exists():
+        return f"{library} {file.read_text()}"
     from importlib.metadata import version
 
-    theirs = [f"{name} {version(name)}" for name in ("numba", "llvmlite", "numpy")]
-    text = " ".join([sys.version, *theirs, processor()])
-    return hashlib.sha256(ours + text.encode()).hexdigest()[:16]
+    return f"{library} {version(library)}"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from spartan_ng.costs.tuned import COMPILE_S
+from spartan_ng.costs.tuned import COMPILE_S, COMPILER_S
 from spartan_ng.events import record
 from spartan_ng.kernels.compiled import native
 from spartan_ng.kernels.compiled.cache import (
@@ -40,7 +40,7 @@ MOST_REASON = 120
 COMPILE_SHARE = 4
 """What is done without kernels waits for the compiler for no longer than one part in so many of its time."""
 IDLE_S = 30.0
-"""How long the compiler's process waits for a next kernel; starting another takes about a second."""
+"""How long the compiler's process waits for a next kernel; starting another takes `COMPILER_S`."""
 
 
 @dataclass(slots=True)
@@ -120,8 +120,12 @@ class Compiler:
         waiting = [k for k in kernels if not k.settled]
         if waiting and all(map(self.is_kept, waiting)):
             self._wait_for(waiting, expected_s)
-        elif expected_s > COMPILE_SHARE * COMPILE_S:
+        elif expected_s > COMPILE_SHARE * self._compiling_s(len(waiting)):
             self._wait_for(waiting, expected_s / COMPILE_SHARE)
+
+    def _compiling_s(self, count: int) -> float:
+        """Seconds that so many kernels are expected to take from now on."""
+        return count * COMPILE_S + (0.0 if self._process.has_compiled else COMPILER_S)
 
     def wait_if_kept(self, kernel: Kernel, timeout_s: float) -> None:
         """Wait for a kernel that was asked for and lies on disk: so long takes what is done without it."""
@@ -213,7 +217,7 @@ class Compiler:
         return native.load(name, code)
 
     def _compiled(self, directory: Path, name: str, source: str) -> bytes:
-        code = self._process.compile(name, source)
+        code = self._process.compile(name, source, native.begin)
         keep(directory, name, code)
         keep_source(directory, name, source)
         thin_out(directory)

@@ -31,6 +31,12 @@ _address = ctypes.addressof
 _LOADING = threading.Lock()
 
 
+def begin() -> None:
+    """Load the loader, which takes longer than loading a kernel."""
+    with _LOADING:
+        import llvmlite.binding  # noqa: F401
+
+
 def load(name: str, machine_code: bytes) -> Function:
     """The function `name` of an object file."""
     with _LOADING:
@@ -55,7 +61,7 @@ def load(name: str, machine_code: bytes) -> Function:
 
 
 def processor() -> str:
-    """All of this machine that machine code depends on."""
+    """All of this machine that machine code depends on, in LLVM's words."""
     with _LOADING:
         import llvmlite.binding as llvm
 

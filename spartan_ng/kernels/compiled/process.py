@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from spartan_ng.errors import OptionError
@@ -41,11 +42,18 @@ class CompilerProcess:
         self._compiled = 0
         self._ended = False
 
-    def compile(self, name: str, source: str) -> bytes:
-        """An object file whose function `name` is the kernel of the source; `CompileError` says why not."""
+    def compile(self, name: str, source: str, meanwhile: Callable[[], object] = bool) -> bytes:
+        """An object file whose function `name` is the kernel of the source; `CompileError` says why not.
+
+        `meanwhile` is done as soon as the process has its work.
+        """
         with self._in_use:
             process = self._running()
-            answer = _answer(process, f"{name}\n{source}".encode())
+            try:
+                answer = _answer(process, f"{name}\n{source}".encode(), meanwhile)
+            except BaseException:  # its answer is not for the next one who asks
+                self._clear_away()
+                raise
             if answer is None:
                 self._clear_away()
                 self._deaths += 1
@@ -57,6 +65,11 @@ class CompilerProcess:
         if answer[:1] == child.FAILURE:
             raise CompileError(answer[1:].decode())
         return answer[1:]
+
+    @property
+    def has_compiled(self) -> bool:
+        """Whether the process is there, and has all that it needs."""
+        return self._process is not None and self._compiled > 0
 
     def rest(self) -> None:
         """End the process until there is more to do."""
@@ -96,12 +109,15 @@ class CompilerProcess:
             _close(process)
 
 
-def _answer(process: subprocess.Popen[bytes], request: bytes) -> bytes | None:
+def _answer(
+    process: subprocess.Popen[bytes], request: bytes, meanwhile: Callable[[], object]
+) -> bytes | None:
     """What the process says to a request; None where it has ended."""
     assert process.stdin is not None, "a pipe"
     assert process.stdout is not None, "a pipe"
     try:
         child.write_message(process.stdin.fileno(), request)
+        meanwhile()
         return child.read_message(process.stdout.fileno())
     except BrokenPipeError:
         return None
