@@ -11,15 +11,15 @@ Fusion plans (SystemML), section 4.3, Eq. 4: write + max(read, compute), summed 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Container, Mapping
 from math import prod
 
 from spartan_ng.costs import Profile
-from spartan_ng.costs.operations import of_node, weighed
+from spartan_ng.costs.operations import weighed
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Group, Grouping
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_read, is_transparent, root
-from spartan_ng.optimizer.fusion.operators import computed_share, is_aligned, stored_bytes
+from spartan_ng.optimizer.fusion.operators import Estimate, is_aligned
 
 
 def read_ps(nbytes: int, node: Node, aligned: bool, profile: Profile) -> tuple[int, int]:
@@ -35,15 +35,10 @@ def read_ps(nbytes: int, node: Node, aligned: bool, profile: Profile) -> tuple[i
     return nbytes * rate, profile.step_ps + (0 if near else profile.message_ps)
 
 
-def compute_ps(node: Node, share: float, profile: Profile) -> int:
-    """What computing a value takes where that share of its operations is done."""
-    return weighed(node, of_node(node), share) * profile.flop_ps
-
-
-def write_ps(node: Node, density: float, domain: tuple[int, ...], profile: Profile) -> int:
-    """What writing a value takes; states of what a domain is reduced to are sent, too."""
+def write_ps(nbytes: int, node: Node, domain: tuple[int, ...], profile: Profile) -> int:
+    """What writing so many bytes of a value takes; states of what a domain is reduced to are sent, too."""
     partial = profile.network_ps if prod(domain) > node.size else 0
-    return stored_bytes(node, density) * (profile.memory_ps + partial)
+    return nbytes * (profile.memory_ps + partial)
 
 
 def pass_ps(read: int, compute: int, write: int) -> int:
@@ -51,21 +46,23 @@ def pass_ps(read: int, compute: int, write: int) -> int:
     return write + max(read, compute)
 
 
-def formed_ps(grouping: Grouping, density: Mapping[Node, float], profile: Profile) -> int:
-    """Picoseconds that stages are predicted to take; `density` is the part that is stored of each node."""
-    return sum(_stage_ps(stage, grouping, density, profile) for stage in grouping.groups)
+def formed_ps(grouping: Grouping, known: Mapping[Node, Estimate], profile: Profile) -> int:
+    """Picoseconds that stages are predicted to take; `known` is what has been estimated of each node."""
+    return sum([_stage_ps(stage, grouping, known, profile) for stage in grouping.groups])
 
 
-def _stage_ps(stage: Group, grouping: Grouping, density: Mapping[Node, float], profile: Profile) -> int:
+def _stage_ps(stage: Group, grouping: Grouping, known: Mapping[Node, Estimate], profile: Profile) -> int:
     """Write, and the longer of read and compute."""
     computed = _computed(stage)
     reads: dict[Node, tuple[int, bool]] = {}
-    compute = 0
+    work = 0
     for node, labels in computed.items():
-        share = _share(node, grouping, density)
-        compute += compute_ps(node, share, profile)
+        share, operations = _done(node, grouping, known)
+        work += operations
         for operand, own in zip(node.inputs, labels, strict=True):
-            below, nbytes, seen = _base(operand, own, (computed, grouping.stored), density)
+            if operand in computed:
+                continue
+            below, nbytes, seen = _base(operand, own, computed, grouping.stored, known)
             if below in computed or below.op is Op.INDEX:
                 continue
             if below.format == "dense" and below.shape == node.shape:
@@ -76,8 +73,8 @@ def _stage_ps(stage: Group, grouping: Grouping, density: Mapping[Node, float], p
     for below, (nbytes, aligned) in reads.items():
         moved, wait = read_ps(nbytes, below, aligned, profile)
         read, write = read + moved, write + wait
-    write += sum(write_ps(node, density[node], stage.domain, profile) for node in stage.stored)
-    return pass_ps(read, compute, write)
+    write += sum([write_ps(known[node].nbytes, node, stage.domain, profile) for node in stage.stored])
+    return pass_ps(read, work * profile.flop_ps, write)
 
 
 def _computed(stage: Group) -> dict[Node, tuple[Labels | None, ...]]:
@@ -100,22 +97,26 @@ def _computed(stage: Group) -> dict[Node, tuple[Labels | None, ...]]:
 def _base(
     source: Node,
     seen: Labels | None,
-    values: Sequence[Collection[Node]],
-    density: Mapping[Node, float],
+    computed: Container[Node],
+    stored: Container[Node],
+    known: Mapping[Node, Estimate],
 ) -> tuple[Node, int, Labels | None]:
     """What an operand reads below its views, how many bytes of it, and how its axes are seen.
 
-    `values` are nodes that have a value of their own, views or not.
+    `computed` and `stored` nodes have a value of their own, views or not.
     """
-    nbytes = stored_bytes(source, density[source])
-    while source.op in VIEWS and not any(source in v for v in values):
+    nbytes = known[source].nbytes
+    while source.op in VIEWS and source not in computed and source not in stored:
         seen = input_labels(source, seen)[0] if seen is not None and is_transparent(source) else None
         (source,) = source.inputs
-        nbytes = min(nbytes, stored_bytes(source, density[source]))
+        nbytes = min(nbytes, known[source].nbytes)
     return source, nbytes, seen
 
 
-def _share(node: Node, grouping: Grouping, density: Mapping[Node, float]) -> float:
-    """The part of a node's operations that is done where a sparse operand may drive it."""
-    drivers = grouping.drivers.get(node, ())
-    return min((density[d] for d in drivers), default=computed_share(node, density))
+def _done(node: Node, grouping: Grouping, known: Mapping[Node, Estimate]) -> tuple[float, int]:
+    """The part of a node's operations that is done where a sparse operand may drive it, and that part."""
+    drivers = grouping.drivers.get(node)
+    if not drivers:
+        return known[node].share, known[node].work
+    share = min([known[d].density for d in drivers])
+    return share, weighed(node, known[node].flops, share)

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
-from spartan_ng.optimizer.fusion.operators import Operator
+from spartan_ng.optimizer.fusion.operators import Edge, Operator
 from spartan_ng.optimizer.fusion.sampling import Drivers
 from spartan_ng.optimizer.fusion.templates import TEMPLATES, Conditions, Status, Template
 
@@ -33,8 +34,7 @@ class Entry:
         return f"{self.template.value[0]}({','.join(map(str, self.inputs))})"
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(NamedTuple):
     """All entries of one template at one operator.
 
     Parameters
@@ -91,7 +91,7 @@ def explore(operators: Sequence[Operator], drivers: Drivers | None = None) -> Me
                 if alternative is not None:
                     group[template] = alternative
         groups.append(group)
-    references = (frozenset[int]().union(*(a.fusible for a in g.values())) for g in groups)
+    references = [frozenset[int]().union(*[a.fusible for a in g.values()]) for g in groups]
     return Memo(tuple(operators), tuple(groups), drivers or {}, tuple(references))
 
 
@@ -100,22 +100,23 @@ def _alternative(
 ) -> Alternative | None:
     """Open, fuse, merge, close; None where no valid entry is left."""
     opens = conditions.open(operator)
-    if not opens and not any(e.producer >= 0 and template in groups[e.producer] for e in operator.edges):
-        return None
     fused: dict[int, Status] = {}
-    merged: set[int] = set()
+    rest: list[tuple[int, Edge]] = []
     for j, edge in enumerate(operator.edges):
         if edge.producer < 0:
             continue
         below = groups[edge.producer].get(template)
         if below is not None and below.status.is_open and conditions.fuse(operator, edge, below.status):
             fused[j] = below.status
-            continue
+        else:
+            rest.append((j, edge))
+    if not opens and not fused:
+        return None
+    merged: set[int] = set()
+    for j, edge in rest:
         cell = groups[edge.producer].get(Template.CELL)
         if cell is not None and cell.status.is_open and conditions.merge(operator, edge):
             merged.add(j)
-    if not opens and not fused:
-        return None
     status = conditions.close(operator, list(fused.values()))
     if status is Status.CLOSED_INVALID or (status is Status.CLOSED_VALID and not fused and not merged):
         return None

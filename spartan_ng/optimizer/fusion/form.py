@@ -24,16 +24,15 @@ from spartan_ng.optimizer.fusion.labels import (
     is_transparent,
     root,
     sums_sparse_rows,
-    whole_dimensions,
 )
 from spartan_ng.optimizer.fusion.legality import (
     has_room,
     kept_for,
-    may_join,
     may_stand_beside,
     never_joins,
     passed_values,
     unfollowed,
+    whole_if_joined,
 )
 from spartan_ng.optimizer.fusion.merge import (
     MOST_HOSTS,
@@ -46,7 +45,10 @@ from spartan_ng.optimizer.fusion.merge import (
     relabelled,
     users_first,
 )
-from spartan_ng.optimizer.fusion.sampling import find_drivers
+from spartan_ng.optimizer.fusion.sampling import Drivers, find_drivers
+
+Seat = tuple[Group, Labels, frozenset[int]]
+"""Where a node may be computed: the stage, the node's labels, and the dimensions that stay whole for it."""
 
 
 def group(
@@ -55,14 +57,17 @@ def group(
     fuse: bool = True,
     cut_lines: bool = False,
     fusing: Fusing | None = None,
+    drivers: Drivers | None = None,
 ) -> Grouping:
     """Cut the topologically ordered nodes into stages; `roots` are stored in any case.
 
     `cut_lines` says that there are workers to sort a single line together, `fusing` what selection has
-    chosen; a node that it does not mention is fused if all that read it are in one stage.
+    chosen; a node that it does not mention is fused if all that read it are in one stage. `drivers` are the
+    graph's, if they have been found.
     """
     demands: dict[Node, dict[Demand, None]] = {node: {} for node in order}
-    result = Grouping([], {}, find_drivers(order, roots), fusing or {})
+    drivers = find_drivers(order, roots) if drivers is None else drivers
+    result = Grouping([], {}, drivers, fusing or {})
     for node in reversed(order):
         if node.op is Op.DATA:
             continue
@@ -75,10 +80,10 @@ def group(
             and not (cut_lines and sums_sparse_rows(node))
             and (target := _fusible_into(node, wanted, fuse, result)) is not None
         ):
-            for stage, labels in target:
+            for seat in target:
                 if node.op is Op.SCAN:
-                    stage.scan = node
-                _join(node, stage, labels, demands)
+                    seat[0].scan = node
+                _join(node, *seat, demands)
         else:
             _store(node, result, demands, cut_lines, fuse)
     if fuse:
@@ -106,7 +111,7 @@ def _store(
             result.stored[node] = stage
             return
     chosen = _inside(node, users, demands, result) if joins else {}
-    inside = {stage: labels for stage, labels in chosen.items() if labels is not None}
+    inside = {stage: seat for stage, seat in chosen.items() if seat is not None}
     readers = [u for u in users if u not in inside]
     if joins:
         hosts = inside if node in result.fusing and len(inside) == len(chosen) else users
@@ -116,36 +121,36 @@ def _store(
             inside.pop(stage, None)
             result.serve(stage, (u for u in readers if u is not stage))
             result.stored[node] = stage
-            for other, labels in inside.items():
-                _join(node, other, labels, demands)
+            for seat in inside.values():
+                _join(node, *seat, demands)
             return
     stage, seen = open_stage(node, is_fusible(node, cut_lines))
     _demand(node, stage, seen, demands)
     result.serve(stage, readers)
     result.groups.append(stage)
     result.stored[node] = stage
-    for other, labels in inside.items():
-        _join(node, other, labels, demands)
+    for seat in inside.values():
+        _join(node, *seat, demands)
 
 
 def _inside(
     node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]], result: Grouping
-) -> dict[Group, Labels | None]:
+) -> dict[Group, Seat | None]:
     """The stages that were chosen to compute the node for themselves, although it is stored for others.
 
-    Those that may not have no labels.
+    Those that may not have no seat.
     """
-    places: dict[Group, Labels | None] = {}
+    places: dict[Group, Seat | None] = {}
     for stage in users:
         if _computes(stage, node, result.fusing):
             target = _fusible_into(node, [d for d in demands[node] if d[0] is stage], True, result)
-            places[stage] = None if target is None else target[0][1]
+            places[stage] = None if target is None else target[0]
     return places
 
 
 def _computes(stage: Group, node: Node, fusing: Fusing) -> bool:
     """Whether selection has an operator of the stage compute the node in its own pass."""
-    return any(stage.holds(n) for n in fusing.get(node, ()))
+    return any(map(stage.holds, fusing.get(node, ())))
 
 
 def _as_member(
@@ -164,10 +169,10 @@ def _as_member(
         wanted = [d for d in demands[node] if d[0] is stage]
         target = _fusible_into(node, wanted, True, result, weighed=False)
         if target is not None and stage not in Readers(u for u in users if u is not stage):
-            ((_, labels),) = target
-            if not unfollowed(stage, labels) <= stage.whole | kept_for(node, stage, labels):
+            ((_, labels, whole),) = target
+            if not unfollowed(stage, labels) <= stage.whole | whole:
                 continue  # cheap to compute again for each block, but then nobody's to store
-            _join(node, stage, labels, demands)
+            _join(node, stage, labels, whole, demands)
             stage.more.append(Result(node, labels))
             return stage
     return None
@@ -202,10 +207,15 @@ def _latest(wanted: dict[Demand, None]) -> list[Demand]:
     return list(islice(reversed(wanted), MOST_HOSTS))[::-1]
 
 
-def _join(node: Node, stage: Group, labels: Labels, demands: dict[Node, dict[Demand, None]]) -> None:
-    """Make the node a member of a stage."""
-    stage.whole |= whole_dimensions(node, labels)
-    stage.whole |= kept_for(node, stage, labels)
+def _join(
+    node: Node,
+    stage: Group,
+    labels: Labels,
+    whole: frozenset[int],
+    demands: dict[Node, dict[Demand, None]],
+) -> None:
+    """Make the node a member of a stage, for which dimensions stay whole."""
+    stage.whole |= whole
     stage.members.append((node, labels))
     _demand(node, stage, input_labels(node, labels), demands)
 
@@ -238,8 +248,6 @@ def _under_one_name(node: Node, stage: Group, labels: Labels, others: Labels) ->
     As `z` in `z.T @ z`, whose product goes over rows and columns of its result. None where these dimensions
     would not stay whole.
     """
-    if labels == others:
-        return labels
     one = tuple(a if a == b else WHOLE for a, b in zip(labels, others, strict=True))
     apart = {d for a, b in zip(labels, others, strict=True) if a != b for d in (a, b) if d != WHOLE}
     return one if apart <= stage.whole | kept_for(node, stage, one) else None
@@ -247,8 +255,8 @@ def _under_one_name(node: Node, stage: Group, labels: Labels, others: Labels) ->
 
 def _fusible_into(
     node: Node, wanted: Collection[Demand], fuse: bool, result: Grouping, weighed: bool = True
-) -> list[tuple[Group, Labels]] | None:
-    """The stages (with labels) to compute the node in, or None where its value is to be stored.
+) -> list[Seat] | None:
+    """Where to compute the node, or None where its value is to be stored.
 
     `weighed` says that the node has to be among those that selection fuses, if selection knows it.
     """
@@ -260,21 +268,26 @@ def _fusible_into(
             return None
         if node.op is not Op.INDEX:
             own = stage.canonical(labels)
-            one = _under_one_name(node, stage, found.get(stage, own), own)
+            before = found.get(stage, own)
+            one = own if own == before else _under_one_name(node, stage, before, own)
             if one is None:
                 return None
             found[stage] = one
     if node.op is Op.INDEX:
-        return [(stage, labels) for stage, labels in wanted if labels is not None]
+        return [(stage, labels, frozenset()) for stage, labels in wanted if labels is not None]
     if not fuse:
         return None
-    places = list(found.items())
     if weighed and node in result.fusing:
         chosen = all(_computes(stage, node, result.fusing) for stage in found)
     else:
-        chosen = len(places) == 1
-    once = node.op in (Op.SCAN, Op.RANDOM) and len(places) > 1
+        chosen = len(found) == 1
+    once = node.op in (Op.SCAN, Op.RANDOM) and len(found) > 1
     if not chosen or once:
         return None
-    driven = node in result.drivers
-    return places if all(may_join(node, *place, driven) for place in places) else None
+    driven, seats = node in result.drivers, list[Seat]()
+    for stage, labels in found.items():
+        whole = whole_if_joined(node, stage, labels, driven)
+        if whole is None:
+            return None
+        seats.append((stage, labels, whole))
+    return seats

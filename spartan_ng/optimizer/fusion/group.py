@@ -47,24 +47,21 @@ class Group:
     _held: set[Node] = field(default_factory=set)
     _counted: int = 0
     """So many of the members are in `_held`."""
-    _product: bool | None = None
+    is_product: bool = field(init=False)
+    """Whether the stage ends in a product that is better left alone."""
+
+    def __post_init__(self) -> None:
+        self.is_product = is_product(self.root)
 
     @property
     def stored(self) -> list[Node]:
         """The nodes whose values the stage stores."""
-        return [self.root, *(r.node for r in self.more)]
-
-    @property
-    def is_product(self) -> bool:
-        """Whether the stage ends in a product that is better left alone."""
-        if self._product is None:
-            self._product = is_product(self.root)
-        return self._product
+        return [self.root, *[r.node for r in self.more]]
 
     def holds(self, node: Node) -> bool:
         """Whether the stage computes the node."""
         if self._counted < len(self.members):
-            self._held.update(m for m, _ in self.members[self._counted :])
+            self._held.update([m for m, _ in self.members[self._counted :]])
             self._counted = len(self.members)
         if node in self._held or node is self.root:
             return True

@@ -10,8 +10,8 @@ Fusion plans (SystemML), Table 1; FuseME (SIGMOD '22), section 3.1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import VIEWS, Node, Op
@@ -19,10 +19,11 @@ from spartan_ng.ops.joins import REDUCING
 
 Labels = tuple[int, ...]
 _NONE = frozenset[int]()
+_TURNED = frozenset({Op.TRANSPOSE, Op.BROADCAST})
+_ALWAYS = frozenset({Op.MAP, Op.FOLD, Op.SCAN, Op.INDEX, Op.RANDOM})
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(NamedTuple):
     """The domain of a stage that ends in a node, and the labels of the node and of its inputs.
 
     Domain dimensions missing in `out` are reduced; those in `whole` must not be cut.
@@ -45,13 +46,11 @@ def is_fusible(node: Node, cut_lines: bool) -> bool:
     see its whole line, and looking up a few rows does not bring all of them to every task. Nor does it read
     all of a source. A line that is long is not sorted in one block, either.
     """
+    if node.op is not Op.JOIN_UPDATE:
+        return node.op in _ALWAYS
     if is_line_sort(node) and (cut_lines or node.inputs[0].nbytes > _LONG_LINE_BYTES):
         return False
     if is_sparse_take(node) and (cut_lines or is_read(node.inputs[0])):
-        return False
-    if node.op in (Op.MAP, Op.FOLD, Op.SCAN, Op.INDEX, Op.RANDOM):
-        return True
-    if node.op is not Op.JOIN_UPDATE:
         return False
     return node.fn in REDUCING or node.fn in ("contract", "along_axis", "matrices", "take", "search")
 
@@ -231,6 +230,4 @@ def _reshape_labels(node: Node, out: Labels) -> Labels:
 
 def is_transparent(node: Node) -> bool:
     """Whether the node is a view through which labels pass to its input."""
-    return node.op in (Op.TRANSPOSE, Op.BROADCAST) or (
-        node.op is Op.RESHAPE and unit_reshape(node) is not None
-    )
+    return node.op in _TURNED or (node.op is Op.RESHAPE and unit_reshape(node) is not None)

@@ -45,35 +45,42 @@ MOST_RESULTS = 16
 """Results of one stage."""
 MOST_MEMBERS = 100
 """Values that one stage computes on the way."""
+_NONE = frozenset[int]()
 
 
-def may_join(node: Node, stage: Group, labels: Labels, driven: bool) -> bool:
-    """Whether a stage may compute the node, as a member, under these labels.
+def whole_if_joined(node: Node, stage: Group, labels: Labels, driven: bool) -> frozenset[int] | None:
+    """The stage's dimensions that stay whole for the node where it computes it, as a member, under these
+    labels; None where it may not.
 
     `driven` nodes are needed at the non-zeros of a sparse array alone.
     """
     if node.op is Op.MAP and node.format == "dense" and stage.scan is None and not stage.separate:
         if labels == tuple(range(len(stage.domain))):
-            return True  # cell by cell: what most do
+            return _NONE  # cell by cell: what most do
     elif stage.separate or never_joins(node):
-        return False
+        return None
     if node.op is Op.INDEX:
-        return True
+        return _NONE
     if node.op is Op.SCAN:
-        return _takes_scan(node, stage, labels)
+        return _NONE if _takes_scan(node, stage, labels) else None
     if node.op is Op.RANDOM:
-        return _draws_once(node, stage, labels)
-    if not driven and _hampers_product(node, stage, labels):
-        return False
-    if stage.scan is not None and not _stands_around_scan(node, stage, labels):
-        return False
-    sampled = driven and is_sampled_product(node)  # visited at single elements: no lines
-    return _repeats_nothing(node, stage, labels) and (sampled or lines_fit(node, labels))
+        return _NONE if _draws_once(node, stage, labels) else None
+    kept = kept_for(node, stage, labels)
+    if kept and not driven and _is_cut(stage, node):
+        return None
+    if stage.scan is not None and (kept or not _is_elementwise(node)):
+        return None  # only maps over its domain stand around a scan, or what is computed with every block
+    if node.op is not Op.MAP:
+        kept |= whole_dimensions(node, labels)
+        sampled = driven and is_sampled_product(node)  # visited at single elements: no lines
+        if not (sampled or lines_fit(node, labels)):
+            return None
+    return kept if kept <= stage.whole or _leaves_blocks(stage, kept) else None
 
 
 def never_joins(node: Node) -> bool:
     """Whether no stage but one that ends in the node computes it."""
-    return node.fn in REDUCING or node.fn == "matrices" or is_union(node)
+    return node.fn in REDUCING or node.fn == "matrices" or (node.format == "csr" and is_union(node))
 
 
 def has_room(stage: Group) -> bool:
@@ -87,9 +94,9 @@ def has_room(stage: Group) -> bool:
 
 def may_stand_beside(node: Node) -> bool:
     """Whether a node may be a further result of a stage at all."""
-    if node.op is Op.RANDOM or any(i.format != "dense" for i in (node, *node.inputs)):
+    if node.op is Op.RANDOM or node.format != "dense":
         return False
-    return not is_product(node)
+    return not is_product(node) and {i.format for i in node.inputs} <= {"dense"}
 
 
 # --- what a block repeats, and holds -------------------------------------------------------------------
@@ -107,30 +114,29 @@ def _unfollowed(domain: tuple[int, ...], labels: Labels) -> frozenset[int]:
 
 def kept_for(node: Node, stage: Group, labels: Labels) -> frozenset[int]:
     """The stage's dimensions that stay whole, so that the node is not computed again for each block."""
-    missing = unfollowed(stage, labels)
-    return frozenset() if missing and repeats_cheaply(node) else missing
+    missing = _unfollowed(stage.domain, labels)
+    return _NONE if missing and repeats_cheaply(node) else missing
 
 
 def repeats_cheaply(node: Node) -> bool:
     """Whether the node may be computed again for every block."""
-    return node.op is Op.INDEX or (node.op is Op.MAP and node.size <= SMALL_REPEAT)
+    return node.op is Op.INDEX or (node.op is Op.MAP and prod(node.shape) <= SMALL_REPEAT)
 
 
-def _repeats_nothing(node: Node, stage: Group, labels: Labels) -> bool:
-    """Whether keeping dimensions whole for the node leaves enough of the domain to cut."""
-    whole = kept_for(node, stage, labels) | whole_dimensions(node, labels)
-    if whole <= stage.whole:
-        return True
+def _leaves_blocks(stage: Group, whole: frozenset[int]) -> bool:
+    """Whether a stage can keep these dimensions whole, too: they leave enough of the domain to cut."""
     every = stage.whole | whole
     most = LARGEST_RESULT if stage.root.fn == "contract" and every <= {*stage.out} else LARGEST_BLOCK
-    return not _cuts_chunks(stage, whole) and leaves_enough(stage.domain, every, stage.uncut, most)
+    return leaves_enough(stage.domain, every, stage.uncut, most) and not _cuts_chunks(stage, whole)
 
 
 def _cuts_chunks(stage: Group, whole: Collection[int]) -> bool:
     """Whether blocks with those dimensions whole could not be the chunks that the stage writes to a file: all
     that meets them would have to be in memory."""
     for member, labels in stage.members:
-        sink = member.fn.function if isinstance(member.fn, UserFunction) else None
+        if not isinstance(member.fn, UserFunction):
+            continue
+        sink = member.fn.function
         if isinstance(sink, Sink) and sink.chunks is not None:
             return any(
                 d in whole and n < stage.domain[d] for d, n in zip(labels, sink.chunks, strict=True) if d >= 0
@@ -145,8 +151,8 @@ def leaves_enough(
     most: int = LARGEST_BLOCK,
 ) -> bool:
     """Whether a block may hold the whole dimensions, and what is left is enough to cut."""
-    kept = prod(domain[d] for d in whole)
-    left = prod(n for d, n in enumerate(domain) if d not in whole and d not in uncut)
+    kept = prod([domain[d] for d in whole])
+    left = prod([n for d, n in enumerate(domain) if d not in whole and d not in uncut])
     return leaves_tasks(prod(domain), left, kept, most)
 
 
@@ -173,8 +179,8 @@ def lines_fit(node: Node, labels: Labels) -> bool:
     seen = input_labels(node, labels)
     if node.fn in ("take", "search"):
         return node.inputs[0].nbytes <= SIDE_BYTES
-    lines = all(_line_bytes(i, s) <= LINE_BYTES for i, s in zip(node.inputs, seen, strict=True))
-    return lines and min(i.nbytes for i in node.inputs) <= SIDE_BYTES
+    lines = [_line_bytes(i, s) <= LINE_BYTES for i, s in zip(node.inputs, seen, strict=True)]
+    return all(lines) and min([i.nbytes for i in node.inputs]) <= SIDE_BYTES
 
 
 def _reduced_length(node: Node) -> int:
@@ -183,7 +189,7 @@ def _reduced_length(node: Node) -> int:
         return node.inputs[0].size // max(node.size, 1)
     if node.fn == "contract":
         la, _, lo = node.params
-        return prod(n for x, n in zip(la, node.inputs[0].shape, strict=True) if x not in lo)
+        return prod([n for x, n in zip(la, node.inputs[0].shape, strict=True) if x not in lo])
     return 1
 
 
@@ -198,13 +204,14 @@ def _line_bytes(node: Node, labels: Labels) -> int:
 # --- products, scans and random numbers ----------------------------------------------------------------
 
 
-def _hampers_product(node: Node, stage: Group, labels: Labels) -> bool:
-    """Whether the node would keep a dimension of a large product whole, which workers and blocks want to cut.
+def _is_cut(stage: Group, node: Node) -> bool:
+    """Whether a stage ends in a large product, whose dimensions workers and blocks want to cut, so that none
+    stays whole for the node.
 
-    What is made beside non-zeros may: the product's operand is never stored. Other operands are brought into
-    the product's stage where it is cut.
+    What is made beside non-zeros may keep one: the product's operand is never stored. Other operands are
+    brought into the product's stage where it is cut.
     """
-    return stage.is_product and node.format == "dense" and bool(kept_for(node, stage, labels))
+    return stage.is_product and node.format == "dense"
 
 
 def _takes_scan(node: Node, stage: Group, labels: Labels) -> bool:
@@ -236,11 +243,6 @@ def passed_values(stage: Group) -> set[Node | None]:
         else:
             values.add(r.node if stored else None)
     return values
-
-
-def _stands_around_scan(node: Node, stage: Group, labels: Labels) -> bool:
-    """Whether a node is a map over the scan's domain (or so small that it is computed with every block)."""
-    return _is_elementwise(node) and not kept_for(node, stage, labels)
 
 
 def _is_elementwise(node: Node) -> bool:

@@ -40,10 +40,11 @@ def merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand, 
     gone: dict[Group, tuple[Group, Labels]] = {}
     readers: dict[Group, Readers] = {}
 
-    def follows(host: Group, stage: Group) -> bool:
-        if stage not in readers:
-            readers[stage] = Readers(stage.users)
-        return host in readers[stage]
+    def apart(host: Group, stage: Group) -> bool:
+        first, then = (host, stage) if host.rank > stage.rank else (stage, host)
+        if first not in readers:
+            readers[first] = Readers(first.users)
+        return then not in readers[first]
 
     for node in sorted(shared, key=lambda n: -n.nbytes):
         hosts: deque[tuple[Group, Labels]] = deque(maxlen=MOST_HOSTS)
@@ -53,9 +54,8 @@ def merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand, 
                 continue
             # A stage that sees the node in two ways may be a host by one of them, and be gone by the other.
             tried = [h for h in hosts if h[0] not in gone and has_room(h[0])] if _may_move(stage) else []
-            places = (place_stage(stage, seen, *host) for host in tried)
-            apart = (p for p in places if p and not (follows(p[0], stage) or follows(stage, p[0])))
-            place = next(apart, None)
+            places = (place_stage(stage, seen, *h) for h in tried if h[0] is not stage and apart(h[0], stage))
+            place = next((p for p in places if p is not None), None)
             if place is None:
                 hosts.append((stage, seen))
                 continue
@@ -95,12 +95,10 @@ def place_beside(
     `own` is how the node, over `shape`, sees one of its largest inputs, `seen` how the stage sees it;
     `readers` are the stages that will read the node, through others or not.
     """
-    if not has_room(stage) or len(own) != len(seen):
+    if not has_room(stage) or len(own) != len(seen) or stage in readers:
         return None
     labels = _match(shape.domain, own, seen)
-    if labels is None or not _leaves_enough(stage, labels, shape.whole) or stage in readers:
-        return None
-    return labels
+    return labels if labels is not None and _leaves_enough(stage, labels, shape.whole) else None
 
 
 def place_stage(stage: Group, seen: Labels, host: Group, theirs: Labels) -> tuple[Group, Labels] | None:
@@ -108,7 +106,7 @@ def place_stage(stage: Group, seen: Labels, host: Group, theirs: Labels) -> tupl
 
     `seen` and `theirs` are how the two see one array that both read. Neither may wait for the other.
     """
-    if stage is host or len(stage.more) + len(host.more) + 2 > MOST_RESULTS:
+    if len(stage.more) + len(host.more) + 2 > MOST_RESULTS:
         return None
     labels = _match(stage.domain, seen, theirs)
     if labels is None or not _leaves_enough(host, labels, stage.whole):

@@ -13,17 +13,24 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.arrays.sparse import INDEX_BYTES
 from spartan_ng.costs import Profile
-from spartan_ng.costs.operations import of_node
+from spartan_ng.costs.operations import of_node, weighed
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.group import Group, open_stage
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_fusible, is_transparent, unit_reshape
-from spartan_ng.optimizer.fusion.legality import SIDE_BYTES, has_room, may_join, may_stand_beside, unfollowed
+from spartan_ng.optimizer.fusion.legality import (
+    SIDE_BYTES,
+    has_room,
+    may_stand_beside,
+    unfollowed,
+    whole_if_joined,
+)
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product
 
 
@@ -40,8 +47,22 @@ class Fit(Enum):
     """Only where it is needed at the non-zeros of a sparse array alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Estimate(NamedTuple):
+    """What is known of a node before anything runs, worked out once for all passes that it may be in."""
+
+    density: float
+    """The part of the elements that is stored, as far as the operands' densities tell."""
+    nbytes: int
+    """Bytes of the value, as it is stored."""
+    flops: int
+    """Operations, if all operands were dense,"""
+    share: float
+    """the part of them that is done: what reduces a sparse operand visits its non-zeros only,"""
+    work: int
+    """and that part as operations of a loop that take as long."""
+
+
+class Edge(NamedTuple):
     """One operand: `source` is the operator (or array) below the views; `producer` its number or -1."""
 
     source: Node
@@ -65,22 +86,13 @@ class Operator:
     domain: tuple[int, ...]
     out: Labels
     """The dimensions of the domain that the value's axes follow."""
-    flops: int
-    density: float
-    """The part of the elements that is stored, as far as the operands' densities tell."""
-    share: float
-    """The part of the operations that is done: what reduces a sparse operand visits its non-zeros only."""
+    known: Estimate
     shares: bool
     """Whether the pass that ends here may have further results, and be that of others."""
     required: bool
     """Whether the value is stored in any case: wanted, or read by what cannot fuse it."""
     consumers: list[int] = field(default_factory=list)
     """Operators that read the value, once for each of their edges."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the value."""
-        return stored_bytes(self.node, self.density)
 
 
 def stored_bytes(node: Node, density: float) -> int:
@@ -95,14 +107,16 @@ def operators(
     roots: Collection[Node],
     profile: Profile,
     apart: Collection[Node] = (),
+    known: Mapping[Node, Estimate] | None = None,
 ) -> list[Operator]:
     """The operators of a topologically ordered graph, inputs before users.
 
-    `roots` are stored in any case; `apart` are nodes that are not to be fused into their readers.
+    `roots` are stored in any case; `apart` are nodes that are not to be fused into their readers; `known` is
+    what has been estimated of the nodes, if it has.
     """
     found: list[Operator] = []
     number: dict[Node, int] = {}
-    density = densities(order)
+    known = estimates(order) if known is None else known
     several = profile.workers > 1
     for node in order:
         if node.op is Op.DATA or node.op is Op.INDEX:
@@ -112,8 +126,10 @@ def operators(
         fusible = is_fusible(node, several) or is_transparent(node)
         stage, seen = open_stage(node, fusible)
         edges = tuple(
-            _edge(below, stage, labels, found, number, apart, several)
-            for below, labels in zip(node.inputs, seen, strict=True)
+            [
+                _edge(below, stage, labels, found, number, apart, several)
+                for below, labels in zip(node.inputs, seen, strict=True)
+            ]
         )
         operator = Operator(
             node,
@@ -122,9 +138,7 @@ def operators(
             fusible,
             stage.domain,
             stage.out,
-            of_node(node),
-            density[node],
-            computed_share(node, density),
+            known[node],
             has_room(stage) and may_stand_beside(node),
             node in roots,
         )
@@ -164,7 +178,11 @@ def _edge(
 def is_aligned(stage: Group, labels: Labels | None) -> bool:
     """Whether a task that has its part of the longest dimension has its part of the operand."""
     longest = max(stage.domain, default=1)
-    return labels is not None and any(d != WHOLE and stage.domain[d] == longest for d in labels)
+    if labels is not None:
+        for d in labels:
+            if d != WHOLE and stage.domain[d] == longest:
+                return True
+    return False
 
 
 def breaks_lines(node: Node) -> bool:
@@ -190,11 +208,13 @@ def breaks_lines(node: Node) -> bool:
 def _fit(node: Node, stage: Group, labels: Labels) -> Fit:
     """How a producer with `labels` fits into the pass of its consumer."""
     plain = not unfollowed(stage, labels)
-    plain = plain and all(label != WHOLE or n == 1 for label, n in zip(labels, node.shape, strict=True))
-    if may_join(node, stage, labels, False):
+    if plain and WHOLE in labels:
+        plain = all(label != WHOLE or n == 1 for label, n in zip(labels, node.shape, strict=True))
+    if whole_if_joined(node, stage, labels, False) is not None:
         return Fit.CELL if plain and node.op in (Op.MAP, Op.RANDOM) else Fit.ROW
-    sampled = plain and is_sampled_product(node) and may_join(node, stage, labels, True)
-    return Fit.SAMPLED if sampled else Fit.NONE
+    if plain and is_sampled_product(node) and whole_if_joined(node, stage, labels, True) is not None:
+        return Fit.SAMPLED
+    return Fit.NONE
 
 
 def is_view(node: Node) -> bool:
@@ -206,30 +226,26 @@ def is_view(node: Node) -> bool:
     )
 
 
-def densities(order: Sequence[Node]) -> dict[Node, float]:
-    """The part of the elements that is stored of each node in a topologically ordered graph."""
-    found: dict[Node, float] = {}
+def estimates(order: Sequence[Node]) -> dict[Node, Estimate]:
+    """What is known of each node in a topologically ordered graph."""
+    found: dict[Node, Estimate] = {}
     for node in order:
-        found[node] = _density(node, found)
+        density = share = 1.0 if node.format == "dense" else _density(node, found)
+        if node.op is Op.FOLD or node.fn == "contract":
+            share = min([found[i].density for i in node.inputs])
+        flops = of_node(node)
+        nbytes = stored_bytes(node, density)
+        found[node] = Estimate(density, nbytes, flops, share, weighed(node, flops, share))
     return found
 
 
-def computed_share(node: Node, density: Mapping[Node, float]) -> float:
-    """The part of a node's operations that is done, by what its operands store."""
-    if node.op is Op.FOLD or node.fn == "contract":
-        return min(density[i] for i in node.inputs)
-    return density[node]
-
-
-def _density(node: Node, density: dict[Node, float]) -> float:
-    """The part of a value's elements that is stored."""
-    if node.format == "dense":
-        return 1.0
+def _density(node: Node, known: Mapping[Node, Estimate]) -> float:
+    """The part of a sparse value's elements that is stored."""
     if node.data is not None:
         return min(1.0, (1 << (node.data.nnz or 0).bit_length()) / max(node.size, 1))
     if node.op is not Op.MAP or isinstance(node.fn, UserFunction):
-        return max((density[i] for i in node.inputs), default=1.0)
-    sparse = [density[i] for i in node.inputs if i.format == "csr" and i.shape == node.shape]
+        return max((known[i].density for i in node.inputs), default=1.0)
+    sparse = [known[i].density for i in node.inputs if i.format == "csr" and i.shape == node.shape]
     if not sparse:
         return 1.0
     return min(sparse) if ELEMENTWISE[str(node.fn)].zero == "any" else min(1.0, sum(sparse))

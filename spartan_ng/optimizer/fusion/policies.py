@@ -13,7 +13,7 @@ from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.costs import formed_ps
 from spartan_ng.optimizer.fusion.form import group
 from spartan_ng.optimizer.fusion.group import Fusing, Grouping
-from spartan_ng.optimizer.fusion.operators import densities
+from spartan_ng.optimizer.fusion.operators import estimates
 from spartan_ng.optimizer.fusion.partitions import partitions
 from spartan_ng.optimizer.fusion.select import candidates, fuse_except, leaves_choice, materialized, select
 
@@ -65,13 +65,13 @@ def weigh_policies(
     search leaves as it is, or fuses whole, is formed once, and what is hopeless not at all.
     """
     alone = dict.fromkeys(apart, ())
-    density = densities(order)
+    known = estimates(order)
+    memo = candidates(order, roots, profile, apart, known)
 
     def form(policy: str, chosen: Fusing) -> Formed:
-        stages = group(order, roots, True, profile.workers > 1, {**chosen, **alone})
-        return Formed(policy, stages, formed_ps(stages, density, profile))
+        stages = group(order, roots, True, profile.workers > 1, {**chosen, **alone}, memo.drivers)
+        return Formed(policy, stages, formed_ps(stages, known, profile))
 
-    memo = candidates(order, roots, profile, apart)
     found = partitions(memo)
     plain = form("no_redundancy", {})
     start = materialized(memo, found, plain.grouping)

@@ -15,8 +15,8 @@ from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Op
 from spartan_ng.optimizer.fusion.explore import Memo
 from spartan_ng.optimizer.fusion.group import Group, keep_rows, open_stage
-from spartan_ng.optimizer.fusion.labels import Labels, whole_dimensions
-from spartan_ng.optimizer.fusion.legality import kept_for, may_join
+from spartan_ng.optimizer.fusion.labels import Labels
+from spartan_ng.optimizer.fusion.legality import whole_if_joined
 
 
 class Reach:
@@ -37,11 +37,11 @@ class Reach:
             number = -heappop(self._waiting)
             node, wanted = operators[number].node, self._asked[number]
             labels = next(iter(wanted)) if len(wanted) == 1 else _agreed(wanted, stage)
-            if labels is None or not may_join(node, stage, labels, node in drivers):
+            whole = None if labels is None else whole_if_joined(node, stage, labels, node in drivers)
+            if labels is None or whole is None:
                 continue
-            if node.op is not Op.MAP or len(labels) < len(stage.domain) or WHOLE in labels:
-                stage.whole |= whole_dimensions(node, labels) | kept_for(node, stage, labels)
-                stage.scan = node if node.op is Op.SCAN else stage.scan
+            stage.whole |= whole
+            stage.scan = node if node.op is Op.SCAN else stage.scan
             stage.members.append((node, labels))
             self._ask(number, labels)
             yield number

@@ -22,7 +22,7 @@ Drivers = dict[Node, frozenset[Node]]
 
 def find_drivers(order: Sequence[Node], roots: Collection[Node]) -> Drivers:
     """The nodes that may be sampled, in a topologically ordered graph; most graphs have none."""
-    if not any(n.format == "csr" for n in order):
+    if "csr" not in {n.format for n in order}:
         return {}
     patterns = _patterns(order)
     needed: dict[Node, frozenset[Node]] = {}

@@ -8,7 +8,7 @@ Fusion plans (SystemML), section 4.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from spartan_ng.costs import Profile
@@ -16,7 +16,7 @@ from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import Memo, explore
 from spartan_ng.optimizer.fusion.group import Fusing, Grouping
-from spartan_ng.optimizer.fusion.operators import operators
+from spartan_ng.optimizer.fusion.operators import Estimate, operators
 from spartan_ng.optimizer.fusion.partitions import Partition, Point, partitions
 from spartan_ng.optimizer.fusion.plans import PlanCosts, Stage
 from spartan_ng.optimizer.fusion.sampling import find_drivers
@@ -101,12 +101,13 @@ def candidates(
     roots: Collection[Node],
     profile: Profile,
     apart: Collection[Node] = (),
+    known: Mapping[Node, Estimate] | None = None,
 ) -> Memo:
     """The partial fusion plans of a topologically ordered graph whose `roots` are stored.
 
-    `apart` are nodes that are not to be fused into their readers.
+    `apart` and `known` are as `operators` has them.
     """
-    return explore(operators(order, roots, profile, apart), find_drivers(order, roots))
+    return explore(operators(order, roots, profile, apart, known), find_drivers(order, roots))
 
 
 def compare(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node
-from spartan_ng.optimizer.fusion.costs import compute_ps, read_ps, write_ps
+from spartan_ng.optimizer.fusion.costs import read_ps, write_ps
 from spartan_ng.optimizer.fusion.explore import Memo
 from spartan_ng.optimizer.fusion.legality import leaves_tasks, repeats_cheaply
 from spartan_ng.optimizer.fusion.operators import Edge, Operator, is_view
@@ -86,7 +86,7 @@ class Tables:
         self.targets: list[Target] = []
         self._outside: dict[object, int] = {}
         self.density = self._outer_density()
-        self._large = max(memo.operators[n].node.size for n in partition.operators)
+        self._large = max([memo.operators[n].node.size for n in partition.operators])
         """Operands of so many elements are touched at the non-zeros only."""
         self._fill()
         self._bound()
@@ -105,9 +105,9 @@ class Tables:
     def _density(self, operator: Operator) -> float:
         """The density of the sparse operand that drives an Outer operator ending here."""
         if operator.node.format == "csr":
-            return operator.density
+            return operator.known.density
         below = (self.memo.operators[e.producer] for e in operator.edges if e.producer >= 0)
-        return min((o.density for o in below), default=1.0)
+        return min((o.known.density for o in below), default=1.0)
 
     def _fill(self) -> None:
         members = self.partition.operators
@@ -128,16 +128,18 @@ class Tables:
             self.places[i].required = True
 
     def _target_of(self, operator: Operator) -> Target:
-        readers = (self.memo.operators[c] for c in operator.consumers)
+        readers = [self.memo.operators[c] for c in operator.consumers]
         aligned = any(e.aligned for c in readers for e in c.edges if e.producer == operator.number)
-        return self._read(operator.nbytes, operator.node, aligned)
+        return self._read(operator.known.nbytes, operator.node, aligned)
 
     def _read(self, nbytes: int, node: Node, aligned: bool) -> Target:
         """Reading a value: what tasks do not have of their own is sent to all of them."""
-        d = 1.0 if node.format == "csr" or node.size < self._large else self.density
+        size = node.size
         plain, wait = read_ps(nbytes, node, aligned, self.profile)
-        sampled, _ = read_ps(int(nbytes * d), node, aligned, self.profile)
-        return Target(plain, sampled, wait, 2 * node.size > self._large)
+        sampled = plain
+        if self.density < 1 and node.format != "csr" and size >= self._large:
+            sampled, _ = read_ps(int(nbytes * self.density), node, aligned, self.profile)
+        return Target(plain, sampled, wait, 2 * size > self._large)
 
     def _place(self, operator: Operator) -> Place:
         group, node = self.memo.groups[operator.number], operator.node
@@ -160,12 +162,12 @@ class Tables:
                 for m in masks:
                     needs |= m
                 ends.append(End(template, needs, not masks or 0 in masks))
-        own = sampled = compute_ps(node, operator.share, self.profile)
+        own = sampled = operator.known.work * self.profile.flop_ps
         everywhere = node.format == "dense" and is_sampled(node) and node not in self.memo.drivers
         if _is_large(operator, self._large) and not everywhere:
-            sampled = int(operator.flops * self.density) * self.profile.flop_ps
-        write = write_ps(node, operator.density, operator.domain, self.profile)
-        dense = node.format == "dense" and all(e.source.format == "dense" for e in operator.edges)
+            sampled = int(operator.known.flops * self.density) * self.profile.flop_ps
+        write = write_ps(operator.known.nbytes, node, operator.domain, self.profile)
+        dense = node.format == "dense" and {e.source.format for e in operator.edges} <= {"dense"}
         return Place(
             operator,
             list(links),
@@ -178,7 +180,7 @@ class Tables:
             operator.required or operator.number in self.partition.roots,
             dense and not repeats_cheaply(node),
             operator.shares,
-            tuple(sorted(n for n in operator.domain if n > 1)),
+            tuple(sorted([n for n in operator.domain if n > 1])),
         )
 
     def _external(self, edge: Edge) -> int:
@@ -186,8 +188,8 @@ class Tables:
         source = edge.source
         number = self._outside.get(source)
         if number is None:
-            stored = self.memo.operators[edge.producer] if edge.producer >= 0 else source
-            nbytes = 0 if is_view(source) else stored.nbytes
+            made = self.memo.operators[edge.producer].known if edge.producer >= 0 else source
+            nbytes = 0 if is_view(source) else made.nbytes
             number = len(self.targets)
             self._outside[source] = number
             self.targets.append(self._read(nbytes, source, edge.aligned))
@@ -197,11 +199,11 @@ class Tables:
         """Static costs: inputs are read, operators computed, and required values written, each once."""
         n = len(self.places)
         seen = {link.target for p in self.places for link in p.links if link.target >= n}
-        self.least_read = sum(min(self.targets[t].read, self.targets[t].sampled) for t in seen)
-        self.least_compute = sum(p.sampled for p in self.places)
-        self.least_write = sum(p.write for p in self.places if p.required)
+        self.least_read = sum([min(self.targets[t].read, self.targets[t].sampled) for t in seen])
+        self.least_compute = sum([p.sampled for p in self.places])
+        self.least_write = sum([p.write for p in self.places if p.required])
         self.least_write += self.profile.launch_ps + n * self.profile.step_ps
-        self.least_write += sum(self.targets[t].wait for t in seen)
+        self.least_write += sum([self.targets[t].wait for t in seen])
 
 
 def _takes_in(domain: tuple[int, ...], other: tuple[int, ...]) -> bool:

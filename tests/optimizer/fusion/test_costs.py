@@ -43,10 +43,10 @@ def test_a_sparse_value_has_the_bytes_of_its_three_arrays(
 def test_writing_takes_time_in_proportion_and_states_are_sent(n: int, times: int, workers: int) -> None:
     profile = Profile(workers=workers)
     small, large = (build.map_("sqrt", leaf(k)) for k in (n, n * times))
-    took = write_ps(small, 1.0, small.shape, profile)
+    took = write_ps(small.nbytes, small, small.shape, profile)
     assert took == small.nbytes * profile.memory_ps
-    assert write_ps(large, 1.0, large.shape, profile) == times * took
-    state = write_ps(small, 1.0, (*small.shape, 2), profile)
+    assert write_ps(large.nbytes, large, large.shape, profile) == times * took
+    state = write_ps(small.nbytes, small, (*small.shape, 2), profile)
     assert state == small.nbytes * (profile.memory_ps + profile.network_ps)
 
 

@@ -28,10 +28,10 @@ from spartan_ng.optimizer.fusion.legality import (
     kept_for,
     leaves_enough,
     lines_fit,
-    may_join,
     unfollowed,
+    whole_if_joined,
 )
-from spartan_ng.optimizer.fusion.operators import densities, operators, stored_bytes
+from spartan_ng.optimizer.fusion.operators import estimates, operators, stored_bytes
 from tests.optimizer.fusion.expressions import leaf, matmul, sparse_leaf
 
 F8 = np.dtype(float)
@@ -199,7 +199,8 @@ def test_densities_of_sparse_maps(fn):
         nodes = [build.map_("multiply", x, leaf(rows, columns)) for x in leaves]
         operands = leaves if rng.random() < 0.5 else nodes
         node = build.map_(fn, *operands[: 1 if fn == "negative" else 2])
-        found = densities([*leaves, *(i for n in nodes for i in n.inputs), *nodes, node])
+        order = [*leaves, *(i for n in nodes for i in n.inputs), *nodes, node]
+        found = {n: e.density for n, e in estimates(order).items()}
         shares = [share_of(x) for x in leaves]
         assert [found[x] for x in leaves] == [found[n] for n in nodes] == shares
         if node.format == "dense":
@@ -222,8 +223,8 @@ def test_products_and_folds_of_sparse_operands_do_that_share_of_their_work():
         above = [build.fold("add", x, (1,)), matmul(x, leaf(m, k)), build.map_("exp", leaf(n, m))]
         order = [x, *(i for a in above for i in a.inputs if i is not x), *above]
         found = {o.node: o for o in operators(order, {*above}, Profile())}
-        assert [found[a].share for a in above] == [share, share, 1.0]
-        assert [found[a].density for a in above] == [1.0] * 3
+        assert [found[a].known.share for a in above] == [share, share, 1.0]
+        assert [found[a].known.density for a in above] == [1.0] * 3
 
 
 def test_operands_are_aligned_that_follow_the_longest_dimension():
@@ -264,12 +265,12 @@ def test_scans_stand_in_a_pass_with_maps_alone():
     }
     for name, (node, may) in beside.items():
         stage, _ = open_stage(build.map_("add", scan, leaf(*domain)), True)
-        assert may_join(scan, stage, every, False)
+        assert whole_if_joined(scan, stage, every, False) is not None
         stage.members.append((node, every))
-        assert may_join(scan, stage, every, False) == may, name
+        assert (whole_if_joined(scan, stage, every, False) is not None) == may, name
         behind, _ = open_stage(build.map_("add", scan, leaf(*domain)), True)
         behind.scan = scan
-        assert may_join(node, behind, every, False) == may, name
+        assert (whole_if_joined(node, behind, every, False) is not None) == may, name
 
 
 def test_a_product_with_as_many_results_as_it_adds_is_left_alone():

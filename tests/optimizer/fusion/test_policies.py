@@ -21,9 +21,9 @@ from spartan_ng.optimizer.fusion.costs import formed_ps
 from spartan_ng.optimizer.fusion.form import group
 from spartan_ng.optimizer.fusion.group import Group, Grouping
 from spartan_ng.optimizer.fusion.labels import Labels
-from spartan_ng.optimizer.fusion.legality import may_join
+from spartan_ng.optimizer.fusion.legality import whole_if_joined
 from spartan_ng.optimizer.fusion.merge import Readers
-from spartan_ng.optimizer.fusion.operators import Fit, densities, operators
+from spartan_ng.optimizer.fusion.operators import Fit, estimates, operators
 from spartan_ng.optimizer.fusion.partitions import partitions
 from spartan_ng.optimizer.fusion.plans import PlanCosts
 from spartan_ng.optimizer.fusion.policies import form_stages
@@ -130,9 +130,9 @@ def test_no_heuristic_forms_cheaper_stages_than_are_chosen(profile: Profile) -> 
     for seed in range(120):
         wanted, _ = random_graph(seed)
         order, roots = topological(wanted), set(wanted)
-        density = densities(order)
+        known = estimates(order)
         ps = {
-            policy: formed_ps(form_stages(order, roots, policy, profile), density, profile)
+            policy: formed_ps(form_stages(order, roots, policy, profile), known, profile)
             for policy in ("cost", "all", "no_redundancy")
         }
         assert ps["cost"] <= min(ps["all"], ps["no_redundancy"]), seed
@@ -173,11 +173,11 @@ def test_what_a_pass_folds_on_its_way_is_none_of_its_dimensions(
     """Quantiles count what is not NaN in sorted lines, and go on with the counts along the other axes."""
     asked: list[tuple[tuple[int, ...], Op, tuple[int, ...], Labels]] = []
 
-    def seen(node: Node, stage: Group, labels: Labels, driven: bool) -> bool:
+    def seen(node: Node, stage: Group, labels: Labels, driven: bool) -> frozenset[int] | None:
         asked.append((stage.domain, node.op, node.shape, labels))
-        return may_join(node, stage, labels, driven)
+        return whole_if_joined(node, stage, labels, driven)
 
-    monkeypatch.setattr(reach, "may_join", seen)
+    monkeypatch.setattr(reach, "whole_if_joined", seen)
     x = np.random.default_rng(0).random((40, 5, 3))
     x[3, 2, 1] = np.nan
     with config.override(small_bytes=0):
@@ -200,7 +200,7 @@ def test_what_stages_cost_is_what_selection_predicts_where_nothing_is_refused() 
     (selected,) = compare(order, roots, ONE)
     grouping = form_stages(order, roots, "cost", ONE)
     assert len(grouping.groups) == len(selected.stages) == 1
-    assert formed_ps(grouping, densities(order), ONE) == pytest.approx(selected.found.cost, rel=0.02)
+    assert formed_ps(grouping, estimates(order), ONE) == pytest.approx(selected.found.cost, rel=0.02)
 
 
 def test_a_stage_that_stores_what_it_computes_still_shares_its_largest_read() -> None:

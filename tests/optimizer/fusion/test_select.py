@@ -18,7 +18,7 @@ from spartan_ng.optimizer.fusion.costs import read_ps
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import explore
 from spartan_ng.optimizer.fusion.legality import SMALL_REPEAT
-from spartan_ng.optimizer.fusion.operators import densities, is_view, operators, stored_bytes
+from spartan_ng.optimizer.fusion.operators import estimates, is_view, operators
 from spartan_ng.optimizer.fusion.partitions import MOST_OPERATORS, partitions
 from spartan_ng.optimizer.fusion.plans import PlanCosts
 from spartan_ng.optimizer.fusion.policies import form_stages, weigh_policies
@@ -128,10 +128,10 @@ def test_values_are_read_in_the_bytes_that_are_stored_of_them() -> None:
     sparse = outer = 0
     for costs in islice(problems(most_points=100, apart=0.3), part(400)):
         tables, memo = costs.tables, costs.memo
-        share = densities(topological([o.node for o in memo.operators]))
+        known = estimates(topological([o.node for o in memo.operators]))
         for source, number in tables._outside.items():
             assert isinstance(source, Node)
-            nbytes = 0 if is_view(source) else stored_bytes(source, share[source])
+            nbytes = 0 if is_view(source) else known[source].nbytes
             reads = [read_ps(nbytes, source, aligned, tables.profile)[0] for aligned in (False, True)]
             assert tables.targets[number].read in reads
             sparse += source.format == "csr" and source.op is not Op.DATA
@@ -147,7 +147,7 @@ def test_values_are_read_in_the_bytes_that_are_stored_of_them() -> None:
                 operator = memo.operators[n]
                 below = [memo.operators[e.producer].node for e in operator.edges if e.producer >= 0]
                 ends = [operator.node] if operator.node.format == "csr" else below
-                drivers += [share[x] for x in ends if x.format == "csr"]
+                drivers += [known[x].density for x in ends if x.format == "csr"]
         assert tables.density == min(drivers)
         outer += min(drivers) < 1
     assert sparse
