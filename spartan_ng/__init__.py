@@ -16,6 +16,7 @@ import os as _os
 from typing import TYPE_CHECKING, Any
 
 from spartan_ng import api as _api
+from spartan_ng import ending as _ending  # noqa: F401 (its turn at the end is that of this import)
 from spartan_ng import errors
 from spartan_ng.api import testing
 from spartan_ng.api.algebra import linalg

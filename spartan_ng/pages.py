@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import html
 import logging
 import os
@@ -13,6 +12,7 @@ from spartan_ng import session
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.callers import user_place
+from spartan_ng.ending import at_end
 from spartan_ng.errors import ConnectionFailed
 from spartan_ng.events import Event, record
 from spartan_ng.plan.plan import Plan
@@ -110,7 +110,7 @@ def _here(backend: EmbeddedBackend) -> str:
                 onlooker.close()
                 raise
             _served = onlooker, server
-            atexit.register(close)
+            at_end(close)
             EmbeddedBackend.audience = onlooker
         return _served[1].url
 

@@ -6,7 +6,6 @@ and the names of processes and threads ("M"). Times are in microseconds from the
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from typing import Any, Self
 
 from spartan_ng.api.files.saving import place, replacing
 from spartan_ng.config import TRACE_VARIABLE
+from spartan_ng.ending import at_end
 from spartan_ng.events import KINDS, OVERLAPPING, SAMPLE, Event, now_ns, record
 
 MOST_EVENTS = 2_000_000
@@ -94,7 +94,7 @@ def trace_as_asked() -> None:
     """Trace this process until it ends, where the environment says so; its children are not asked."""
     path = os.environ.pop(TRACE_VARIABLE, None)
     if path:
-        atexit.register(tracing(path).begin().end)
+        at_end(tracing(path).begin().end)
 
 
 def trace(events: Sequence[tuple[str, Event]], left_out: int = 0) -> dict[str, Any]:

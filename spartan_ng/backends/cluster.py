@@ -7,7 +7,6 @@ never disturb what runs. What becomes of arrays when workers come and go: see `b
 
 from __future__ import annotations
 
-import atexit
 import os
 import queue
 import time
@@ -28,6 +27,7 @@ from spartan_ng.backends.protocol import Progress, RunStats, Way
 from spartan_ng.callers import user_place
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
+from spartan_ng.ending import at_end, not_at_end
 from spartan_ng.errors import ConnectionFailed, Unfinished, WorkerLost, WorkersChanged, WorkerUnreachable
 from spartan_ng.events import record
 from spartan_ng.plan.lessons import StageStats
@@ -57,7 +57,7 @@ class ClusterBackend:
         """See `Losing`."""
         self.is_better_anew: Callable[[Plan, Way, int], bool] | None = None
         """See `Losing`."""
-        atexit.register(self.close)
+        at_end(self.close)
         forked.note(self)
 
     @classmethod
@@ -264,14 +264,14 @@ class ClusterBackend:
 
     def close(self) -> None:
         """Leave the cluster, which drops all our arrays."""
-        atexit.unregister(self.close)
+        not_at_end(self.close)
         self._link.close()
         self._link.forget()
         self.recover = self.is_better_anew = None
 
     def sever(self) -> None:
         """See `forked`."""
-        atexit.unregister(self.close)
+        not_at_end(self.close)
         forked.keep(self._link, self._held)
         self._link = self._held = forked.Severed()  # type: ignore[assignment]  # it stands for either
         self.recover = self.is_better_anew = None

@@ -75,6 +75,31 @@ def test_run_runs_a_script_on_a_cluster_that_ends_with_it(tmp_path):
     await_no_litter(before)
 
 
+LATE = """
+import atexit
+import numpy
+import spartan_ng as np
+
+@atexit.register
+def last():
+    x = np.arange(1_000_000.0)
+    print(float((np.sqrt(x[1:]) * x[:-1]).max()), float((x[5:] % 7 - 1).sum()))
+
+print(float((np.arange(1_000_000.0) * 2 + 1).sum()))
+"""
+
+
+@pytest.mark.slow
+def test_a_program_works_to_its_very_end(tmp_path):
+    """What it has registered with `atexit` computes on the workers, or with compiled kernels here."""
+    script = tmp_path / "script.py"
+    script.write_text(LATE)
+    told = [call("run", *flags, str(script)) for flags in ([], ["-n", "2", "--threads", "1"])]
+    assert [done.returncode for done in told] == [0, 0], told
+    assert told[0].stdout == told[1].stdout != ""
+    assert not any(done.stderr for done in told), told
+
+
 @pytest.mark.slow
 def test_run_without_workers_is_the_script_in_a_process_of_its_own(tmp_path):
     script = tmp_path / "script.py"

@@ -9,7 +9,6 @@ process leaves when it ends wait there, too, see `heir`.
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
 import re
@@ -20,11 +19,13 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
+from spartan_ng.ending import at_end
 from spartan_ng.kernels.compiled.native import processor
 from spartan_ng.system.files import locked
 from spartan_ng.system.machine import processor_kind
@@ -75,7 +76,7 @@ def cache_directory() -> Path:
 
 def _temporary_directory() -> Path:
     path = Path(tempfile.mkdtemp(prefix="spartan_ng_kernels_"))
-    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    at_end(partial(shutil.rmtree, path, ignore_errors=True))
     return path
 
 

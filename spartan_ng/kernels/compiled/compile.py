@@ -8,7 +8,6 @@ A compile that fails is remembered, and its loop goes on being interpreted.
 
 from __future__ import annotations
 
-import atexit
 import threading
 import time
 from collections import deque
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from spartan_ng.costs.tuned import COMPILE_S, COMPILER_S
+from spartan_ng.ending import at_end
 from spartan_ng.events import record
 from spartan_ng.kernels.compiled import native
 from spartan_ng.kernels.compiled.cache import (
@@ -235,7 +235,7 @@ class Compiler:
 
 compiler = Compiler()
 """The process's compiler."""
-atexit.register(compiler.end)
+at_end(compiler.end)
 after_fork(compiler.after_fork)
 
 

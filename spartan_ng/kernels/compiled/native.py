@@ -7,7 +7,6 @@ interpreter's lock.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import threading
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.ending import at_end
 from spartan_ng.texts import renamed
 
 Function = Callable[[np.ndarray[Any, Any]], None]
@@ -69,5 +69,5 @@ def processor() -> str:
         return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
 
 
-atexit.register(_LOADING.acquire)
+at_end(_LOADING.acquire)
 """Who loads finishes, and nobody begins to: LLVM survives no sudden end."""
