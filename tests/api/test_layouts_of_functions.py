@@ -127,6 +127,7 @@ def of_bytes(x: Any) -> Any:
 
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "nan_to_num": lambda np, x: np.nan_to_num(x),
+    "nan_to_num by other numbers": lambda np, x: [np.nan_to_num(x, nan=2.5), np.nan_to_num(x, neginf=[0.0])],
     "round to one": lambda np, x: np.round(x, 1),
     "round to tens": lambda np, x: [np.round(x, -1), x.round(-1), np.round(x.astype(int), -1)],
     "round": lambda np, x: [np.round(x), np.round(x.astype(int), 1), np.round(x.astype(int)), x.round(0)],

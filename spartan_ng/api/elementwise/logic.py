@@ -337,6 +337,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return result if copy else _put(a, result)
     if a.dtype.kind != "f":
         return (a.copy("K") if copy else a) if a.ndim else a[()]
+    known = small_values((a, nan, posinf, neginf)) if copy and a.ndim else None
+    if known is not None:
+        return wrap(np.nan_to_num(known[0], True, *known[1:]))
     info = np.finfo(a.dtype)
     high = info.max if posinf is None else posinf
     low = info.min if neginf is None else neginf
