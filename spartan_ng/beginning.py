@@ -6,7 +6,8 @@ after the wait, a plan without kernels would take half of NumPy's time. Nor is a
 at first: Python runs one thread at a time, and BLAS waits for the slowest of its own, so that of short
 programs it would take more than it could ever give back. Once NumPy has worked for as long as the import
 takes, a thread imports the session, which is never dearer than twice the best. What NumPy is about to do
-counts before it is done, as long as it is predicted to take.
+counts before it is done, as long as it is predicted to take, and so do the numbers that it draws: who draws
+many has much to do with them, and they are drawn by one thread.
 
 Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching (Algorithmica 1988), the rule of renting and
 buying.
@@ -66,6 +67,15 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
         _begin()
     values = {n: _ref(n, v) for n, v in zip(wanted, found, strict=True)}
     return [values[node] if node.data is None else node.data for node in nodes]
+
+
+def work_ahead(seconds: float) -> None:
+    """NumPy is about to work for so long on what is not to be evaluated: that counts, too."""
+    global _worked_s
+    if _leaves_to_numpy():
+        _worked_s += seconds
+        if _worked_s >= _ENOUGH_S:
+            _begin()
 
 
 def is_dear(node: Node, stored: Container[Node]) -> bool | None:

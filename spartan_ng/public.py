@@ -54,6 +54,11 @@ def _is_in_process() -> bool:
     return not os.environ.get(MASTER_VARIABLE)
 
 
+def _work_ahead(seconds: float) -> None:
+    if _is_in_process():
+        beginning.work_ahead(seconds)
+
+
 def _is_dear(node: Node, stored: Container[Node]) -> bool:
     found = beginning.is_dear(node, stored) if _is_in_process() else None
     return bool(_begun().is_dear(node, stored)) if found is None else found
@@ -63,7 +68,7 @@ def _shares_files() -> bool:
     return bool(_begun().shares_files())
 
 
-open_door(Door(_evaluate, _is_in_process, _is_dear, _shares_files))
+open_door(Door(_evaluate, _is_in_process, _is_dear, _shares_files, ahead=_work_ahead))
 
 
 def connect(

@@ -354,3 +354,44 @@ go.set()
 """
     )
     assert told == "True False\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "is_work"),
+    [
+        ("np.random.default_rng(0).standard_normal((1000, 500))", True),
+        ("np.random.default_rng(0).integers(9, size=500_000)", True),
+        ("np.random.default_rng(0).poisson(2.0, 500_000)", True),
+        ("np.random.RandomState(0).rand(1000, 500)", True),
+        ("np.random.RandomState(0).randint(9, size=500_000)", True),
+        ("np.random.RandomState(0).normal(size=500_000)", True),
+        ("np.random.default_rng(0).standard_normal(5)", False),
+    ],
+)
+def test_what_numpy_draws_is_work(what: str, is_work: bool) -> None:
+    """The import begins beside it, before the first program that the session would be sooner with."""
+    told = run(
+        f"""
+from spartan_ng.costs.tuned import DRAW_NS
+beginning._ENOUGH_S = 500_000 * DRAW_NS / 1e9
+assert beginning._importing is None
+{what}
+print(beginning._importing is not None)
+go.set()
+"""
+    )
+    assert told == f"{is_work}\n"
+
+
+@pytest.mark.slow
+def test_what_is_drawn_for_the_session_begins_nothing() -> None:
+    told = run(
+        """
+np.config.kernels = "compile"
+np.random.default_rng(0).standard_normal(500_000)
+print(beginning._importing is None)
+go.set()
+"""
+    )
+    assert told == "True\n"

@@ -121,6 +121,9 @@ COMPILE_S = 0.06
 BEGIN_S = 0.25
 """Seconds that the optimizer, the kernels and the workers take to be imported. (`benchmarks cold`)"""
 
+DRAW_NS = 10
+"""Nanoseconds that NumPy takes to draw a number: 4 for doubles, 14 for normal ones, up to 30 for others."""
+
 SMALL_FLOPS = 1 << 20
 """Operations of a task below which it is done on one thread. (`benchmarks cold`)"""
 

@@ -22,6 +22,10 @@ def _closed(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[
     raise AssertionError("nobody has opened the door: spartan_ng has not been imported")
 
 
+def _unheard(seconds: float) -> None:
+    pass
+
+
 def _never(node: Node, stored: Container[Node]) -> bool:
     return False
 
@@ -36,6 +40,7 @@ class Door:
     in_process : whether programs run in this process, on the driver's own memory
     shares_files : whether the workers open the files that the driver does, under the same names
     worker_bytes : what arrays may take on a worker, and on all of them, and whether that was set as a limit
+    ahead : is told for how many seconds NumPy is about to work on what no node stands for
     is_dear : whether computing a node again from data and stored nodes takes longer than keeping its value
     """
 
@@ -44,6 +49,7 @@ class Door:
     is_dear: Callable[[Node, Container[Node]], bool] = _never
     shares_files: Callable[[], bool] = bool
     worker_bytes: Callable[[], tuple[int, int, bool]] = lambda: (0, 0, False)
+    ahead: Callable[[float], None] = _unheard
 
 
 _door = Door(_closed)
@@ -84,6 +90,11 @@ def is_limited() -> bool:
 def is_dear(node: Node, stored: Container[Node]) -> bool:
     """Whether computing `node` again from data and `stored` nodes takes longer than keeping its value."""
     return _door.is_dear(node, stored)
+
+
+def work_ahead(seconds: float) -> None:
+    """Tell that NumPy is about to work for so long on what no node stands for."""
+    _door.ahead(seconds)
 
 
 def writes_in_place() -> bool:

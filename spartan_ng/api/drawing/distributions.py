@@ -13,7 +13,7 @@ from spartan_ng.api.core.conversion import forced
 from spartan_ng.api.core.handle import wrap
 from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.drawing.bit_generators import OfNumPys
-from spartan_ng.api.drawing.streams import is_long, long_stream
+from spartan_ng.api.drawing.streams import is_long, long_stream, numbers_ahead
 from spartan_ng.config import config
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def drawn(numpys: Callable[..., Any]) -> Callable[..., ndarray]:
                 return found  # type: ignore[no-any-return]
         plain = [forced(a) for a in args]
         named = {k: forced(v) for k, v in keywords.items()}
+        if size is not None:
+            numbers_ahead(size)
         if size is not None and is_long(size):
             options = dict(signature.bind(self._numpy, *plain, **named).arguments)
             source = options.pop("self")

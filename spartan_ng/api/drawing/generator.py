@@ -23,7 +23,14 @@ from spartan_ng.api.core.operands import stored
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, are_few, drawn
 from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
-from spartan_ng.api.drawing.streams import is_copied, long_choice, long_order, long_orders, long_stream
+from spartan_ng.api.drawing.streams import (
+    is_copied,
+    long_choice,
+    long_order,
+    long_orders,
+    long_stream,
+    numbers_ahead,
+)
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
 from spartan_ng.config import config
@@ -115,6 +122,8 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if dtype is not None:
             keywords["dtype"] = kind
         one = getattr(self._numpy, name)
+        if shape:
+            numbers_ahead(shape)
         if are_many:
             found = long_stream(lambda n: one(*plain, size=n, **keywords), size)
             if found is not None:

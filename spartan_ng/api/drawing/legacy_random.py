@@ -16,7 +16,7 @@ from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, are_few, drawn
 from spartan_ng.api.drawing.generator import default_rng
 from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
-from spartan_ng.api.drawing.streams import is_copied, long_order, long_stream
+from spartan_ng.api.drawing.streams import is_copied, long_order, long_stream, numbers_ahead
 from spartan_ng.config import config
 from spartan_ng.ops.random import DISTRIBUTIONS
 
@@ -85,7 +85,10 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return wrap(self._numpy.random_sample(size))
         if self._parallel is not None and self._in_parallel(size):
             return self._parallel.random(size)
-        found = None if size is None else long_stream(self._numpy.random_sample, forced(size))
+        found = None
+        if size is not None:
+            numbers_ahead(forced(size))
+            found = long_stream(self._numpy.random_sample, forced(size))
         return wrap(self._numpy.random_sample(forced(size)) if found is None else found)
 
     random = ranf = sample = random_sample
@@ -98,6 +101,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if self._parallel is not None and shape is not None and prod(shape) * 8 > config.small_bytes:
             return self._parallel.integers(low, high, shape, dtype)
         if shape is not None and np.ndim(low) == np.ndim(high) == 0:
+            numbers_ahead(shape)
             found = long_stream(lambda n: self._numpy.randint(low, high, n, dtype), shape)
             if found is not None:
                 return wrap(found)

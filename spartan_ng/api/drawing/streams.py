@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.conversion import shape_tuple
+from spartan_ng.costs.tuned import DRAW_NS
+from spartan_ng.graph.evaluation import work_ahead
 from spartan_ng.memory import copied_bytes
 from spartan_ng.scratch import on_disk
 
@@ -22,6 +24,12 @@ _FEW_BYTES = 1 << 16
 """Memory has room for so many without being asked."""
 _LEAST_BYTES = 4
 """Numbers of fewer bytes are cut out of larger ones, of which the end of a piece would lose some."""
+
+
+def numbers_ahead(size: Any) -> None:
+    """Tell that NumPy is about to draw so many numbers."""
+    count = size if type(size) is int else prod(shape_tuple(size))
+    work_ahead(count * DRAW_NS / 1e9)
 
 
 def is_long(size: Any) -> bool:
