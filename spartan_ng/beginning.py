@@ -18,7 +18,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Container, Sequence
-from typing import Any
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
@@ -50,7 +49,7 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     global _worked_s
     if not _leaves_to_numpy():
         return None
-    from spartan_ng.kernels.direct import run_stepwise, stepwise_s
+    from spartan_ng.kernels.direct import array_of, run_stepwise, stepwise_s
 
     order = topological(nodes) if order is None else order
     wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
@@ -65,7 +64,7 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     _worked_s += time.perf_counter() - begun
     if _worked_s >= _ENOUGH_S:
         _begin()
-    values = {n: _ref(n, v) for n, v in zip(wanted, found, strict=True)}
+    values = {n: array_of(n, v) for n, v in zip(wanted, found, strict=True)}
     return [values[node] if node.data is None else node.data for node in nodes]
 
 
@@ -105,12 +104,6 @@ def _with_slices_pushed(wanted: list[Node], order: Sequence[Node]) -> tuple[list
         roots = push_slices(wanted)
         return roots, topological(roots)
     return wanted, order
-
-
-def _ref(node: Node, value: Any) -> ArrayRef:
-    """A value, dense or CSR, as what a session gives."""
-    nnz = int(value.nnz) if node.format == "csr" else None
-    return ArrayRef(value.shape, value.dtype, value=value, format=node.format, nnz=nnz)
 
 
 def _leaves_to_numpy() -> bool:

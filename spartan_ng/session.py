@@ -40,7 +40,7 @@ from spartan_ng.graph.evaluation import Door, looked_over, open_door
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.home import Home, objects_apart
 from spartan_ng.joining import pays
-from spartan_ng.kernels.direct import run_direct
+from spartan_ng.kernels.direct import array_of, run_direct
 from spartan_ng.lineage import record
 from spartan_ng.ops.functions import users_of
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
@@ -316,7 +316,7 @@ class Session:
         if not isinstance(self.backend, EmbeddedBackend) or config.kernels != "auto":
             return None
         found = run_direct(roots, config.small_bytes, self.backend.threads, order)
-        return None if found is None else [ArrayRef(v.shape, v.dtype, value=v) for v in found]
+        return None if found is None else list(map(array_of, roots, found))
 
     def plan(
         self, roots: Sequence[Node], order: Sequence[Node] | None = None

@@ -6,8 +6,8 @@ a step's operations into those of a loop over elements that take as long.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
+from collections.abc import Mapping, Sequence
+from math import expm1, prod
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,17 @@ def volume(product: Node) -> int:
     for labels, operand in zip(product.params, product.inputs, strict=False):
         sizes.update(zip(labels, operand.shape, strict=True))
     return prod(sizes.values())
+
+
+def pairs(product: Node, nonzeros: Mapping[Node, float]) -> float:
+    """Pairs of non-zeros that a product of two sparse matrices multiplies, if they lie anywhere."""
+    a, b = product.inputs
+    return nonzeros[a] * nonzeros[b] * volume(product) / max(a.size * b.size, 1)
+
+
+def met(size: int, count: float) -> float:
+    """Of so many elements those that are expected to be met by `count` that lie anywhere."""
+    return -size * expm1(-count / size) if size else 0.0
 
 
 def weighed(node: Node, count: int, share: float = 1.0) -> int:

@@ -53,6 +53,10 @@ NEAR_LOOKUP_FLOPS = 24
 NEAR_BYTES = 1 << 22
 """Bytes of an array that they keep."""
 
+MEET_FLOPS = 192
+"""Operations that a pair of non-zeros takes the time of in a product of two sparse matrices: its place in the
+result is found twice."""
+
 DISTINCT_FLOPS = 256
 """Operations that an index takes the time of which is sorted among others, to be asked for once.
 (`benchmarks predictions`: lookup, on 4 workers)"""

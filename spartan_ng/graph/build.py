@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.errors import ShapeError
-from spartan_ng.graph.formats import map_format
+from spartan_ng.graph.formats import contract_format, map_format
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.graph.reshaped import reshaped_file
 from spartan_ng.ops.elementwise import ELEMENTWISE, resolved_dtypes
@@ -141,7 +141,7 @@ def contract(
     """Einstein sum of two operands; labels missing in the output are summed over, all others kept.
 
     Each label stands at most once in each operand; a label of the output stands in an operand; a label
-    that is summed stands in both.
+    that is summed stands in both. The product of two sparse matrices is sparse.
     """
     size: dict[int, int] = {}
     for labels, node in ((labels_a, a), (labels_b, b)):
@@ -152,7 +152,9 @@ def contract(
                     f"{size[label]} != {n}"
                 )
     shape = tuple(size[label] for label in labels_out)
-    return Node(Op.JOIN_UPDATE, "contract", (a, b), (labels_a, labels_b, labels_out), shape, dtype)
+    params = (labels_a, labels_b, labels_out)
+    format = contract_format(a, b, params, dtype)
+    return Node(Op.JOIN_UPDATE, "contract", (a, b), params, shape, dtype, format)
 
 
 def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:

@@ -50,6 +50,21 @@ def map_format(
         return "csr" if row.function(*zeros) == 0 else "dense"
 
 
+def contract_format(a: Node, b: Node, labels: tuple[tuple[int, ...], ...], dtype: np.dtype[Any]) -> str:
+    """The result's format: the product of two CSR arrays that are matrices to each other has non-zeros where
+    theirs meet, and is one."""
+    if not a.format == b.format == "csr" or dtype.char not in _STORED_SPARSE:
+        return "dense"
+    la, lb, lo = labels
+    shared = {*la} & {*lb}
+    return "csr" if len(shared) == 1 and len(lo) == 2 and not shared & {*lo} else "dense"
+
+
+def is_sparse_product(node: Node) -> bool:
+    """Whether the node is the product of two sparse matrices, which is made row by row of the result."""
+    return node.fn == "contract" and node.format == "csr"
+
+
 def _scalar_value(node: Node) -> Any:
     """The value of a scalar that the driver holds, cast or not; None for all else."""
     if node.fn == "cast" and node.shape == ():

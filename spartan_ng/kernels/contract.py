@@ -13,6 +13,8 @@ from spartan_ng.error_state import error_state
 from spartan_ng.kernels.compiled import dictionaries, few_lines, narrow, tall
 from spartan_ng.kernels.compiled.sparse_product import multiply
 from spartan_ng.kernels.formats import dense, is_sparse
+from spartan_ng.kernels.sparse_products import sparse_product
+from spartan_ng.memory import budget_bytes
 
 Labels = tuple[int, ...]
 
@@ -206,6 +208,8 @@ def _sparse(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
         return contract(dense(a), dense(b), la, lb, lo)
     if max(a.ndim, b.ndim) > 2:
         return _stacked(a, b, la, lb, lo)
+    if is_sparse(a) and is_sparse(b) and len(lo) == 2:
+        return sparse_product(*matrices(a, b, la, lb, lo), budget_bytes())
     left, right, flip = sparse_first(a, b, la, lb, lo)
     out = _product(left, right)
     return out.T if flip else out

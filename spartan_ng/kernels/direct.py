@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays import ArrayRef
 from spartan_ng.costs.operations import of_node, weighed
 from spartan_ng.costs.profile import ONE_THREAD
 from spartan_ng.costs.tuned import DIRECT_FLOPS, FRESH
@@ -34,6 +35,8 @@ TINY_BYTES = 1 << 16
 MOST_NODES = 24
 
 
+_SPARSE_S = 0.001
+"""Seconds of steps over CSR arrays up to which a plan takes longer: it cuts blocks, and waits for kernels."""
 FEW_THREADS = 2
 """So many threads read memory hardly faster than one does."""
 _PLACED = frozenset({"argmax", "argmin"})
@@ -58,7 +61,8 @@ def run_direct(
     `DIRECT_FLOPS`, where several touch more than an eighth of that together, and where an operand is not a
     dense value here. A lone fold of everything may touch more where threads are few, and a lone product
     of matrices may, because BLAS has threads of its own, as may several products of matrices and vectors:
-    what is done to vectors beside them saves nothing by being fused.
+    what is done to vectors beside them saves nothing by being fused. With CSR arrays, what a plan takes
+    besides its work is weighed against all steps.
     """
     if not most_bytes:
         return None
@@ -69,7 +73,7 @@ def run_direct(
     counted, touched, alone = 0, 0, True
     for node in order:
         if not _has_step(node):
-            return None
+            return _run_sparse(roots, order) if node.format == "csr" else None
         if node.op in OPERATORS or (node in roots and not _is_zero(node)):
             nbytes = [node.nbytes, *(i.nbytes for i in node.inputs)]
             if max(nbytes) > tiny:
@@ -83,10 +87,20 @@ def run_direct(
     return run_stepwise(roots, order)
 
 
+def _run_sparse(roots: Sequence[Node], order: Sequence[Node]) -> list[Any] | None:
+    """The values of a graph with CSR arrays, or None if a plan should make them."""
+    stored = Stored(roots, order)
+    return run_stepwise(roots, order, stored) if _stepped_s(order, stored) <= _SPARSE_S else None
+
+
 def stepwise_s(roots: Sequence[Node], order: Sequence[Node]) -> float:
     """Seconds that NumPy is predicted to take for `roots`, whose graph is `order`, a call for each step;
     endless where it has none for one."""
-    stored = Stored(roots, order) if is_sparse_graph(order) else None
+    return _stepped_s(order, Stored(roots, order) if is_sparse_graph(order) else None)
+
+
+def _stepped_s(order: Sequence[Node], stored: Stored | None) -> float:
+    """The same, where it is known what CSR arrays are computed at."""
     if stored is not None and not stored.is_whole:
         return math.inf
     for node in order:
@@ -110,9 +124,10 @@ def _stepped_ns(node: Node, stored: Stored | None) -> int:
     return ONE_THREAD.compute_ns(operations, touched, 1)
 
 
-def run_stepwise(roots: Sequence[Node], order: Sequence[Node]) -> list[Any]:
+def run_stepwise(roots: Sequence[Node], order: Sequence[Node], stored: Stored | None = None) -> list[Any]:
     """The values of `roots`, whose graph is `order`, step by step; what no later step needs is let go."""
-    stored = Stored(roots, order) if is_sparse_graph(order) else None
+    if stored is None and is_sparse_graph(order):
+        stored = Stored(roots, order)
     last = {i: node for node in order for i in node.inputs}
     stay = {*roots, *(node for node in order if node.op is Op.DATA)}
     known: dict[Node, Any] = {}
@@ -130,6 +145,12 @@ def run_stepwise(roots: Sequence[Node], order: Sequence[Node]) -> list[Any]:
         else:
             found.append(_owned(known[root], root, (*leaves, *found)))
     return found
+
+
+def array_of(node: Node, value: Any) -> ArrayRef:
+    """A value, dense or CSR, as what a session gives."""
+    nnz = int(value.nnz) if node.format == "csr" else None
+    return ArrayRef(value.shape, value.dtype, value=value, format=node.format, nnz=nnz)
 
 
 def _is_made(node: Node) -> bool:

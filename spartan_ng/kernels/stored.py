@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from spartan_ng.arrays.sparse import csr_array, is_csr
-from spartan_ng.costs.operations import flops, of_node, weighed
-from spartan_ng.costs.tuned import FRESH, NEAR_LOOKUP_FLOPS
+from spartan_ng.costs.operations import flops, met, of_node, pairs, weighed
+from spartan_ng.costs.tuned import FRESH, MEET_FLOPS, NEAR_LOOKUP_FLOPS
+from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import VIEWS, Node, Op, sliced
 from spartan_ng.kernels.contract import contract, is_matrix_product
 from spartan_ng.kernels.formats import dense
@@ -70,6 +71,8 @@ class Stored:
         inputs = node.inputs
         if node.op is Op.MAP:
             return isinstance(node.fn, str)
+        if node.op is Op.RESHAPE:
+            return True
         if node.op is Op.FOLD and len(inputs) == 1:
             (axes,), (x,) = node.params, inputs
             extreme = node.fn in _EXTREMES and x.dtype == node.dtype and x.dtype.kind != "c"
@@ -109,6 +112,8 @@ class Stored:
         operands = [self.value(i, x) for i, x in zip(node.inputs, inputs, strict=True)]
         if node.op is Op.FOLD:
             return sparse_fold(str(node.fn), operands[0], node.params[0], node.dtype)
+        if node.op is Op.RESHAPE:
+            return dense(operands[0]).reshape(node.shape)
         if node.fn == "contract":
             return dense(contract(*operands, *node.params)).astype(node.dtype, copy=False)
         return mapped(node, [dense(x) for x in operands])
@@ -133,6 +138,8 @@ class Stored:
         """Whose non-zeros a CSR node has; None where it has no step."""
         if node.op is Op.DATA:
             return node if node.data is not None and is_csr(node.data.value) else None
+        if node.fn == "contract":
+            return node
         if node.op in (Op.SLICE, Op.TRANSPOSE):
             return self._views.setdefault((node.op, *node.inputs, *node.params, node.shape), node)
         if node.op is not Op.MAP or not isinstance(node.fn, str) or ELEMENTWISE[node.fn].nout > 1:
@@ -162,15 +169,23 @@ class Stored:
                 self.places[node] = place
 
     def _nnz(self, place: Node) -> int:
-        """Non-zeros of an array, at most where it is a slice."""
-        while place.op is not Op.DATA:
+        """Non-zeros of an array, at most where it is a slice, and as expected of a product."""
+        while place.op in VIEWS:
             place = self.places[place.inputs[0]]
+        if place.fn == "contract":
+            return int(met(place.size, self._pairs(place)))
         return int(place.data.value.nnz) if place.data is not None else 0
+
+    def _pairs(self, product: Node) -> float:
+        """Pairs of non-zeros that a product of two CSR arrays multiplies."""
+        return pairs(product, {i: self._nnz(self.places[i]) for i in product.inputs})
 
     def _at_nonzeros(self, node: Node, nnz: int, shape: tuple[int, ...]) -> tuple[int, int]:
         if node.op is Op.DATA:
             return 0, 0
         made = FRESH * nnz * node.dtype.itemsize
+        if is_sparse_product(node):
+            return int(self._pairs(node)) * MEET_FLOPS, 2 * made
         if node.fn == "contract":
             count = of_node(node)
             if is_whole(nnz, shape):
@@ -187,6 +202,8 @@ class Stored:
         if node.op is Op.DATA:
             assert node.data is not None, "a leaf"
             return node.data.value
+        if node.fn == "contract":
+            return contract(*map(self.value, node.inputs, inputs), *node.params)
         matrix = self.value(node.inputs[0], *inputs)
         if node.op is Op.TRANSPOSE:
             return matrix.T.tocsr() if node.params[0] == (1, 0) else matrix

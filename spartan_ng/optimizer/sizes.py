@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.sparse import INDEX_BYTES
+from spartan_ng.costs.operations import met, pairs
 from spartan_ng.graph.node import VIEWS, Node, Op
 
 _SAMPLED_ROWS = 64
@@ -57,6 +58,8 @@ def _expected(node: Node, nnz: Mapping[Node, float]) -> float:
     operands = [i for i in node.inputs if i in nnz]
     if node.size == 0:
         return 0.0
+    if node.fn == "contract":
+        return met(node.size, pairs(node, nnz))
     if node.op in VIEWS or len(operands) == 1:
         return min(nnz[operands[0]] * node.size / max(operands[0].size, 1), node.size)
     sample = _sampled(node, operands)

@@ -80,7 +80,7 @@ def is_heavy(draft: Draft) -> bool:
     if not draft.stepwise and len(rows) != 1:
         return False
     row = rows[-1]
-    return row.kind == "contract" and prod(row.shape) ** 2 >= prod(draft.domain)
+    return row.kind == "contract" and row.format == "dense" and prod(row.shape) ** 2 >= prod(draft.domain)
 
 
 def is_plain(read: Read, shape: tuple[int, ...]) -> bool:

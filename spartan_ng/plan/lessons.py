@@ -63,7 +63,8 @@ def _subjects(plan: Plan) -> Iterator[tuple[int, Hashable]]:
         elif isinstance(stage, Fused) and stage.rows and len(stage.writes) == 1:
             slot = plan.slots[stage.writes[0].slots[0]]
             if slot.format == "csr":
-                yield i, sparse_key(stage.rows[-1].fn, slot.shape, slot.dtype)
+                row = stage.rows[-1]
+                yield i, sparse_key(row.kind if row.fn is None else row.fn, slot.shape, slot.dtype)
 
 
 def _update_bytes(plan: Plan, index: int, made: Made) -> int:

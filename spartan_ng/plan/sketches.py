@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import WHOLE
-from spartan_ng.graph.node import Node, Op
+from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
@@ -19,6 +19,7 @@ from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.scans import states_of
 from spartan_ng.ops.units import Folded
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
+from spartan_ng.optimizer.sizes import expected_nonzeros
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, Run, StageSketch
 from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft, Result, stage_name
@@ -173,10 +174,14 @@ def _flops(draft: Draft, arrays: Sequence[Node]) -> int:
 
 
 def _of_row(row: Row, draft: Draft, arrays: Sequence[Node]) -> int:
-    """Operations of one row, over the non-zeros alone of a product's sparse operand."""
-    read = [arrays[draft.reads[a].slot].data for a in row.args if a < len(draft.reads)]
-    sparse = [(d.nnz, prod(d.shape)) for d in read if d is not None and d.nnz is not None]
-    return row_operations(row, draft.reads, draft.rows, draft.domain, min(sparse, default=None))
+    """Operations of one row, over the non-zeros alone of a product's sparse operands."""
+    read = [arrays[draft.reads[a].slot] for a in row.args if a < len(draft.reads)]
+    if row.kind == "contract" and row.format == "csr":  # of what is to be made, too
+        known = expected_nonzeros(topological(read), {})
+        sparse = [(int(known[n]), n.size) for n in read]
+    else:
+        sparse = [(n.data.nnz, n.size) for n in read if n.data is not None and n.data.nnz is not None]
+    return row_operations(row, draft.reads, draft.rows, draft.domain, sparse)
 
 
 # --- stages of their own kind ------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.nonzeros import run_nonzeros
 from spartan_ng.worker.stages.products import multiplied
 from spartan_ng.worker.stages.results import InTurn, is_crowded, is_tight, one_by_one
+from spartan_ng.worker.stages.sparse_products import is_sparse_product, run_sparse_product
 from spartan_ng.worker.stages.sweep import run_sweep
 from spartan_ng.worker.stages.windows import Bands, opened
 
@@ -147,6 +148,9 @@ def _made(
     ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any], bands: Bands | None = None
 ) -> list[Any]:
     """Run the blocks: give the arrays of a single reduced result; others are stored at once."""
+    if is_sparse_product(stage):
+        run_sparse_product(ex, run, stage, operands)
+        return []
     product = None if bands is not None else multiplied(ex, run, stage, operands)
     if product is not None:
         return product

@@ -66,8 +66,8 @@ def operations(node: Node, cells: int, nonzeros: Mapping[Node, int]) -> int:
 
 
 def is_product(node: Node) -> bool:
-    """Whether the node is a product of two matrices that sums one dimension."""
-    if node.fn != "contract":
+    """Whether the node is a dense product of two matrices that sums one dimension."""
+    if node.fn != "contract" or node.format != "dense":
         return False
     la, lb, lo = node.params
     return sum(x not in lo for x in la) == 1 and len(la) == len(lb) == len(lo) == 2

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from spartan_ng.arrays import WHOLE
+from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.ops.joins import REDUCING
 
@@ -94,7 +95,7 @@ def sums_sparse_columns(node: Node) -> bool:
 
 def _sums_sparse(node: Node, axis: int) -> bool:
     """Whether a product sums over this axis of what a sparse operand stores, under a transpose or not."""
-    if node.fn != "contract":
+    if node.fn != "contract" or is_sparse_product(node):
         return False
     la, lb, lo = node.params
     for seen, letters in zip(node.inputs, (la, lb), strict=True):
@@ -112,7 +113,7 @@ def root(node: Node) -> Root:
         (axes,) = node.params
         out = tuple(d for d in labels if d not in axes)
         return Root(a.shape, out, (labels,) * len(node.inputs))
-    if node.fn == "contract":
+    if node.fn == "contract" and not is_sparse_product(node):
         return _contract_root(*node.params, node.inputs[0].shape, node.inputs[1].shape)
     if node.fn in REDUCING:
         rows = node.inputs[-1]

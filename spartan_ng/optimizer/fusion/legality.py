@@ -20,6 +20,7 @@ from functools import lru_cache
 from math import prod
 
 from spartan_ng.arrays import WHOLE
+from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
@@ -57,7 +58,7 @@ def whole_if_joined(node: Node, stage: Group, labels: Labels, driven: bool) -> f
     if node.op is Op.MAP and node.format == "dense" and stage.scan is None and not stage.separate:
         if labels == tuple(range(len(stage.domain))):
             return _NONE  # cell by cell: what most do
-    elif stage.separate or never_joins(node):
+    elif stage.separate or never_joins(node) or is_sparse_product(stage.root):
         return None
     if node.op is Op.INDEX:
         return _NONE
@@ -80,7 +81,9 @@ def whole_if_joined(node: Node, stage: Group, labels: Labels, driven: bool) -> f
 
 def never_joins(node: Node) -> bool:
     """Whether no stage but one that ends in the node computes it."""
-    return node.fn in REDUCING or node.fn == "matrices" or (node.format == "csr" and is_union(node))
+    if node.format == "csr":
+        return is_sparse_product(node) or is_union(node)
+    return node.fn in REDUCING or node.fn == "matrices"
 
 
 def has_room(stage: Group) -> bool:

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from math import prod
 from typing import NamedTuple
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.arrays.sparse import INDEX_BYTES
 from spartan_ng.costs import Profile
-from spartan_ng.costs.operations import of_node, weighed
+from spartan_ng.costs.operations import met, of_node, volume, weighed
+from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
@@ -232,7 +234,8 @@ def estimates(order: Sequence[Node]) -> dict[Node, Estimate]:
     for node in order:
         density = share = 1.0 if node.format == "dense" else _density(node, found)
         if node.op is Op.FOLD or node.fn == "contract":
-            share = min([found[i].density for i in node.inputs])
+            shares = [found[i].density for i in node.inputs]
+            share = prod(shares) if is_sparse_product(node) else min(shares)
         flops = of_node(node)
         nbytes = stored_bytes(node, density)
         found[node] = Estimate(density, nbytes, flops, share, weighed(node, flops, share))
@@ -243,6 +246,9 @@ def _density(node: Node, known: Mapping[Node, Estimate]) -> float:
     """The part of a sparse value's elements that is stored."""
     if node.data is not None:
         return min(1.0, (1 << (node.data.nnz or 0).bit_length()) / max(node.size, 1))
+    if is_sparse_product(node):
+        share = prod(known[i].density for i in node.inputs)
+        return met(node.size, share * volume(node)) / max(node.size, 1)
     if node.op is not Op.MAP or isinstance(node.fn, UserFunction):
         return max((known[i].density for i in node.inputs), default=1.0)
     sparse = [known[i].density for i in node.inputs if i.format == "csr" and i.shape == node.shape]

@@ -7,6 +7,7 @@ from math import prod
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs.operations import by_blas, flops, lookups
+from spartan_ng.costs.tuned import MEET_FLOPS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.rows import VALUE, Read, Row, Slot
 from spartan_ng.plan.stages.stage import Stage
@@ -67,14 +68,14 @@ class Pass(Stage):
         )
         return own if self.finish is None else own + self.finish.operations(slots)
 
-    def _stored(self, slots: Sequence[Slot], row: Row) -> Stored | None:
-        """What a product's sparse operand stores; None without one."""
+    def _stored(self, slots: Sequence[Slot], row: Row) -> list[Stored]:
+        """What a product's sparse operands store."""
         if row.kind != "contract":
-            return None
+            return []
         read = [
             slots[self.reads[a].slot] for a in row.args if a < len(self.reads) and self.reads[a].slot != VALUE
         ]
-        return min(((s.nonzeros, prod(s.shape)) for s in read if s.nonzeros is not None), default=None)
+        return [(s.nonzeros, prod(s.shape)) for s in read if s.nonzeros is not None]
 
 
 def row_operations(
@@ -82,11 +83,12 @@ def row_operations(
     reads: Sequence[Read],
     rows: Sequence[Row],
     domain: tuple[int, ...],
-    stored: Stored | None = None,
+    stored: Sequence[Stored] = (),
 ) -> int:
     """Operations of one row over all of a stage's domain, in those of a loop (`costs.operations`).
 
-    `stored` tells of a product's sparse operand: each non-zero looks up what belongs to it in the other one.
+    `stored` tells of a product's sparse operands: each non-zero looks up what belongs to it in the other one,
+    if that is dense, and meets a row of non-zeros, if that is sparse, too.
     """
     made = prod(row.shape)
     shapes = [reads[a].shape if a < len(reads) else rows[a - len(reads)].shape for a in row.args]
@@ -97,8 +99,11 @@ def row_operations(
     labels, _, out = row.params
     shape, other = shapes
     count = 2 * made * prod(n for letter, n in zip(labels, shape, strict=True) if letter not in out)
-    if stored is not None:
-        nonzeros, size = stored
+    if row.format == "csr":
+        share = prod(nonzeros / max(size, 1) for nonzeros, size in stored)
+        return int(count // 2 * share) * MEET_FLOPS
+    if stored:
+        nonzeros, size = min(stored)
         found = prod(other) if prod(shape) == size else prod(shape)
         return count * nonzeros // max(size, 1) + lookups(nonzeros, found * row.dtype.itemsize)
     return count if row.sampled else by_blas(count, made, [prod(shape), prod(other)])

@@ -63,7 +63,9 @@ def nodes(run: Program, *arrays: Any) -> list[Node]:
     return [a._node() for a in (found if isinstance(found, tuple) else (found,))]
 
 
+S, T = (sparse.csr_array(x * (x > 0.9)) for x in (A, B))
 FIRES: dict[str, tuple[Program, tuple[Any, ...]]] = {
+    "order of sparse products": (lambda xp, s, t, v: s @ t @ v, (S, T, V)),
     "slice of a map": (lambda xp, a, b: xp.sqrt(a @ b)[3:5], (A, B)),
     "slice of a product": (lambda xp, a, b: (a @ b)[10:20, 7], (A, B)),
     "diagonal of a product": (lambda xp, a, b, c: xp.diagonal(a @ (b @ c)), (A, B, C)),
@@ -143,6 +145,16 @@ KEEPS: dict[str, tuple[Program, tuple[Any, ...], str]] = {
         lambda xp, a, b, v: a @ b @ v,
         (sparse.csr_array(A * (A > 0.9)), B, V),
         "order of products",
+    ),
+    "sparse and wanted itself": (
+        lambda xp, s, t, v: ((p := s @ t), p @ v),
+        (S, T, V),
+        "order of sparse products",
+    ),
+    "sparse and small in between": (
+        lambda xp, s, t, x: s @ t @ x,
+        (sparse.csr_array(S[:1]), sparse.csr_array(T[:, :1]), random.random((1, 900))),
+        "order of sparse products",
     ),
     "a fold that is no sum": (lambda xp, a, b: (a @ b).max(0), (A, B), "sum of a product"),
     "a masked sum": (

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from spartan_ng.graph.node import Node
+from spartan_ng.costs.operations import pairs
+from spartan_ng.costs.tuned import LOOKUP_FLOPS, MEET_FLOPS
+from spartan_ng.graph.formats import is_sparse_product
+from spartan_ng.graph.node import Node, topological
 from spartan_ng.optimizer.rewrite.algebra.contraction import PAYS, Contraction, Labels, cost
 from spartan_ng.optimizer.rewrite.rule import Readers
+from spartan_ng.optimizer.sizes import expected_nonzeros
 
 _MOST = 20
 """Factors of a chain that are ordered together. A loop may make chains of any length: they are ordered piece
@@ -35,6 +39,43 @@ def order_of_products(node: Node, readers: Readers) -> Node | None:
     if best * PAYS >= sum(p.cost for p in chain.products.values()):
         return None
     return chain.ordered(splits, readers)
+
+
+def order_of_sparse_products(node: Node, readers: Readers) -> Node | None:
+    """S @ T @ v = S @ (T @ v) of sparse matrices, where that takes less.
+
+    An element of S @ T is stored where a way leads through non-zeros of both, and there alone v is looked at
+    either way, unless terms cancel out.
+    """
+    c = Contraction.of(node)
+    if c is None or not (c.is_linear and len({*c.la} & {*c.lb}) == 1 and _is_matrix_product(c)):
+        return None
+    if is_sparse_product(c.a) and c.b.format == "dense":
+        inner, labels, vector, others = Contraction.parts(c.a), c.la, c.b, c.lb
+    elif is_sparse_product(c.b) and c.a.format == "dense":
+        inner, labels, vector, others = Contraction.parts(c.b), c.lb, c.a, c.la
+    else:
+        return None
+    if not readers.alone(inner.node) or inner.node.dtype != node.dtype or _takes_less(inner, vector):
+        return None
+    (summed,), between = {*labels} & {*others}, max(*c.la, *c.lb) + 1
+    name = dict(zip(inner.lo, labels, strict=True))
+    left, right = (tuple(name.get(x, between) for x in seen) for seen in (inner.la, inner.lb))
+    first, last = (inner.a, left), (inner.b, right)
+    if summed not in left:
+        first, last = last, first
+    kept = (between, *(x for x in others if x != summed))
+    below = c.product(first[0], first[1], vector, others, kept)
+    return c.product(*last, below, kept, c.lo)
+
+
+def _takes_less(product: Contraction, vector: Node) -> bool:
+    """Whether a product of sparse matrices, and then one with a vector or a few, takes less than two such."""
+    node, columns = product.node, vector.size // max(vector.shape[0], 1) if vector.ndim > 1 else 1
+    known = expected_nonzeros(topological([node]), {})
+    each = LOOKUP_FLOPS + 2 * columns
+    alone = MEET_FLOPS * pairs(node, known) + each * known[node]
+    return alone < PAYS * each * (known[product.a] + known[product.b])
 
 
 def _is_matrix_product(c: Contraction) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spartan_ng.graph.node import Node, Op, topological
-from spartan_ng.optimizer.rewrite.algebra.chains import order_of_products
+from spartan_ng.optimizer.rewrite.algebra.chains import order_of_products, order_of_sparse_products
 from spartan_ng.optimizer.rewrite.algebra.indicators import indicator_product, indicator_sum, lookup_product
 from spartan_ng.optimizer.rewrite.algebra.scaling import product_of_scaled
 from spartan_ng.optimizer.rewrite.algebra.sums import product_without_matrix, sum_of_product
@@ -119,6 +119,14 @@ RULES = (
         f"{_NUMBERS}, of one dtype; dense operands; costs a fifth less",
         Op.JOIN_UPDATE,
         order_of_products,
+    ),
+    Rule(
+        "order of sparse products",
+        "S @ T @ v",
+        "S @ (T @ v)",
+        f"{_NUMBERS}, of one dtype; CSR operands, and a dense one; costs a fifth less",
+        Op.JOIN_UPDATE,
+        order_of_sparse_products,
     ),
 )
 """Every rule, in the order in which those of one operator are tried."""
