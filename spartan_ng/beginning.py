@@ -113,10 +113,11 @@ def _leaves_to_numpy() -> bool:
 
 
 def _begin() -> None:
-    """Import the session on a thread of its own; not a daemon: an import that is cut off may crash."""
+    """Import the session on a thread of its own; not a daemon: an import that is cut off may crash. Nobody
+    waits for threads that begin at the program's end."""
     global _importing
     with _lock:
-        if _importing is None:
+        if _importing is None and threading.main_thread().is_alive():
             import logging  # noqa: F401  # locks itself before a fork: after us, if it registers before us
 
             # the child would wait for ever for a lock that the import held

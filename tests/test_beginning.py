@@ -395,3 +395,20 @@ go.set()
 """
     )
     assert told == "True\n"
+
+
+@pytest.mark.slow
+def test_nothing_is_imported_beside_what_a_program_does_at_its_end() -> None:
+    """Nobody would wait for that import, which would be cut off."""
+    told = run(
+        """
+import atexit
+go.set()
+
+@atexit.register
+def at_the_end():
+    drawn = np.random.default_rng(0).standard_normal(500_000)
+    print(float((drawn * 0 + 1).sum()), beginning._importing is None)
+"""
+    )
+    assert told == "500000.0 True\n"
