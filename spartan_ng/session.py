@@ -159,9 +159,10 @@ class Session:
         return refs
 
     def _on_driver(self) -> Session:
-        """The session of what stays on the driver."""
+        """The session of what stays on the driver, with a worker's budget where it has none itself."""
         if self._driver is None:
-            self._driver = Session(EmbeddedBackend(config.threads, config.memory_bytes))
+            of_worker = self.backend.profile.memory_bytes if self.backend.profile.limited else None
+            self._driver = Session(EmbeddedBackend(config.threads, config.memory_bytes or of_worker))
         return self._driver
 
     def _plans_of_driver(self) -> Planner:
@@ -386,10 +387,7 @@ def use(backend: Backend) -> Session:
 
 def embed() -> Session:
     """Run programs in this process from now on."""
-    before = current()
-    session = use(EmbeddedBackend(config.threads, config.memory_bytes))
-    before.retire()
-    return session
+    return move_to(EmbeddedBackend(config.threads, config.memory_bytes))
 
 
 def connect(

@@ -17,6 +17,8 @@ from spartan_ng.kernels.sparse_products import sparse_product
 from spartan_ng.memory import budget_bytes
 
 Labels = tuple[int, ...]
+COPIED_BYTES = 1 << 22
+"""What is copied of an operand at a time, so that it lies as BLAS wants it."""
 
 
 def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: bool = False) -> Any:
@@ -127,15 +129,69 @@ def _outer(a: Any, b: Any, shape: _Arrangement, lo: Labels) -> Any:
 
 
 def _batched(a: Any, b: Any, shape: _Arrangement) -> Any:
+    """The product as one of stacked matrices. Operands that do not lie so are copied; where that takes much,
+    part after part, so that no copy of a whole one is there."""
     a, b = a.transpose(shape.order_a), b.transpose(shape.order_b)
     nb, nr, ni = len(shape.batch), len(shape.rows), len(shape.inner)
+    kept, summed = (*a.shape[: nb + nr], *b.shape[nb + ni :]), a.shape[nb + nr :]
+    axis, parts = _parts_of(a, b, nb, nr, ni)
+    if parts == 1:
+        return _matrices_product(a, b, nb, nr, ni).transpose(shape.order_out)
+    out = np.empty([kept[i] for i in shape.order_out], np.result_type(a, b))
+    result = out.transpose(np.argsort(shape.order_out))
+    first = True
+    n = (*kept, *summed)[axis]
+    for lo, hi in ((n * i // parts, n * (i + 1) // parts) for i in range(parts)):
+        part = slice(lo, hi)
+        if axis >= len(kept):  # a summed one
+            k = axis - len(kept)
+            found = _matrices_product(_at(a, nb + nr + k, part), _at(b, nb + k, part), nb, nr, ni)
+            np.add(result, found, out=result) if not first else np.copyto(result, found)
+            first = False
+            continue
+        left = _at(a, axis, part) if axis < nb + nr else a
+        right = _at(b, axis, part) if axis < nb else _at(b, axis - nr + ni, part) if axis >= nb + nr else b
+        np.copyto(_at(result, axis, part), _matrices_product(left, right, nb, nr, ni))
+    return out
+
+
+def _at(x: Any, axis: int, part: slice) -> Any:
+    return x[(*(slice(None),) * axis, part)]
+
+
+def _matrices_product(a: Any, b: Any, nb: int, nr: int, ni: int) -> Any:
+    """Of operands with `nb` axes of a batch, `nr` of rows (`a`), and `ni` that are summed."""
     batch, rows = a.shape[:nb], a.shape[nb : nb + nr]
     columns = b.shape[nb + ni :]
     inner = prod(a.shape[nb + nr :])
     left = a.reshape(*batch, prod(rows), inner)
     right = b.reshape(*batch, inner, prod(columns))
-    out = np.matmul(left, right).reshape((*batch, *rows, *columns))
-    return out.transpose(shape.order_out)
+    return np.matmul(left, right).reshape((*batch, *rows, *columns))
+
+
+def _parts_of(a: Any, b: Any, nb: int, nr: int, ni: int) -> tuple[int, int]:
+    """The axis of batch, rows, columns and summed ones that a product goes along in parts, and how many."""
+    copied = [_copied_bytes(a, nb, nr), _copied_bytes(b, nb, ni)]
+    if max(copied) <= COPIED_BYTES:
+        return 0, 1
+    kept = nb + nr + b.ndim - nb - ni
+    summed = [kept + k for k in range(ni)]
+    of_a = [*range(nb + nr), *summed]
+    of_b = [*range(nb), *summed, *range(nb + nr, kept)]
+    larger, axes = (a, of_a) if copied[0] >= copied[1] else (b, of_b)
+    # Along its outermost axis, of which the fewest pages are read again for the next part.
+    found = max(range(larger.ndim), key=lambda i: (larger.shape[i] > 1, abs(larger.strides[i])))
+    return axes[found], min(larger.shape[found], -(-max(copied) // COPIED_BYTES))
+
+
+def _copied_bytes(x: Any, stacked: int, second: int) -> int:
+    """Bytes of a copy of an operand whose axes do not lie as those of stacked matrices; 0 where they do."""
+    mid = stacked + second
+    try:
+        np.reshape(x, (*x.shape[:stacked], prod(x.shape[stacked:mid]), prod(x.shape[mid:])), copy=False)
+    except ValueError:
+        return int(x.nbytes)
+    return 0
 
 
 def _compressed(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.given_whole import as_file, given_whole
-from spartan_ng.sources.servers import check_answers, patient
+from spartan_ng.sources.servers import asked_again, check_answers, patient
 
 Path = str | os.PathLike[str]
 
@@ -52,7 +52,8 @@ def signs(path: str, options: dict[str, Any] | None = None) -> tuple[Any, ...] |
             return identity(path)
         files, name = system(path, options)
         files.invalidate_cache(name)
-        said = files.info(name)
+        with asked_again(files, path):
+            said = files.info(name)
     except SourceError:  # of the server
         raise
     except (OSError, ValueError, NotImplementedError):
@@ -72,8 +73,9 @@ def opened(path: Path, options: dict[str, Any] | None = None) -> Any:
     if not is_url(path):
         return open(local(path), "rb")
     files, name = system(os.fspath(path), options)
-    whole = given_whole(files, name)
-    return files.open(name, "rb") if whole is None else as_file(whole)
+    with asked_again(files, os.fspath(path)):
+        whole = given_whole(files, name)
+        return files.open(name, "rb") if whole is None else as_file(whole)
 
 
 def expanded(

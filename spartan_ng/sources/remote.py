@@ -13,7 +13,7 @@ from spartan_ng.errors import SourceError
 from spartan_ng.sources.files import opened, signs, system
 from spartan_ng.sources.given_whole import given_whole
 from spartan_ng.sources.mapped import npy_header
-from spartan_ng.sources.servers import patient
+from spartan_ng.sources.servers import asked_again, patient
 from spartan_ng.sources.source import OpenedSource, checked_dtype
 
 _RANGE_BYTES = 1 << 20
@@ -92,7 +92,8 @@ class RemoteFile(OpenedSource):
     def open(self) -> Any:
         """The file system, the path in it, and all bytes where the server gives no parts of them."""
         files, path = system(self.url, self.options)
-        return files, path, given_whole(files, path)
+        with asked_again(files, self.url):
+            return files, path, given_whole(files, path)
 
     def __str__(self) -> str:
         return self.url

@@ -1,15 +1,17 @@
 """How long HTTP servers of files are waited for, and what is said of those that do not answer.
 
 fsspec waits for minutes, asks twice, and calls a file missing whose server is. So a server is asked by each
-process before it is asked for files, but if it has answered lately. It has `config.timeout_s` to answer, and
-between any two pieces of what it sends; sources keep that of the program, also on workers, as an option of
-the file system.
+process before it is asked for files, but if it has answered lately, and again where a file is missing. It has
+`config.timeout_s` to answer, and between any two pieces of what it sends; sources keep that of the program,
+also on workers, as an option of the file system.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,13 +35,24 @@ def patient(url: str, options: dict[str, Any] | None) -> dict[str, Any] | None:
     return {**(options or {}), "client_kwargs": {**client, "timeout": timeout}}
 
 
-def check_answers(files: Any, url: str) -> None:
-    """SourceError where the server of a URL cannot be reached, or says nothing."""
+@contextmanager
+def asked_again(files: Any, url: str) -> Iterator[None]:
+    """SourceError where a file is missing because its server, which has answered lately, is gone."""
+    try:
+        yield
+    except FileNotFoundError:
+        check_answers(files, url, lately=False)
+        raise
+
+
+def check_answers(files: Any, url: str, lately: bool = True) -> None:
+    """SourceError where the server of a URL cannot be reached, or says nothing; one that has answered
+    `lately` need not."""
     where = urlsplit(url).netloc
     key, now_s = (os.getpid(), where), time.monotonic()
     if not url.startswith(_HTTP) or not hasattr(files, "set_session"):
         return
-    if key in _answered and now_s - _answered[key] < config.timeout_s:
+    if lately and key in _answered and now_s - _answered[key] < config.timeout_s:
         return
     aiohttp = needed("aiohttp", "remote")
 

@@ -186,6 +186,16 @@ def test_a_disk_that_takes_no_more_is_an_error_with_the_file(tmp_path, save):
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
 
 
+def test_a_disk_without_room_is_an_error_with_the_file(tmp_path):
+    """NumPy sets the room aside before it writes, where the system can, and says only how many bytes."""
+    x = np.array(numpy.random.default_rng(0).random(400_000))
+    refused = OSError("Not enough free space to write 3200000 bytes after offset 128")
+    told = pytest.raises(OSError, match=rf"{tmp_path}/x.npy: No space left")
+    with patch.object(numpy, "save", side_effect=refused), told as caught:
+        np.save(tmp_path / "x.npy", x)
+    assert caught.value.errno == errno.ENOSPC
+
+
 def test_what_workers_make_is_saved_in_parts_where_the_driver_has_little_memory() -> None:
     """However large an array is that counts as small."""
     with running_on(SimulatedBackend(2)), np.config.override(memory_bytes=1_000_000):

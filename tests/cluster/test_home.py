@@ -4,6 +4,7 @@ before that pays."""
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,10 +18,13 @@ from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
 from spartan_ng.home import Home
+from spartan_ng.session import Session
 from tests.cluster.conftest import start
+from tests.test_programs import running_on
 from tests.waiting import until
 
 A = numpy.random.default_rng(0).random((600, 500))
@@ -190,3 +194,26 @@ def test_retiring_lets_the_drivers_threads_go(workers):
     threads = threading.active_count()
     workers.retire()
     until(lambda: threading.active_count() < threads)
+
+
+def test_what_stays_keeps_to_a_workers_budget_where_the_driver_has_none() -> None:
+    cluster = Session(SimulatedBackend(2, Profile(workers=2, memory_bytes=20_000_000, limited=True)))
+    with config.override(memory_bytes=None):
+        assert cluster._on_driver().backend.profile.memory_bytes == 20_000_000
+    cluster = Session(SimulatedBackend(2, Profile(workers=2, memory_bytes=20_000_000, limited=True)))
+    with config.override(memory_bytes=30_000_000):
+        assert cluster._on_driver().backend.profile.memory_bytes == 30_000_000
+    with config.override(memory_bytes=None):
+        assert not Session(SimulatedBackend(2))._on_driver().backend.profile.limited
+
+
+def test_mapped_files_are_the_workers_however_they_are_opened(tmp_path: Path) -> None:
+    """Else they would be the driver's own memory, which is sent, or for whose sake a program stays."""
+    numpy.save(tmp_path / "x.npy", numpy.arange(100_000.0))
+    with running_on(SimulatedBackend(2)):
+        x = np.load(tmp_path / "x.npy", mmap_mode="r")
+        assert not x.flags.writeable
+        ref = x._node().data
+        assert ref is not None
+        assert ref.source is not None
+        assert x.sum() == 100_000 * 99_999 / 2

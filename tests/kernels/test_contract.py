@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from itertools import product
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from spartan_ng.kernels.contract import contract
+from spartan_ng.kernels import contract as products_of_labels
+from spartan_ng.kernels.contract import COPIED_BYTES, contract
 from tests.sampling import examples
 
 LETTERS = "abcdef"
@@ -31,15 +33,39 @@ def products(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], tuple[i
 
 
 @examples(300)
-@given(products(), st.integers(0, 2**31), st.booleans())
-def test_equals_einsum(case: tuple[tuple[int, ...], ...], seed: int, in_threads: bool) -> None:
+@given(products(), st.integers(0, 2**31), st.booleans(), st.sampled_from([8, 40, 200, COPIED_BYTES]))
+def test_equals_einsum(
+    case: tuple[tuple[int, ...], ...], seed: int, in_threads: bool, copied_bytes: int
+) -> None:
+    """In one piece, and in parts of which no copy is larger."""
     la, lb, lo, size = case
     rng = np.random.default_rng(seed)
     a = rng.standard_normal([size[x] for x in la])
     b = rng.standard_normal([size[x] for x in lb])
     letters = ["".join(LETTERS[x] for x in labels) for labels in (la, lb, lo)]
     expected = np.einsum(f"{letters[0]},{letters[1]}->{letters[2]}", a, b)
-    np.testing.assert_allclose(contract(a, b, la, lb, lo, in_threads), expected, rtol=1e-12, atol=1e-12)
+    with mock.patch.object(products_of_labels, "COPIED_BYTES", copied_bytes):
+        found = contract(a, b, la, lb, lo, in_threads)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", ["abc,bd->adc", "abc,bd->dac", "bd,cab->dca", "acb,abd->acd", "abc,dcb->ad"])
+def test_operands_of_more_axes_are_not_copied_as_wholes(case: str) -> None:
+    """Whatever they are rearranged for."""
+    letters, out = case.split("->")
+    one, other = letters.split(",")
+    sizes = {"a": 20, "b": 300, "c": 250, "d": 3}
+    shapes = [[sizes[x] for x in labels] for labels in (one, other)]
+    a, b = (np.random.default_rng(1).random(shape) for shape in shapes)
+    la, lb, lo = (tuple(LETTERS.index(x) for x in labels) for labels in (one, other, out))
+    with mock.patch.object(products_of_labels, "COPIED_BYTES", 1 << 20):
+        tracemalloc.start()
+        found = contract(a, b, la, lb, lo)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    np.testing.assert_allclose(found, np.einsum(case, a, b), rtol=1e-10)
+    most = max(a.nbytes, b.nbytes)
+    assert peak < found.nbytes + most // 2, f"{peak:,} bytes for {most:,}"
 
 
 @pytest.mark.parametrize("numbers", [(0.0, np.inf), (np.inf, 0.0), (np.nan, 0.0), (-np.inf, np.inf)])

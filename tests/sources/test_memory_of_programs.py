@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 from collections.abc import Callable, Iterator
 from math import prod
 from pathlib import Path
@@ -125,6 +126,38 @@ def test_programs_over_mapped_files_keep_parts(name: str, files: list[Path]) -> 
             tracemalloc.stop()
     numpy.testing.assert_allclose(found, expected)
     assert peak < MANY * 8, f"{peak:,} bytes where one of the arrays has {MANY * 8:,}"
+
+
+KINDS = (*("f8", "g", ">i4", "c8", "?", "M8[s]", ">m8[ms]", "S6", "U6"), [("a", "i4"), ("b", "f4")])
+
+
+@pytest.mark.some(12)
+@pytest.mark.parametrize("target", [*KINDS, "M8[D]", "U", "S", "M8"], ids=str)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_files_are_converted_in_parts(kind: Any, target: Any, tmp_path: Path) -> None:
+    """Whatever they hold, and whatever that is to be; nothing is read at the call."""
+    digits = numpy.arange(60_000) % 7
+    x = numpy.zeros(digits.size, kind)
+    for name in x.dtype.names or (...,):
+        x[name] = numpy.char.add("200", digits.astype("U1")) if x.dtype.kind in "SU" else digits
+    numpy.save(tmp_path / "x.npy", x)
+    given = np.load(tmp_path / "x.npy")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = x.astype(target)
+    except (TypeError, ValueError, RuntimeError) as error:
+        with pytest.raises(type(error)):
+            numpy.asarray(given.astype(target))
+        return
+    with config.override(memory_bytes=4 * 60_000), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = given.astype(target)
+        told = x.dtype.kind not in "mM" and target == "M8"  # only the elements say how fine
+        assert told or found._peek() is None or numpy.dtype(target) == x.dtype
+        value = numpy.asarray(found)
+    assert value.dtype == expected.dtype
+    assert numpy.array_equal(value, expected)
 
 
 def test_an_index_out_of_bounds_is_told_at_once() -> None:

@@ -57,6 +57,25 @@ def test_servers_that_do_not_answer_are_named(call: str, once: bool) -> None:
         LOADS[call](f"http://127.0.0.1:{port}")
 
 
+GONE = {k: call for k, call in LOADS.items() if k not in ("images", "list", "folder", "glob", "zarr", "raw")}
+
+
+@pytest.mark.parametrize("call", [*GONE, "opened before"])
+def test_servers_that_are_gone_are_named_though_they_have_answered_lately(call: str, tmp_path: Path) -> None:
+    """A file system says no more than that the file is missing."""
+    numpy.save(tmp_path / "x.npy", numpy.arange(9.0))
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{serving.server_address[1]}"
+        before = np.load(f"{url}/x.npy").sum()
+        with pytest.raises(FileNotFoundError):
+            np.load(f"{url}/y.npy")
+        serving.shutdown()
+    with pytest.raises(SourceError, match=r"cannot be rea(ched|d)"):
+        before.compute() if call == "opened before" else LOADS[call](url)
+
+
 def test_servers_may_be_given_their_own_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/x.npy"

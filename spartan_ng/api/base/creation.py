@@ -31,6 +31,7 @@ from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
+from spartan_ng.memory import copied_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 _REAL = frozenset({int, float})
 _TEXTS = frozenset({str, bytes})
+_WORDS = "USVOT"
+"""The kinds of dtypes whose elements alone say what time they are."""
 _SHORT = 64
 """Rows in a list that are looked at one by one."""
 
@@ -245,6 +248,9 @@ def astype(
         raise TypeError(
             f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule {casting!r}"
         )
+    if _is_open(dtype):  # as long, or as fine, as the other dtype asks for; of objects and words values tell
+        told = x.dtype.kind in (_WORDS if dtype.kind in "mM" else "OT")
+        dtype = dtype if told else np.empty(0, x.dtype).astype(dtype).dtype
     if stays(dtype) and not stays(x.dtype):
         return wrap(x._force().astype(dtype))
     if same_bytes(x.dtype, dtype):
@@ -252,19 +258,27 @@ def astype(
     value = x._peek()
     if value is not None and value.nbytes <= config.small_bytes:
         return wrap(value.astype(dtype))
-    length_open = dtype.kind in "USV" and not dtype.itemsize
-    if (
-        length_open
-        or stays(x.dtype)
-        or (dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic")
-        or (in_process() and not {x.dtype.kind, dtype.kind} <= {*NUMBER_KINDS})
-    ):
-        # as long as the longest text, as fine as the finest time, or an error: only the values tell
+    large = max(x.nbytes, x.size * dtype.itemsize) > copied_bytes()
+    at_once = in_process() and not (large or _is_sure(x.dtype, dtype))  # whose errors come with the call
+    if _is_open(dtype) or stays(x.dtype) or at_once:
         return wrap(x._force().astype(dtype))
     masked = x._masked()
     if masked is not None:
         return wrap_masked(Masked(converted_node(masked.a, dtype), masked.mask), True)
     return (wrap_node if x._cell.frozen else wrap_array)(converted_node(x._node(), dtype))
+
+
+def _is_open(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype lets what is converted say how long its texts, or how fine its times are."""
+    if dtype.kind in "mM":
+        return np.datetime_data(dtype)[0] == "generic"
+    return dtype.kind in "USV" and not dtype.itemsize
+
+
+def _is_sure(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
+    """Whether any element of one dtype is one of the other, without an error."""
+    kinds = {one.kind, other.kind}
+    return kinds <= {*NUMBER_KINDS} or kinds <= {*"biufmM"}
 
 
 # --- constants -------------------------------------------------------------------------------------

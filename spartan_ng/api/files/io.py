@@ -20,6 +20,7 @@ from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
 from spartan_ng.errors import SourceError
+from spartan_ng.graph.evaluation import in_process
 from spartan_ng.sources import MappedFile, npz_member
 from spartan_ng.sources.files import is_url, local
 from spartan_ng.sources.files import opened as opened_file
@@ -200,7 +201,8 @@ def load(
     if isinstance(opened, np.ndarray):
         shown = opened.view(np.ndarray)
         shown.flags.writeable = mmap_mode is None
-        found = make(Cell(shown, borrowed=mmap_mode is not None))
+        is_theirs = isinstance(opened, np.memmap) and mmap_mode == "r" and not in_process()
+        found = _over_map(opened) if is_theirs else make(Cell(shown, borrowed=mmap_mode is not None))
         if mmap_mode == "r":
             found.setflags(write=False)
         return found

@@ -143,12 +143,15 @@ def place(file: str | os.PathLike[str], suffix: str = "") -> str:
 def _refusal(error: BaseException, path: str) -> int:
     """Why the disk takes no more of a file; 0 where that is not what was wrong.
 
-    NumPy's `tofile` says no more than how many elements it took, so that the disk is asked again.
+    NumPy's `tofile` says no more than how many elements it took, so that the disk is asked again; or, before
+    it writes any, that there is no room for all.
     """
     if type(error) is not OSError:
         return 0
     if error.errno is not None:
         return error.errno
+    if "free space" in str(error):
+        return errno.ENOSPC
     try:
         with open(path, "ab", buffering=0) as file:
             file.writelines(bytes(1 << 16) for _ in range(_TRIES))
