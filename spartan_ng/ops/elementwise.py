@@ -30,6 +30,7 @@ class Elementwise:
     name : NumPy's name, or SciPy's
     call : called on blocks, with `out=` where it is a ufunc; a name of scipy.special, which is imported when
         the function is first asked for
+        (only rows of ufuncs have a function in the API: others serve nodes that the API builds)
     nin, nout : number of operands and results
     zero : when the result is zero for sure
     flops : cost of one element, in floating-point operations

@@ -10,7 +10,6 @@ import numpy as np
 from spartan_ng.api.core.conversion import as_handle, over_buffer
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle
-from spartan_ng.graph.evaluation import in_process
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -22,7 +21,7 @@ def as_strided(
 ) -> ndarray:
     """The memory of an array under another shape and other strides; nobody checks that they stay inside.
 
-    What is not in this process is gathered first, and what is written stays there.
+    What is not in this process comes home first, and stays.
     """
     x = as_handle(x)
     return over_buffer(np.lib.stride_tricks.as_strided(_memory(x), shape, strides, writeable=writeable), x)
@@ -40,7 +39,7 @@ def _memory(a: Any) -> Any:
         return type(a)(map(_memory, a))
     if not isinstance(a, Handle):
         return a
-    return a._lent() if in_process() and not a._cell.frozen else a._force()
+    return a._force() if a._cell.frozen else a._lent()
 
 
 def _over_memory(function: Any) -> None:

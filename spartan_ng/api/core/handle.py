@@ -317,11 +317,12 @@ class Handle(HandleFields):
         return self._shown if self._state is base else None
 
     def _lent(self) -> Any:
-        """The NumPy array for another who reads and writes it where it is, from now on."""
+        """The NumPy array for another who reads and writes it where it is, from now on; what lies on workers
+        comes home for good."""
         base = make(self._cell)
         base._force()
-        if self._cell.value is None:
-            raise TypeError("only elements in this process have memory that can be lent")
+        if base.format != "dense":
+            raise TypeError(f"an array in {base.format} format has no memory that can be lent")
         shown = self._memory()
         self._cell.shared = True
         return shown

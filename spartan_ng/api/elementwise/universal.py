@@ -103,6 +103,8 @@ class ufunc(QuickFunction, Folding):
 
     def __init__(self, name: str, module: str = _TABLE) -> None:
         self.row = row = ELEMENTWISE[name]
+        if not row.is_ufunc:  # dtypes, `out` and `where` are asked of the function itself
+            raise TypeError(f"the row of {name!r} calls no ufunc: compose such a function of others")
         self.__name__ = name
         self.__module__ = module
         self.np: Any = row.function

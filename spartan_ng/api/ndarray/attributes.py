@@ -19,7 +19,6 @@ from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.ndarray.protocols import Protocols
 from spartan_ng.api.places.flat import MOST_AXES_OF_FLAT, Flat
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -190,5 +189,5 @@ class Attributes(Protocols):
     @property
     def ctypes(self) -> Any:
         """The elements' memory for ctypes, which reads and writes it where it is; not to be written to where
-        the array must not be, or does not lie in this process."""
-        return (self._lent() if in_process() and self.flags.writeable else self._to_read()).ctypes
+        the array must not be."""
+        return (self._lent() if self.flags.writeable else self._to_read()).ctypes

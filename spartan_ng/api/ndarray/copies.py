@@ -22,7 +22,6 @@ from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.attributes import Attributes
 from spartan_ng.api.places import blockwise
 from spartan_ng.config import config
-from spartan_ng.graph.evaluation import in_process
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -88,8 +87,8 @@ class Copies(Attributes):
         return self._see(...) if value is None else self._seen(..., value[...])
 
     def _shown_as(self: Any, subclass: Any, dtype: Any) -> Any:
-        """The memory as NumPy shows it in a subclass of its own; of what is not in this process, a copy."""
-        here = self.compute() if self._cell.frozen or not in_process() else self._lent()
+        """The memory as NumPy shows it in a subclass of its own."""
+        here = self.compute() if self._cell.frozen else self._lent()
         return here.view(subclass) if dtype is None else here.view(dtype, subclass)
 
     def to_device(self: Any, device: str, /, *, stream: Any = None) -> ndarray:
