@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from typing import Any
 
 import numpy
@@ -157,3 +158,27 @@ def test_products_lie_as_numpys(mode, product, one, other, dtype):
         again = xp.round(made, 1)
         found.append([(x.flags.c_contiguous, x.flags.f_contiguous) for x in (made, again)])
     assert found[1] == found[0]
+
+
+def test_one_axis_as_memory_has_it_of_stretched_and_turned_arrays(mode):
+    """An axis whose elements are one has no place in memory's order."""
+    for seed in range(200):
+        found = []
+        for package in (numpy, np):
+            draw = random.Random(seed)
+            x = package.arange(24).reshape(draw.choice([(2, 3, 4), (4, 6), (24,), (1, 24), (3, 1, 8)]))
+            for _ in range(draw.randint(1, 3)):
+                step = draw.choice(["stretch", "in front", "turn", "backwards", "part"])
+                if step == "stretch":
+                    axis = draw.randint(0, x.ndim)
+                    shape = (*x.shape[:axis], 3, *x.shape[axis:])
+                    x = package.broadcast_to(package.expand_dims(x, axis), shape)
+                elif step == "in front":
+                    x = package.broadcast_to(x, (2, *x.shape))
+                elif step == "turn":
+                    x = x.transpose(draw.sample(range(x.ndim), x.ndim))
+                else:
+                    x = x[..., :: -1 if step == "backwards" else 2]
+            lines = x.ravel("K"), x.flatten("K"), x.copy("K").ravel("K")
+            found.append([numpy.asarray(line).tolist() for line in lines])
+        assert found[0] == found[1], seed

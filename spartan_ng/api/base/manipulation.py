@@ -10,12 +10,13 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from spartan_ng.api.base import indexing
-from spartan_ng.api.core.cell import Cell, order_letter, order_of
+from spartan_ng.api.core.cell import Cell, order_letter
 from spartan_ng.api.core.chains import full_shape, without_copy
 from spartan_ng.api.core.conversion import as_handle, shape_tuple
 from spartan_ng.api.core.dispatch import fresh, numpy_function
 from spartan_ng.api.core.few import SURELY
 from spartan_ng.api.core.handle import Handle, copied, make, wrap
+from spartan_ng.api.core.layouts import asked_of_tiny
 from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Transpose, Windows
 from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
@@ -120,7 +121,7 @@ def ravel(a: Any, order: str = "C") -> ndarray:
     if order == "A":
         order = "F" if a.ndim > 1 and a._layout().flags.fnc else "C"
     if order == "K":
-        axes = order_of(a._layout()) if a.ndim > 1 else None
+        axes = asked_of_tiny([a], _as_iterated) if a.ndim > 1 else None
         a = a if axes is None else transpose(a, axes)
     elif order == "F" and a.ndim > 1:
         if (found := copied_as(a, -1, order)) is not None:
@@ -130,6 +131,11 @@ def ravel(a: Any, order: str = "C") -> ndarray:
     if value is not None and not a._cell.frozen and value.flags.c_contiguous:
         return a._seen(Reshape((value.size,)), value.ravel())  # type: ignore[no-any-return]
     return reshape(a, (a.size,), copy=None if a._layout().flags.c_contiguous else True)
+
+
+def _as_iterated(tiny: Any) -> Any:
+    """An array that lies as NumPy goes over one: a stretched axis has no stride, and stays in its place."""
+    return np.nditer([tiny, None], ["zerosize_ok"]).operands[1]
 
 
 @numpy_function(np.transpose, np.permute_dims)
