@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 import warnings
 
 import numpy
@@ -191,3 +192,30 @@ def test_axes_of_accumulate(small):
                 except (TypeError, ValueError, IndexError) as error:
                     said.append(next(c for c in (TypeError, IndexError, ValueError) if isinstance(error, c)))
         assert said[0] == said[1], axis
+
+
+@pytest.mark.parametrize("shown", ["strides", "strides of a part", "windows"])
+def test_memory_that_is_shown_many_times_is_copied_once(shown):
+    """A step of it was made of a copy of all that is shown, of 800 MB here."""
+    n, width = 100_000, 1000
+    found = []
+    for package in (numpy, np):
+        tricks = package.lib.stride_tricks
+        x = package.arange(float(n)) % 7
+        if shown == "windows":
+            frames = tricks.sliding_window_view(x, width, writeable=True)
+        else:
+            frames = tricks.as_strided(x, (n - width + 1, width), (8, 8))
+        with np.config.override(small_bytes=0):
+            tracemalloc.start()
+            try:
+                parts = frames[::500, 3:] if shown == "strides of a part" else frames[::500]
+                found.append(numpy.asarray(parts * 2 + 1))
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+        x[505] = 100  # what has been computed has the elements of before
+        found.append(numpy.asarray(parts[1:3]))
+    assert peak < 50_000_000
+    for ours, theirs in zip(found[2:], found[:2], strict=True):
+        numpy.testing.assert_array_equal(ours, theirs)

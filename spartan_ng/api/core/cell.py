@@ -134,8 +134,7 @@ class Cell(CellFields):
     def node(self) -> Node:
         """The base as a node; a value becomes a leaf of the graph."""
         if self.shared:
-            array = np.array(self.value)
-            return build.data(ArrayRef(array.shape, array.dtype, value=array))
+            return leaf_of_copy(self.value)
         node = self._node
         if node is not None:
             return node
@@ -291,6 +290,23 @@ def _on_its_own(value: Any) -> Any:
     offset = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
     memory = own_copy(root.ravel("K"))
     return np.ndarray(value.shape, value.dtype, memory.data, offset, value.strides)
+
+
+def leaf_of_copy(value: Any) -> Node:
+    """A leaf with the elements as they are now, of memory that others write to."""
+    kept = _memory_copied(value)
+    return build.data(ArrayRef(kept.shape, kept.dtype, value=kept))
+
+
+def _memory_copied(value: Any) -> Any:
+    """A copy of an array; where it shows memory many times over, this is copied once and shown likewise."""
+    steps = [s // value.itemsize for s in value.strides] if value.itemsize else []
+    aligned = all(s >= 0 and n * value.itemsize == s for s, n in zip(value.strides, steps, strict=False))
+    span = 1 + sum(step * (n - 1) for step, n in zip(steps, value.shape, strict=False))
+    if not aligned or span >= value.size or type(value) is not np.ndarray:
+        return np.array(value)
+    line = np.lib.stride_tricks.as_strided(value, (span,), (value.itemsize,)).copy()
+    return np.lib.stride_tricks.as_strided(line, value.shape, value.strides)
 
 
 _ORDERS = frozenset({"C", "F", "A", "K", None})

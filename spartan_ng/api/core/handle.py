@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.cell import Cell, Masked, changes, laid_out, order_letter, order_of
+from spartan_ng.api.core.cell import Cell, Masked, changes, laid_out, leaf_of_copy, order_letter, order_of
 from spartan_ng.api.core.chains import (
     Key,
     Views,
@@ -76,9 +76,9 @@ class Handle(HandleFields):
     def _node(self) -> Node:
         """The node that gives the elements."""
         cell = self._cell
-        node = cell._node
-        if node is None or cell.shared:
-            node = cell.node
+        if cell.shared:
+            return leaf_of_copy(self._peek())
+        node = cell.node if cell._node is None else cell._node
         if not self._views:
             return node
         known = self._shown_of(node)
