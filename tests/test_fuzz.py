@@ -152,6 +152,13 @@ def test_programs_that_stand_or_end_their_process_are_faults(monkeypatch):
     assert "in check_but_two" in ended.text
 
 
+@pytest.mark.parametrize("processes", [0, 1])
+def test_no_turn_begins_once_the_time_is_over(processes):
+    """Each would start the workers of its own, if there are any."""
+    campaign = Campaign(Mode("default", "interpret"), 1, 1000, seconds=0.0)
+    assert not list(jobs.turns(campaign, processes, keep_going=True, limit_s=1e6))
+
+
 @pytest.mark.slow
 def test_a_script_runs_by_itself(tmp_path):
     program = judged(1, WHOLE)

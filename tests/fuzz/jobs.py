@@ -65,6 +65,8 @@ def turns(campaign: Campaign, jobs: int, keep_going: bool, limit_s: float) -> It
     parts = _parts(campaign)
     if not jobs:
         for part in parts:
+            if time.monotonic() >= end:
+                return
             found: list[Found] = []
             turn = _turn(replace(part, seconds=end - time.monotonic()), keep_going, found.append)
             yield replace(turn, found=tuple(found))
@@ -75,11 +77,13 @@ def turns(campaign: Campaign, jobs: int, keep_going: bool, limit_s: float) -> It
         free = [stack.enter_context(_Process(limit_s, path)) for path in stacks]
         busy: dict[Any, _Process] = {}
         while parts or busy:
+            if time.monotonic() >= end:
+                parts.clear()  # each would begin: with workers of its own, if there are any
             while parts and free:
                 process = free.pop()
                 process.give(replace(parts.pop(0), seconds=end - time.monotonic()), keep_going)
                 busy[process.pipe] = process
-            for pipe in wait(list(busy)):
+            for pipe in wait(list(busy)) if busy else ():
                 done = busy[pipe].hear()
                 if done is not None:
                     process = busy.pop(pipe)
