@@ -7,9 +7,6 @@ import itertools
 import os
 import pickle
 import random
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +35,6 @@ from spartan_ng.sinks import NpyFile, ParquetFolder, parquet, raw, zarr_store
 from tests.sampling import examples
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
-from tests.waiting import until
 
 VALUE = numpy.random.default_rng(0).random((3001, 40))
 
@@ -244,134 +240,6 @@ def test_elements_that_other_libraries_know_otherwise(tmp_path: Path) -> None:
             numpy.testing.assert_array_equal(np.from_parquet(tmp_path / path), value)
     with pytest.raises(np.errors.ShapeError, match=r"rows of shape \(4, 0\) without columns"):
         np.to_parquet(numpy.zeros((4, 0)), tmp_path / "x.parquet")
-
-
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_an_error_leaves_the_old_file(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"x{suffix}"
-    np.save(path, np.array(VALUE))
-
-    def broken(box: Any) -> Any:
-        raise ArithmeticError("no elements")
-
-    with pytest.raises(np.errors.UserFunctionError):
-        np.save(path, np.from_function(broken, VALUE.shape) + 1)
-    numpy.testing.assert_array_equal(FORMATS[suffix](path), VALUE)
-    assert os.listdir(tmp_path) == [path.name]
-
-
-def test_a_disk_without_room_leaves_the_old_file(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.arange(3))
-    x = np.from_function(lambda box: numpy.zeros([hi - lo for lo, hi in box]), (10**9, 10**6))
-    with pytest.raises(OSError, match=r"x\.npy of 8,000,000,000,000,000 bytes: "):
-        np.save(tmp_path / "x.npy", x)
-    assert numpy.load(tmp_path / "x.npy").tolist() == [0, 1, 2]
-    assert os.listdir(tmp_path) == ["x.npy"]
-
-
-_FULL = """
-import errno, os, pathlib, resource, sys, numpy
-import spartan_ng as np
-from spartan_ng import session
-from spartan_ng.api.files import saving
-from spartan_ng.backends.local import LocalCluster
-np.config.small_bytes = 0
-saving._SHARE = 1 << 40
-folder, on = pathlib.Path(sys.argv[1]), sys.argv[2]
-value = numpy.random.default_rng(0).random((4000, 20))
-
-def read(box):
-    return value[tuple(slice(*b) for b in box)]
-
-def main():
-    writes = {
-        "x.npy": np.save,
-        "x.zarr": np.save,
-        "x.h5": np.save,
-        "packed.h5": lambda path, a: np.to_hdf5(a, path, chunks=(50, 20), compression="lzf"),
-        "x.parquet": np.save,
-        "tables/": lambda path, a: np.to_parquet(a, path),
-        "x.npz": lambda path, a: np.savez(path, a),
-        "x.txt.gz": lambda path, a: np.savetxt(path, a),
-        "x.csv": lambda path, a: np.savetxt(path, a, delimiter=","),
-    }
-    for name, write in writes.items():
-        write(f"{folder}/{name}", np.array(value[:50]))
-    before = sorted(os.listdir(folder))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
-    if on == "a cluster":
-        session.use(stack.enter_context(LocalCluster(2)))
-        for name in ("packed.h5", "x.parquet", "x.npz", "x.txt.gz", "x.csv"):
-            del writes[name]  # tiles on their way to the driver are files, too
-    for name, write in writes.items():
-        try:
-            write(f"{folder}/{name}", np.from_function(read, value.shape, chunks=(500, 20)) + 1)
-        except OSError as error:
-            assert error.errno == errno.EFBIG, error
-            assert name.strip("/") in str(error), error
-        else:
-            raise AssertionError(name)
-        assert sorted(os.listdir(folder)) == before, (name, os.listdir(folder))
-        if name.endswith((".gz", ".csv")):
-            found = numpy.loadtxt(f"{folder}/{name}", delimiter="," if name == "x.csv" else None)
-            assert (found == value[:50]).all(), name
-        elif name != "x.npz":
-            assert (numpy.asarray(np.load(f"{folder}/{name}")) == value[:50]).all(), name
-    print("done")
-
-if __name__ == "__main__":
-    import contextlib
-    with contextlib.ExitStack() as stack:
-        main()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("on", ["this process", "a cluster"])
-def test_a_disk_that_takes_no_more_says_so_and_leaves_the_old_files(on: str, tmp_path: Path) -> None:
-    """Whoever writes, and whatever libraries make of it: HDF5's ends the process, if it is let."""
-    (tmp_path / "files").mkdir()
-    script = tmp_path / "full.py"
-    script.write_text(_FULL)
-    command = [sys.executable, str(script), str(tmp_path / "files"), on]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout.endswith("done\n"), done.stderr
-    assert done.returncode == 0
-
-
-_KILLED = """
-import sys, time, numpy, pathlib
-import spartan_ng as np
-from spartan_ng.api.core import forcing
-from spartan_ng.api.files import saving
-saving._SHARE = 1 << 40
-folder = pathlib.Path(sys.argv[1])
-
-def read(box):
-    if box[0][0] > 200:
-        (folder / "half").touch()
-        time.sleep(86_400)
-    return numpy.zeros([hi - lo for lo, hi in box])
-
-np.save(folder / ("x" + sys.argv[2]), np.from_function(read, (1000, 10_000), chunks=(100, 10_000)) + 1)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.some(1)
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_a_kill_leaves_the_old_file(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"x{suffix}"
-    np.save(path, np.array(VALUE))
-    if suffix == ".h5":
-        np.to_hdf5(np.array(VALUE), path, "other")
-    process = subprocess.Popen([sys.executable, "-c", _KILLED, str(tmp_path), suffix])
-    until(lambda: (tmp_path / "half").exists() or process.poll() is not None)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    numpy.testing.assert_array_equal(FORMATS[suffix](path), VALUE)
-    if suffix == ".h5":
-        numpy.testing.assert_array_equal(numpy.asarray(np.from_hdf5(path, "other")), VALUE)
 
 
 @pytest.mark.some(4)
