@@ -98,12 +98,17 @@ def wait() -> None:
 def _with_slices_pushed(wanted: list[Node], order: Sequence[Node]) -> tuple[list[Node], Sequence[Node]]:
     """Roots with the values of those `wanted`, and their graph: of what is read in part, NumPy makes that."""
     are_pushed = "push_slices" not in config.disabled_passes
-    if are_pushed and any(n.op is Op.SLICE and n.inputs[0].op is Op.MAP for n in order):
+    if are_pushed and any(n.op is Op.SLICE and _may_be_cut(n.inputs[0]) for n in order):
         from spartan_ng.optimizer.rewrite.slices import push_slices
 
         roots = push_slices(wanted)
         return roots, topological(roots)
     return wanted, order
+
+
+def _may_be_cut(a: Node) -> bool:
+    """Whether a slice may go below what it is taken of: elementwise results, lookups, and these turned."""
+    return a.op is Op.MAP or "take" in (a.fn, a.op is Op.TRANSPOSE and a.inputs[0].fn)
 
 
 def _leaves_to_numpy() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from spartan_ng import session
 from spartan_ng.graph import build
@@ -51,6 +52,27 @@ def test_slices_move_below_maps_that_nobody_else_reads() -> None:
         np.testing.assert_array_equal(value(part), (np.exp(X) + X[0])[k : k + 2])
     halves = [build.slice_(chain, (k, 0), (1, 1), (len(X) - 1, 6)) for k in (0, 1)]
     assert all(p.op is Op.SLICE for p in push_slices(halves)), "together they are more than the map"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(), (5,), (4, 3)])
+def test_slices_move_below_lookups(shape: tuple[int, ...], axis: int, turned: bool) -> None:
+    values = np.arange(4 * 5 * 6.0).reshape(4, 5, 6)
+    places = np.random.default_rng(0).integers(0, 4, shape)
+    x = build.map_("exp", build.constant(values))
+    found = build.take(x, build.map_("negative", build.constant(-places)), axis)
+    wanted = np.take(np.exp(values), places, axis)
+    if turned:
+        order = tuple(np.random.default_rng(axis).permutation(found.ndim))
+        found, wanted = build.transpose(found, order), wanted.transpose(order)
+    parts = [build.slice_(found, (1,) * found.ndim, (1,) * found.ndim, tuple(n - 1 for n in found.shape))]
+    parts.append(build.slice_(found, (2,) * found.ndim, (-1,) * found.ndim, (2,) * found.ndim))
+    for part, key in zip(parts, (slice(1, None), slice(2, 0, -1)), strict=True):
+        (pushed,) = push_slices([part])
+        assert all(n.inputs[0].op is Op.DATA for n in topological([pushed]) if n.op is Op.SLICE)
+        np.testing.assert_array_equal(value(part), wanted[(key,) * wanted.ndim])
+        np.testing.assert_array_equal(value(pushed), wanted[(key,) * wanted.ndim])
 
 
 def test_scalars_fold_and_empty_arrays_vanish() -> None:
