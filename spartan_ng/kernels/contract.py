@@ -17,8 +17,8 @@ from spartan_ng.kernels.sparse_products import sparse_product
 from spartan_ng.memory import budget_bytes
 
 Labels = tuple[int, ...]
-COPIED_BYTES = 1 << 22
-"""What is copied of an operand at a time, so that it lies as BLAS wants it."""
+COPIED_BYTES = 1 << 23
+"""What is copied of an operand at a time to lie as BLAS wants it; with less its threads are slow."""
 
 
 def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: bool = False) -> Any:
