@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.algebra.small_products import AT_ONCE_FLOPS, at_once, quick
 from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.conversion import array_of, as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import Handle, wrap, wrap_array, wrap_node
 from spartan_ng.api.core.kinds import NUMBER_KINDS
-from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.core.quick import AS_OUTER, shortened
@@ -27,22 +27,9 @@ from spartan_ng.error_state import error_state
 from spartan_ng.errors import ShapeError, alone
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
-from spartan_ng.graph.node import Op
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
-
-
-_AT_ONCE_FLOPS = 1 << 28
-"""Products of small arrays that NumPy does at once: BLAS takes some milliseconds, on all cores."""
-
-
-def _small(a: Any, b: Any, size: int, flops: int) -> bool:
-    """Whether NumPy should do a product at once."""
-    if flops <= 1 << 12 and config.small_bytes > 0 and a._peek() is not None and b._peek() is not None:
-        return True
-    small = size * 8 <= config.small_bytes and flops <= _AT_ONCE_FLOPS
-    return small and small_values((a, b), broadcast=False) is not None
 
 
 def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
@@ -50,65 +37,6 @@ def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
         return np.dtype(dtype)  # type: ignore[no-any-return]
     one, other = a.dtype, b.dtype
     return one if one == other and one.isnative else np.result_type(one, other)
-
-
-QUICK_FLOPS = 1 << 20
-"""Products of two that NumPy does at once, whatever else is to be said of them."""
-
-
-def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | None:
-    """NumPy's product of small vectors and matrices that fit together, without further questions; written
-    where the elements of `out` lie, if they are here and nobody else's."""
-    x, y = a._peek(), b._peek()
-    if x is None or y is None:
-        return _quick_sparse(a, b) if function is np.matmul and out is None else None
-    rows, columns = x.shape, y.shape
-    if not (0 < len(rows) <= 2 and 0 < len(columns) <= 2) or rows[-1] != columns[0]:
-        return None
-    flops = x.size * columns[-1] if len(columns) == 2 else x.size
-    if flops > QUICK_FLOPS or 8 * flops >= config.small_bytes:
-        return None
-    if out is None:
-        return wrap(function(x, y))
-    target = out._open() if type(out) is Late.ndarray else None
-    if target is None:
-        return None
-    try:
-        function(x, y, out=target)
-    except ValueError:  # ours name the shapes; read-only memory is copied
-        return None
-    return out  # type: ignore[no-any-return]
-
-
-def _quick_sparse(a: Handle, b: Handle) -> ndarray | None:
-    """SciPy's product of a small CSR array and a small dense vector or matrix, on either side."""
-    s, d = (a, b) if a._peek() is None else (b, a)
-    dense = d._peek()
-    if dense is None or not config.small_bytes or dense.dtype.char not in "fd" or dense.ndim not in (1, 2):
-        return None
-    matrix = _small_sparse(s)
-    if matrix is None or matrix.dtype != dense.dtype or error_state().is_strict:
-        return None
-    lines = matrix if s is a else matrix.T
-    operand = dense if s is a else dense.T
-    if lines.shape[1] != operand.shape[0]:
-        return None
-    made = lines.shape[0] * (operand.shape[1] if operand.ndim == 2 else 1)
-    if max(dense.nbytes, made * dense.itemsize) > config.small_bytes:
-        return None
-    found = lines @ operand
-    return wrap(found if s is a else np.ascontiguousarray(found.T))
-
-
-def _small_sparse(a: Handle) -> Any:
-    """The SciPy matrix of a small CSR array, or of its transpose, that lies here; None of others."""
-    node = a._node()
-    is_turned = node.op is Op.TRANSPOSE and node.params[0] == (1, 0)
-    leaf = node.inputs[0] if is_turned else node
-    matrix = None if leaf.data is None or leaf.format != "csr" else leaf.data.value
-    if matrix is None or matrix.data.nbytes > config.small_bytes:
-        return None
-    return matrix.T if is_turned else matrix
 
 
 def _is_watched(a: Handle, b: Handle) -> bool:
@@ -143,9 +71,9 @@ def matmul(
         return stored("matmul", found, out, casting=casting, broadcast=True)
     if _is_watched(a, b):
         return _watched(np.matmul, a, b, out=out, casting=casting, dtype=dtype)
-    at_once = quick(np.matmul, a, b, out) if dtype is None and casting == "same_kind" else None
-    if at_once is not None:
-        return at_once
+    quickly = quick(np.matmul, a, b, out) if dtype is None and casting == "same_kind" else None
+    if quickly is not None:
+        return quickly
     if a.ndim == 0 or b.ndim == 0:
         np.matmul.resolve_dtypes((a.dtype, b.dtype, None))  # NumPy looks at dtypes first
         raise ShapeError(
@@ -158,7 +86,7 @@ def matmul(
         batch = max(prod(a.shape[:-2]), prod(b.shape[:-2]))
         if (
             batch * rows * columns * 8 <= config.small_bytes
-            and batch * rows * columns * a.shape[-1] <= _AT_ONCE_FLOPS
+            and batch * rows * columns * a.shape[-1] <= AT_ONCE_FLOPS
         ):
             try:
                 product = wrap(np.matmul(*known, dtype=dtype, casting=casting))  # type: ignore[call-overload]
@@ -188,9 +116,9 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
         return gathered(np.dot, a, b, out=out)  # type: ignore[no-any-return]
     if _is_watched(a, b):
         return _watched(np.dot, a, b, out=out)
-    at_once = quick(np.dot, a, b, out)
-    if at_once is not None:
-        return at_once
+    known = quick(np.dot, a, b, out)
+    if known is not None:
+        return known
     if a.ndim == 0 or b.ndim == 0:
         return stored("dot", ufuncs.multiply(a, b), out)
     if b.ndim <= 2 and a.ndim <= 2:
@@ -386,7 +314,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     size = prod(n for i, n in enumerate(a.shape) if i not in first) * prod(
         n for j, n in enumerate(b.shape) if j not in second
     )
-    if _small(a, b, size, size * prod(a.shape[i] for i in first)):
+    if at_once(a, b, size, size * prod(a.shape[i] for i in first)):
         return wrap(np.asarray(np.tensordot(a._peek(), b._peek(), (first, second))))
     labels_a = list(range(a.ndim))
     labels_b = [a.ndim + j for j in range(b.ndim)]

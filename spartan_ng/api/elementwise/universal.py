@@ -103,8 +103,7 @@ class ufunc(QuickFunction, Folding):
 
     def __init__(self, name: str, module: str = _TABLE) -> None:
         self.row = row = ELEMENTWISE[name]
-        if not row.is_ufunc:  # dtypes, `out` and `where` are asked of the function itself
-            raise TypeError(f"the row of {name!r} calls no ufunc: compose such a function of others")
+        assert row.is_ufunc, f"the row of {name!r} calls no ufunc, which dtypes, out and where are asked of"
         self.__name__ = name
         self.__module__ = module
         self.np: Any = row.function
@@ -117,8 +116,7 @@ class ufunc(QuickFunction, Folding):
         self.signature = None
         self.types = getattr(row.function, "types", [])
         self.ntypes = len(self.types)
-        first = (getattr(row.function, "__doc__", None) or name).strip().splitlines()
-        self.__doc__ = "\n".join(first)
+        self.__doc__ = (getattr(row.function, "__doc__", None) or name).strip()
         self.__signature__ = getattr(row.function, "__signature__", None)
 
     def __repr__(self) -> str:

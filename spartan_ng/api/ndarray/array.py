@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from spartan_ng.api.algebra.products import QUICK_FLOPS
+from spartan_ng.api.algebra.small_products import QUICK_FLOPS
 from spartan_ng.api.base import constants, joining
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, forced, over_buffer

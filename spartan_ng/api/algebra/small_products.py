@@ -1,0 +1,90 @@
+"""Products that NumPy, or SciPy, does at once: their operands are small and lie here.
+
+The thresholds are of `benchmarks small` and `benchmarks.small_calls`: what a call of ours costs beside one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spartan_ng.api.core.handle import Handle, wrap
+from spartan_ng.api.core.late import Late
+from spartan_ng.api.core.operands import small_values
+from spartan_ng.config import config
+from spartan_ng.error_state import error_state
+from spartan_ng.graph.node import Op
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
+
+AT_ONCE_FLOPS = 1 << 28
+"""Products of small arrays that NumPy does at once: BLAS takes some milliseconds, on all cores."""
+
+
+def at_once(a: Any, b: Any, size: int, flops: int) -> bool:
+    """Whether NumPy should do a product at once."""
+    if flops <= 1 << 12 and config.small_bytes > 0 and a._peek() is not None and b._peek() is not None:
+        return True
+    small = size * 8 <= config.small_bytes and flops <= AT_ONCE_FLOPS
+    return small and small_values((a, b), broadcast=False) is not None
+
+
+QUICK_FLOPS = 1 << 20
+"""Products of two that NumPy does at once, whatever else is to be said of them."""
+
+
+def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | None:
+    """NumPy's product of small vectors and matrices that fit together, without further questions; written
+    where the elements of `out` lie, if they are here and nobody else's."""
+    x, y = a._peek(), b._peek()
+    if x is None or y is None:
+        return _quick_sparse(a, b) if function is np.matmul and out is None else None
+    rows, columns = x.shape, y.shape
+    if not (0 < len(rows) <= 2 and 0 < len(columns) <= 2) or rows[-1] != columns[0]:
+        return None
+    flops = x.size * columns[-1] if len(columns) == 2 else x.size
+    if flops > QUICK_FLOPS or 8 * flops >= config.small_bytes:
+        return None
+    if out is None:
+        return wrap(function(x, y))
+    target = out._open() if type(out) is Late.ndarray else None
+    if target is None:
+        return None
+    try:
+        function(x, y, out=target)
+    except ValueError:  # ours name the shapes; read-only memory is copied
+        return None
+    return out  # type: ignore[no-any-return]
+
+
+def _quick_sparse(a: Handle, b: Handle) -> ndarray | None:
+    """SciPy's product of a small CSR array and a small dense vector or matrix, on either side."""
+    s, d = (a, b) if a._peek() is None else (b, a)
+    dense = d._peek()
+    if dense is None or not config.small_bytes or dense.dtype.char not in "fd" or dense.ndim not in (1, 2):
+        return None
+    matrix = _small_sparse(s)
+    if matrix is None or matrix.dtype != dense.dtype or error_state().is_strict:
+        return None
+    lines = matrix if s is a else matrix.T
+    operand = dense if s is a else dense.T
+    if lines.shape[1] != operand.shape[0]:
+        return None
+    made = lines.shape[0] * (operand.shape[1] if operand.ndim == 2 else 1)
+    if max(dense.nbytes, made * dense.itemsize) > config.small_bytes:
+        return None
+    found = lines @ operand
+    return wrap(found if s is a else np.ascontiguousarray(found.T))
+
+
+def _small_sparse(a: Handle) -> Any:
+    """The SciPy matrix of a small CSR array, or of its transpose, that lies here; None of others."""
+    node = a._node()
+    is_turned = node.op is Op.TRANSPOSE and node.params[0] == (1, 0)
+    leaf = node.inputs[0] if is_turned else node
+    matrix = None if leaf.data is None or leaf.format != "csr" else leaf.data.value
+    if matrix is None or matrix.data.nbytes > config.small_bytes:
+        return None
+    return matrix.T if is_turned else matrix
