@@ -11,6 +11,8 @@ from benchmarks.case import OURS, Case
 from benchmarks.measure import Row
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
+_MADE = "Made on "
+"""How a section's line begins that says when and where."""
 
 
 def seconds(s: float) -> str:
@@ -44,7 +46,7 @@ def verdict(case: Case, rows: list[Row]) -> str:
 
 def section(case: Case, rows: list[Row], bandwidth: float) -> str:
     """One case as Markdown."""
-    lines = [f"### {case.name}", "", case.title + "."]
+    lines = [f"### {case.name}", "", case.title + ".", f"{_MADE}{made_on()}."]
     if case.bytes_read:
         bound = case.bytes_read / bandwidth
         lines.append(
@@ -67,8 +69,8 @@ def section(case: Case, rows: list[Row], bandwidth: float) -> str:
 
 
 def record(top: str, sections: list[str]) -> None:
-    """Put sections into benchmarks/RESULTS.md, in the place of older ones of the same cases; its top stays
-    where none is given."""
+    """Put sections into benchmarks/RESULTS.md, in the place of older ones of the same cases, which say what
+    they were made on; its top stays where none is given."""
     before, *known = RESULTS.read_text().split("\n### ") if RESULTS.exists() else [""]
     top = top or before + "\n"
     every = {s.partition("\n")[0]: "### " + s.rstrip("\n") + "\n" for s in known}
@@ -76,11 +78,15 @@ def record(top: str, sections: list[str]) -> None:
     RESULTS.write_text(top + "\n".join(every.values()))
 
 
+def made_on() -> str:
+    """The day and the machine."""
+    return f"{date.today().isoformat()}, {machine.cpu()}, {machine.memory()}"
+
+
 def now() -> str:
     """The day, the machine and how busy it is, for a section of its own."""
     load = os.getloadavg()[0]
-    today = date.today().isoformat()
-    return f"{today}, {machine.cpu()}, {machine.memory()}; {load:.0f} processes were ready to run"
+    return f"{made_on()}; {load:.0f} processes were ready to run"
 
 
 def heading(triad: float, one: float, every: float) -> str:
@@ -93,7 +99,7 @@ def heading(triad: float, one: float, every: float) -> str:
             "Written by `python -m benchmarks --record`, not by hand. Systems take turns in one process; the",
             "ratios are medians of the rounds' own. Results are compared before anything is timed.",
             "",
-            f"- {date.today().isoformat()}, {machine.cpu()}, {machine.memory()}",
+            f"- {made_on()}",
             f"- memory bandwidth: {triad / 1e9:.1f} GB/s (triad on all cores); {reads}",
             f"- {', '.join(machine.versions())}",
             "",
