@@ -23,7 +23,7 @@ from spartan_ng.backends.carrying import CHECK_S, part_of
 from spartan_ng.backends.holdings import Held, Holdings
 from spartan_ng.backends.hosts import profile
 from spartan_ng.backends.link import JobEvents, Link
-from spartan_ng.backends.protocol import Progress, RunStats, Way
+from spartan_ng.backends.protocol import INLINE_BYTES, Progress, RunStats, Way
 from spartan_ng.callers import user_place
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
@@ -39,9 +39,6 @@ from spartan_ng.wire.keys import Keys
 from spartan_ng.wire.messages import JobDone, JobFailed, Member, Printed, Status, Submit
 from spartan_ng.wire.messages import Progress as ProgressMessage
 from spartan_ng.wire.values import pack, unpack
-
-INLINE_BYTES = 64 * 1024
-"""Results of up to this size in all come back with the news that the job is done."""
 
 _CANCEL_S = 0.5
 """How long the master has to confirm that an interrupted job is given up."""

@@ -12,6 +12,9 @@ from spartan_ng.costs import Profile
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 
+INLINE_BYTES = 64 * 1024
+"""Results of up to this size come to the driver with the news that the job is done."""
+
 
 @dataclass(slots=True)
 class RunStats:

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays.sparse import INDEX_BYTES
 from spartan_ng.compressed.groups import Coding, Group
-from spartan_ng.compressed.layouts import INDEX_BYTES, Array, Codes, Layout, Offsets, Runs
+from spartan_ng.compressed.layouts import Array, Codes, Layout, Offsets, Runs
 from spartan_ng.compressed.matrix import CompressedMatrix
 from spartan_ng.system.machine import cache_bytes
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-INDEX_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -89,6 +89,8 @@ def of_node(node: Node) -> int:
     """Floating-point operations that computing a node once takes, all elements of dense operands."""
     if node.fn == "contract":
         return flops("contract", node.fn, node.params, node.shape, volume(node), node.dtype)
+    if node.fn == "take":
+        return lookups(node.size, node.inputs[0].nbytes)
     taken = node.size if node.op in (Op.MAP, Op.RANDOM) else max((i.size for i in node.inputs), default=0)
     return flops(node.op, node.fn, node.params, node.shape, taken, node.dtype)
 

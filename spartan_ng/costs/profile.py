@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from spartan_ng.costs.tuned import (
     LAUNCH_NS,
     MESSAGE_NS,
+    NETWORK_BYTES_S,
     OUTSIDE,
     STEP_NS,
     TASK_NS,
@@ -52,7 +53,7 @@ class Profile:
     """
 
     memory_bytes_s: int = 8_000_000_000
-    network_bytes_s: int = 1_000_000_000
+    network_bytes_s: int = NETWORK_BYTES_S
     flops_s: int = 8_000_000_000
     workers: int = 1
     memory_bytes: int = 8 << 30

@@ -13,7 +13,7 @@ from itertools import groupby, product
 from math import prod
 
 from spartan_ng.arrays import WHOLE, Box, box_size
-from spartan_ng.costs.tuned import FEW_LINES
+from spartan_ng.costs.tuned import FEW_LINES, STATES_BYTES
 from spartan_ng.kernels.sequences import Run, blocks, steps
 from spartan_ng.memory import threads
 from spartan_ng.ops.functions import UserFunction
@@ -33,8 +33,6 @@ _SPARSE_BLOCKS = 32
 each thread; each costs SciPy's objects."""
 _BLOCK_STATES_BYTES = 1 << 23
 """What the states of a sparse operand's blocks may take together, unless there are few of them."""
-_STATES_BYTES = 1 << 27
-"""What the states of a sparse tile's blocks may take together."""
 _CALLS_SHARE = 16
 """How much more a block may take where rows are calls from Python, as all are in the interpreter: each takes
 the lock that threads with small blocks hand to and fro for longer than they work. A product wants many
@@ -250,7 +248,7 @@ def sparse_blocks(stage: Fused, sizes: list[int]) -> tuple[int, ...]:
     pieces = _SPARSE_BLOCKS if stage.is_sampled else 1  # of a compressed tile: see `kernels.packed`
     for write in stage.writes:
         if write.reducer is not None and rows not in write.labels:
-            pieces = min(pieces, max(_STATES_BYTES // max(write.state_bytes, 1), 4))
+            pieces = min(pieces, max(STATES_BYTES // max(write.state_bytes, 1), 4))
     sizes[rows] = -(-sizes[rows] // pieces)
     return tuple(sizes)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import WHOLE
+from spartan_ng.costs.operations import of_node
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
@@ -336,7 +337,7 @@ def _take(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     rows = replace(access, labels=labels, asked=asked[0] if asked else ())
     reads = (rows, replace(_access(indices, arrays), labels=places))
-    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
+    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), of_node(node))
 
 
 def _user(draft: Draft, arrays: Sequence[Node]) -> StageSketch:

@@ -108,8 +108,7 @@ def ask_program(number: int, workers: int, folder: str, piece: str = "", bound: 
         return f"{asked.said}: refused: {found['refused']}"
     wrong = drawn.difference(asked, folder)
     wrong += f", {found['peak']:,} bytes" if found["peak"] > bound * asked.budget else ""
-    beside = drawn.BESIDE * (1 + workers)
-    low = [p for p in found["plans"] if p["took"] > drawn.PROJECTED * p["projected"] + beside]
+    low = [p for p in found["plans"] if p["took"] > drawn.PROJECTED * p["projected"] + drawn.BESIDE]
     wrong += f", more than explain projects: {low}" if low else ""
     said = f"{asked.said}, {workers} workers, {found['peak'] / 1e6:.0f} MB"
     print(f"{number}: {said}: {wrong.strip(', ') or 'right'}", flush=True)

@@ -30,8 +30,7 @@ _ROWS_AT_A_TIME = 20_000
 _SMALL = 20
 """The first part in so many of the files is asked first: libraries, threads and kernels come with it."""
 PROJECTED, BESIDE = 1.15, 1 << 20
-"""A plan may take so many times what it is projected to, and each process so many bytes for itself and its
-messages, of which there are more or fewer at once from run to run."""
+"""A plan may take so many times what it is projected to, and so many bytes for itself and its messages."""
 
 
 @dataclass(frozen=True)

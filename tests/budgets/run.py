@@ -77,6 +77,14 @@ def warm_up(file: str) -> None:
     """Have all processes load what compiled loops need, which small arrays do without."""
     x = np.load(file)
     numpy.asarray(((x * 2 + 1 > x) & (x == x)).sum(axis=0))
+    numpy.asarray(np.from_function(_loaded, (64, 1), numpy.float64, chunks=(1, 1)).sum())
+
+
+def _loaded(at: tuple[tuple[int, int], ...]) -> Any:
+    """Where kernels are loaded into, which else may come with one that is compiled much later."""
+    import llvmlite.binding  # noqa: F401
+
+    return numpy.zeros([hi - lo for lo, hi in at])
 
 
 def _answered(found: Any, folder: str) -> None:

@@ -289,7 +289,7 @@ def test_rows_in_any_order_and_strided_parts(name, kernels):
 @pytest.mark.parametrize("density", [0.002, 0.05])
 def test_threads_and_skew_change_no_bit(name, density, monkeypatch):
     monkeypatch.setattr(bound, "_RUN_FLOPS", 1)
-    monkeypatch.setattr(bound, "_SMALL_FLOPS", 0)
+    monkeypatch.setattr(bound, "SMALL_FLOPS", 0)
     random = np.random.default_rng(5)
     X = sparse.random_array((600, 80), density=density, rng=random, format="csr")
     X = sparse.csr_array(sparse.vstack([np.ones((2, 80)), X, np.ones((1, 80))]))
@@ -328,7 +328,7 @@ def test_tables_are_made_anew_for_other_layouts(name):
 def test_long_states_are_added_in_parts(name, monkeypatch):
     monkeypatch.setattr(bound, "_SPAN", 8)
     monkeypatch.setattr(bound, "_RUN_FLOPS", 1)
-    monkeypatch.setattr(bound, "_SMALL_FLOPS", 0)
+    monkeypatch.setattr(bound, "SMALL_FLOPS", 0)
     with running_on(EmbeddedBackend(2)), config.override(kernels="compile"):
         check(EXPRESSIONS[name], data(0.6))
 
@@ -343,7 +343,7 @@ def test_long_work_is_done_in_many_calls(monkeypatch):
 
     monkeypatch.setattr(bound, "_RUN_FLOPS", 1)
     monkeypatch.setattr(bound, "_TURN_FLOPS", 1)
-    monkeypatch.setattr(bound, "_SMALL_FLOPS", 0)
+    monkeypatch.setattr(bound, "SMALL_FLOPS", 0)
     monkeypatch.setattr(fused, "Bound", Spy)
     for threads in (1, 2, 40):
         calls.clear()

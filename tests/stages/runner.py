@@ -66,7 +66,7 @@ LIMITS: dict[str, tuple[Any, str, tuple[int, ...]]] = {
     "blocks of scans": (ordered, "_BLOCK", (1, 50, 1000)),
     "folded scans": (worker_scans, "_FOLDED", (1, 50, 1000)),
     "runs of rows": (bound, "_RUN_FLOPS", (1, 500)),
-    "threads over rows": (bound, "_SMALL_FLOPS", (0,)),
+    "threads over rows": (bound, "SMALL_FLOPS", (0,)),
     "packed pieces": (packed, "_PIECE", (1, 100)),
     "threads": (fused, "SMALL_FLOPS", (0,)),
 }

@@ -17,6 +17,7 @@ from spartan_ng import session
 from spartan_ng.api.files.sources import over
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
+from spartan_ng.costs.tuned import LENDING_S, NETWORK_BYTES_S, PATIENCE, SLOW
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.stages import (
@@ -35,7 +36,7 @@ from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.scheduling import backups, program
 from spartan_ng.worker.scheduling.backups import LEAST_S, Backup
 from spartan_ng.worker.scheduling.shares import task_of
-from spartan_ng.worker.scheduling.stealing import BYTES_S, MESSAGE_S, PATIENCE, SLOW, Offers
+from spartan_ng.worker.scheduling.stealing import Offers
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
 
@@ -55,7 +56,7 @@ def test_a_share_is_run_again_once_it_takes_three_times_as_long_as_another(clock
     clock.now = 3.1
     assert backup.lend(1.0)
     assert not backup.lend(1.0)  # one is enough
-    clock.now += PATIENCE + 2 * MESSAGE_S * PATIENCE
+    clock.now += PATIENCE + 2 * LENDING_S * PATIENCE
     assert backup.lend(1.0)  # but that one may be slow, too
 
 
@@ -64,7 +65,7 @@ def test_neither_what_takes_a_moment_nor_what_takes_longer_to_send_is_run_again(
 ) -> None:
     clock.now = LEAST_S / 2
     assert not Backup(0, lambda slot, tile: None).lend(1e-6)
-    large = Backup(10 * BYTES_S, lambda slot, tile: None)
+    large = Backup(10 * NETWORK_BYTES_S, lambda slot, tile: None)
     clock.now += 10 * SLOW * 0.5
     assert not large.lend(0.5)
     clock.now += 40.0

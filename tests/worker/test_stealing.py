@@ -16,8 +16,9 @@ import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.config import config
+from spartan_ng.costs.tuned import LENDING_S, NETWORK_BYTES_S, WORTH
 from spartan_ng.worker.scheduling import backups, lending, program, stealing
-from spartan_ng.worker.scheduling.stealing import BYTES_S, MESSAGE_S, WORTH, Ledger, Offer, Offers
+from spartan_ng.worker.scheduling.stealing import Ledger, Offer, Offers
 from spartan_ng.worker.stages import fused
 from tests.sampling import examples
 from tests.test_programs import running_on
@@ -43,10 +44,10 @@ def test_the_owner_takes_from_the_front_and_borrowers_from_the_back() -> None:
 
 def test_a_task_is_lent_only_where_it_takes_longer_than_its_way() -> None:
     assert Ledger(5).lend(0.0, 0) is None  # nobody knows yet what a task takes
-    cheap = WORTH * MESSAGE_S / 2
+    cheap = WORTH * LENDING_S / 2
     assert started(5, cheap).lend(1.0, 0) is None
-    assert started(5).lend(1.0, BYTES_S) is None
-    assert started(5).lend(1.0, BYTES_S // 10) == 4
+    assert started(5).lend(1.0, NETWORK_BYTES_S) is None
+    assert started(5).lend(1.0, NETWORK_BYTES_S // 10) == 4
 
 
 def test_a_first_task_that_is_slow_tells_before_it_ends() -> None:

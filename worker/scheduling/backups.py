@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from spartan_ng.costs.tuned import PATIENCE, SLOW, WORTH
 from spartan_ng.worker.memory.regions import Operand
-from spartan_ng.worker.scheduling.stealing import BYTES_S, MESSAGE_S, PATIENCE, SLOW, WORTH
+from spartan_ng.worker.scheduling.stealing import way_s
 
 LEAST_S = 0.25
 """A share that has taken less is not run again: what interrupts a worker for a moment is soon over."""
@@ -35,7 +36,7 @@ class Backup:
     def __init__(
         self, nbytes: int, put: Callable[[int, Any], None], operands: Callable[[], Iterable[Operand]] = tuple
     ) -> None:
-        self._way_s = MESSAGE_S + nbytes / BYTES_S
+        self._way_s = way_s(nbytes)
         self._put = put
         self._operands = operands
         self._read: dict[int, Any] = {}

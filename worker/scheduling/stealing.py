@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
 
+from spartan_ng.costs.tuned import LENDING_S, NETWORK_BYTES_S, PATIENCE, SLOW, WORTH
+
 TASK_STEPS: dict[tuple[str, str], str] = {
     ("waiting", "taken"): "running",
     ("waiting", "lent"): "lent",
@@ -36,16 +38,10 @@ TASK_STEPS: dict[tuple[str, str], str] = {
 }
 """`(state, event) → state` of a task. A task that is lent and taken back may come back all the same."""
 
-BYTES_S = 1_000_000_000
-"""What the network is taken to move in a second."""
-MESSAGE_S = 0.002
-"""What asking and answering takes."""
-WORTH = 2.0
-"""A task has to take this many times as long as its way there and back."""
-PATIENCE = 4.0
-"""After so many times a task's usual seconds, and its way, one that was lent is done here."""
-SLOW = 3.0
-"""A task that its owner has been at for so many times the usual seconds, and its way, others do, too."""
+
+def way_s(nbytes: int) -> float:
+    """Seconds that a task with so many bytes is on its way, there and back."""
+    return LENDING_S + nbytes / NETWORK_BYTES_S
 
 
 class Ledger:
@@ -91,7 +87,7 @@ class Ledger:
     def lend(self, now: float, nbytes: int) -> int | None:
         """The last task that waits, where others do, too, and it is worth `nbytes` of traffic. The last one
         only where the owner is at one that takes long; and then that, too."""
-        way, usual = MESSAGE_S + nbytes / BYTES_S, self._usual_s(now)
+        way, usual = way_s(nbytes), self._usual_s(now)
         slow = self._slow(now - max(SLOW * usual, WORTH * way) - way)
         if slow is None and usual < WORTH * way:
             return None

@@ -31,7 +31,7 @@ from spartan_ng.backends.engines.inlined import Inlined
 from spartan_ng.backends.engines.jobs import Job, Tile, Tiles
 from spartan_ng.backends.engines.protocol import Engine, Forgotten, Handle, TaskKilled
 from spartan_ng.backends.engines.steps import Step, is_sure, steps_of
-from spartan_ng.backends.protocol import Progress, RunStats, Way, bring, measured
+from spartan_ng.backends.protocol import INLINE_BYTES, Progress, RunStats, Way, bring, measured
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import GivenUp, MasterUnreachable, UserFunctionError, WorkerLost, WorkersChanged
@@ -46,8 +46,6 @@ from spartan_ng.worker.tasks import facts, read, read_apart
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-INLINE_BYTES = 64 * 1024
-"""Results of up to this size each come to the driver with the end of the job."""
 _PLANS = 256
 """Plans that are kept on the engine for programs that come again."""
 _LOOK_S = 0.1

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.arrays.copying import address
+from spartan_ng.costs.tuned import SMALL_FLOPS, STATES_BYTES
 from spartan_ng.kernels.body import slicer
 from spartan_ng.kernels.rows import KINDS
 from spartan_ng.plan.rows import Row
@@ -34,12 +35,8 @@ _PATIENCE = 1 << 14
 """How often a call looks whether the others are done before it leaves that to Python: at most some tenths of
 a millisecond, which is what waking a thread may cost. All calls that find nothing left to do look,
 so that none is in Python, with the interpreter's lock, when the one that is waited for comes back."""
-_SMALL_FLOPS = 1 << 20
-"""Operations below which threads cost more than they bring."""
 _ROW_FLOPS = 16
 """What a row of the body is taken to cost at a non-zero: between a sum and a logarithm."""
-_STATES_BYTES = 1 << 27
-"""What the states of all runs may take together."""
 _CACHED_BYTES = 1 << 18
 """Arrays of this size stay in a core's cache: nothing of them need be asked for ahead."""
 _AHEAD_BYTES = 1 << 10
@@ -130,7 +127,7 @@ def _lay_out(body: Sampled, indptr: Any, numbers: list[int], nnz: int, shape: tu
 def _most_states(nbytes: int, nnz: int) -> int:
     """How many runs may have a state of so many bytes of their own: few where states are long and there are
     few non-zeros for each of their elements."""
-    return int(max(4, min(_STATES_BYTES // max(nbytes, 1), nnz)))
+    return int(max(4, min(STATES_BYTES // max(nbytes, 1), nnz)))
 
 
 class Bound:
@@ -155,7 +152,7 @@ class Bound:
     @property
     def is_small(self) -> bool:
         """Whether no further thread is worth waking for it."""
-        return self.lines.flops < _SMALL_FLOPS
+        return self.lines.flops < SMALL_FLOPS
 
     # --- runs -----------------------------------------------------------------------------------------
 

@@ -94,6 +94,8 @@ def row_operations(
     shapes = [reads[a].shape if a < len(reads) else rows[a - len(reads)].shape for a in row.args]
     if row.kind == "fold":
         return flops(row.kind, row.fn, row.params, row.shape, prod(shapes[0]), row.dtype)
+    if "take" in (row.kind, row.fn):
+        return lookups(max(made, prod(domain)), prod(shapes[0]) * row.dtype.itemsize)
     if row.kind != "contract":
         return flops(row.kind, row.fn, row.params, row.shape, max(made, prod(domain)), row.dtype)
     labels, _, out = row.params
