@@ -46,6 +46,15 @@ def test_it_is_at_once_and_writes_show() -> None:
     assert float((s @ v)[3]) == 14.0
 
 
+def test_much_work_is_left_to_a_plan() -> None:
+    """The arrays are small, and yet SciPy would take long, on one thread: of GNMF a tenth of a second."""
+    s, m = sparse.random_array((2000, 3000), density=0.02, rng=0).tocsr(), _rng.random((3000, 30))
+    product = np.asarray(s) @ np.asarray(m)
+    assert product._peek() is None
+    numpy.testing.assert_allclose(numpy.asarray(product), s @ m)
+    assert (np.asarray(s) @ np.asarray(m[:, 0]))._peek() is not None
+
+
 def test_shapes_that_do_not_fit_are_named() -> None:
     s = np.asarray(sparse.random_array((6, 4), density=0.5, rng=0).tocsr())
     for wrong in (np.ones(6), np.ones((3, 2))):

@@ -72,8 +72,9 @@ def _quick_sparse(a: Handle, b: Handle) -> ndarray | None:
     operand = dense if s is a else dense.T
     if lines.shape[1] != operand.shape[0]:
         return None
-    made = lines.shape[0] * (operand.shape[1] if operand.ndim == 2 else 1)
-    if max(dense.nbytes, made * dense.itemsize) > config.small_bytes:
+    columns = operand.shape[1] if operand.ndim == 2 else 1
+    made = lines.shape[0] * columns
+    if max(dense.nbytes, made * dense.itemsize) > config.small_bytes or matrix.nnz * columns > QUICK_FLOPS:
         return None
     found = lines @ operand
     return wrap(found if s is a else np.ascontiguousarray(found.T))
