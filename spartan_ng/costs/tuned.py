@@ -98,21 +98,19 @@ woken, caches filled again that others have used. (`benchmarks predictions`: on 
 time of all workers for a job, less that of one process with as many threads as there are processors)"""
 
 NETWORK_BYTES_S = 1_000_000_000
-"""Bytes a second that a worker is taken to receive of others. (`benchmarks.hosts`)"""
+"""Bytes a second that a worker is taken to receive of others, until that is measured."""
 
 LENDING_S = 0.002
-"""Seconds that a task is on its way to another worker and back, besides its bytes. (`benchmarks skew`)"""
+"""Seconds that a task is on its way to another worker and back, besides its bytes."""
 
 WORTH = 2.0
-"""A task is lent where it takes so many times as long as its way. (`benchmarks skew`)"""
+"""A task is lent where it takes so many times as long as its way."""
 
 PATIENCE = 4.0
-"""After so many times a task's usual seconds, and its way, one that was lent is done by its owner, too.
-(`benchmarks skew`)"""
+"""After so many times a task's usual seconds, and its way, one that was lent is done by its owner, too."""
 
 SLOW = 3.0
-"""What its owner has been at for so many times the usual seconds, and its way, others do, too.
-(`benchmarks skew`)"""
+"""What its owner has been at for so many times the usual seconds, and its way, others do, too."""
 
 MESSAGE_NS = 100_000
 """Nanoseconds until the first byte of a remote read arrives. (`benchmarks network`)"""
@@ -146,7 +144,7 @@ DRAW_NS = 10
 """Nanoseconds that NumPy takes to draw a number: 4 for doubles, 14 for normal ones, up to 30 for others."""
 
 STATES_BYTES = 1 << 27
-"""Bytes that the states of all blocks of a sparse tile may take together. (`benchmarks squares-0.1`)"""
+"""Bytes that the states of all blocks of a sparse tile may take together."""
 
 SMALL_FLOPS = 1 << 20
 """Operations of a task below which it is done on one thread. (`benchmarks cold`)"""

@@ -10,6 +10,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 import spartan_ng as np
 
@@ -219,3 +220,10 @@ def test_memory_that_is_shown_many_times_is_copied_once(shown):
     assert peak < 50_000_000
     for ours, theirs in zip(found[2:], found[:2], strict=True):
         numpy.testing.assert_array_equal(ours, theirs)
+
+
+def test_sparse_arrays_have_no_memory_to_lend():
+    """Nor are they made dense to find that out."""
+    s = np.asarray(sparse.eye_array(1_000_000).tocsr())
+    with pytest.raises(TypeError, match="csr format"):
+        np.lib.stride_tricks.as_strided(s, (3,), (8,))

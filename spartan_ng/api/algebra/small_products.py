@@ -1,7 +1,4 @@
-"""Products that NumPy, or SciPy, does at once: their operands are small and lie here.
-
-The thresholds are of `benchmarks small` and `benchmarks.small_calls`: what a call of ours costs beside one.
-"""
+"""Products that NumPy, or SciPy, does at once: they are little work, and their operands lie here."""
 
 from __future__ import annotations
 
@@ -60,7 +57,8 @@ def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | Non
 
 
 def _quick_sparse(a: Handle, b: Handle) -> ndarray | None:
-    """SciPy's product of a small CSR array and a small dense vector or matrix, on either side."""
+    """SciPy's product of a small CSR array and a small dense vector or matrix, on either side; small arrays
+    may be much work (GNMF), which a plan shares among threads."""
     s, d = (a, b) if a._peek() is None else (b, a)
     dense = d._peek()
     if dense is None or not config.small_bytes or dense.dtype.char not in "fd" or dense.ndim not in (1, 2):

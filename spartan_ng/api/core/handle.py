@@ -319,10 +319,9 @@ class Handle(HandleFields):
     def _lent(self) -> Any:
         """The NumPy array for another who reads and writes it where it is, from now on; what lies on workers
         comes home for good."""
-        base = make(self._cell)
-        base._force()
-        if base.format != "dense":
-            raise TypeError(f"an array in {base.format} format has no memory that can be lent")
+        format = make(self._cell).format
+        if format != "dense":
+            raise TypeError(f"an array in {format} format has no memory that can be lent")
         shown = self._memory()
         self._cell.shared = True
         return shown
