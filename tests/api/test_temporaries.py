@@ -12,6 +12,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng.api.core import temporaries
+from spartan_ng.api.ndarray import protocols
 
 N = 60_000
 OPERATORS = [
@@ -38,6 +39,19 @@ def values(dtype, turn=1):
 
 def address(a):
     return a._peek().__array_interface__["data"][0]
+
+
+@pytest.fixture
+def copied(monkeypatch):
+    """The copies that were made of what was handed to NumPy."""
+    made = []
+
+    def copy(value):
+        made.append(value.nbytes)
+        return value.copy()
+
+    monkeypatch.setattr(protocols, "private_copy", copy)
+    return made
 
 
 def test_the_first_result_of_a_chain_is_the_last():
@@ -208,3 +222,133 @@ def test_a_traced_program_is_numpys():
         sys.settrace(None)
     numpy.testing.assert_array_equal(b, values("f8") + 1.0)
     numpy.testing.assert_array_equal(c, values("f8") * 3.0 + 4.0)
+
+
+MADE = {
+    "at once": lambda x: x + 1.0,
+    "planned": lambda x: np.cumsum(x),
+    "zeros": lambda x: np.zeros(N),
+    "selected": lambda x: x[x > 3.0],
+    "a matrix": lambda x: np.sort(x.reshape(200, -1), axis=0),
+}
+
+
+@pytest.mark.parametrize("small_bytes", [0, 1 << 24])
+@pytest.mark.parametrize("making", MADE)
+def test_numpy_takes_the_memory_of_what_nobody_holds(making, small_bytes, copied):
+    make = MADE[making]
+    with np.config.override(small_bytes=small_bytes):
+        x = np.array(values("f8"))
+        taken = numpy.asarray(make(x))
+        assert not copied
+        assert taken.flags.writeable
+        numpy.testing.assert_array_equal(taken, make(x).compute())
+        assert not copied
+        held = make(x)
+        numpy.testing.assert_array_equal(taken, numpy.asarray(held))
+        assert len(copied) == 1
+
+
+def handed_on(x):
+    a = np.cumsum(x)
+    return numpy.asarray(a), a
+
+
+def read_later(x):
+    a = np.cumsum(x)
+    later = a * 2.0
+    return numpy.asarray([a.compute()].pop()), later
+
+
+def of_a_property(x):
+    class Holder:
+        inside = np.cumsum(x)
+
+    return numpy.asarray(Holder.inside), Holder.inside
+
+
+def of_a_list(x):
+    parts = [x * 2.0, np.cumsum(x)]
+    return numpy.asarray(parts[1]), parts[1]
+
+
+def by_its_method(x):
+    a = np.cumsum(x)
+    return a.__array__(), a
+
+
+def by_a_keyword(x):
+    a = np.cumsum(x)
+    return numpy.asarray(a=a), a
+
+
+def as_a_view(x):
+    a = np.cumsum(x)
+    view = a[::-1]
+    del a
+    return numpy.asarray(view), view
+
+
+def behind_a_view(x):
+    a = np.cumsum(x)
+    view = a[10:]
+    a.compute()
+    return numpy.asarray([a[:]].pop()), view
+
+
+def behind_a_reader(x):
+    a = np.cumsum(x)
+    float(a[3])
+    later = a + 1.0
+    return numpy.asarray([a].pop()), later
+
+
+def popped(x):
+    parts = [np.cumsum(x)]
+    float(parts[0][1])
+    later = parts[0] + 1.0
+    return numpy.asarray(parts.pop()), later
+
+
+def of_numpys(x):
+    theirs = values("f8")
+    return numpy.array(np.asarray(theirs)), np.asarray(theirs)
+
+
+def of_a_generator(x):
+    kept = []
+
+    def parts():
+        kept.append(np.cumsum(x))
+        yield kept[0]
+
+    return numpy.asarray(next(parts())), kept[0]
+
+
+HANDED = [
+    handed_on,
+    read_later,
+    of_a_property,
+    of_a_list,
+    by_its_method,
+    by_a_keyword,
+    as_a_view,
+    behind_a_view,
+    behind_a_reader,
+    popped,
+    of_numpys,
+    of_a_generator,
+]
+
+
+@pytest.mark.parametrize("small_bytes", [0, 1 << 24])
+@pytest.mark.parametrize("program", HANDED, ids=lambda f: f.__name__)
+def test_what_numpy_writes_to_what_it_was_handed_reaches_nobody(program, small_bytes):
+    with np.config.override(small_bytes=small_bytes):
+        _, wanted = program(np.array(values("f8")))
+        wanted = numpy.array(wanted, copy=True)
+        x = np.array(values("f8"))
+        handed, kept = program(x)
+        handed[...] = -1.0
+        numpy.testing.assert_array_equal(kept, wanted)
+        numpy.testing.assert_array_equal(x, values("f8"))

@@ -20,7 +20,7 @@ import numpy
 import spartan_ng as np
 from benchmarks.larger_sides import _embedded, _workers
 from spartan_ng.errors import MemoryBudgetError
-from tests.budgets.functions import OPEN, program
+from tests.budgets.functions import is_open, program
 from tests.budgets.run import KEPT, LIMIT, SMALL, BudgetWatch, warm_up
 
 _MOST = 3
@@ -96,8 +96,7 @@ def _asked(name: str, file: str, folder: str) -> Iterator[dict[str, Any]]:
         yield {"wrong": "" if raised else "NumPy raises an error"}
         return
     theirs = time.monotonic() - begin
-    is_open = name.split("(", maxsplit=1)[0].rsplit(".", maxsplit=1)[-1] in OPEN
-    yield {"theirs": theirs, "wrong": raised or ("" if is_open else _difference(found, files))}
+    yield {"theirs": theirs, "wrong": raised or ("" if is_open(name) else _difference(found, files))}
 
 
 def main(workers: str, file: str, folder: str) -> None:

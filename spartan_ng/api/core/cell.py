@@ -240,6 +240,21 @@ class Cell(CellFields):
                 target, _ = self._target(may_wait=False)
         return target
 
+    def given_away(self) -> Any:
+        """The value's memory for somebody who may write to it, and None where others know it.
+
+        What still looks at the cell is shown that memory, and has a copy before it writes or builds on it.
+        """
+        with changes:
+            value, node = self.value, self._node
+            if type(value) is not np.ndarray or self.frozen or self.shared or self.borrowed:
+                return None
+            watch = None if node is None or self.blank else weakref.ref(node.data)
+            self._node, node, self.borrowed, self.settled, self.blank = None, None, True, False, False
+            is_kept = watch is not None and watch() is not None
+            # Known to this cell, to the name above, and to the argument.
+            return value if not is_kept and sys.getrefcount(value) == 3 and value.flags.writeable else None
+
     def _target(self, may_wait: bool = True) -> tuple[Any, ArrayRef | None]:
         """The value for a write in place, or the leaf whose readers are to be evaluated before."""
         if self.value is None or self.frozen:

@@ -1,4 +1,4 @@
-"""The temporaries of an expression, whose memory the next operator takes for its result.
+"""The temporaries of an expression, whose memory the next operator, or the caller, takes.
 
 In `(a + b) + c` nobody but the interpreter's stack has a reference to the first sum. NumPy's own operators
 write their result over such an operand, which halves the memory that a chain of them touches; so do these.
@@ -36,7 +36,33 @@ def _references() -> tuple[int, int]:
     return unnamed if unnamed[0] < named[0] and unnamed[1] < named[1] else (0, 0)
 
 
+class _Asked:
+    def __init__(self, counts: list[int]) -> None:
+        self.counts = counts
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        self.counts.append(sys.getrefcount(self))
+        return np.zeros(0)
+
+    def compute(self) -> None:
+        self.counts.append(sys.getrefcount(self))
+
+
+def _references_asked() -> tuple[int, int]:
+    """What `__array__`, asked by NumPy, and a method count on what only the stack holds; zeros where names
+    count the same."""
+    counts: list[int] = []
+    named = _Asked(counts)
+    np.asarray(named)
+    named.compute()
+    np.asarray(_Asked(counts))
+    _Asked(counts).compute()
+    array, method, unnamed_array, unnamed_method = counts
+    return unnamed_array * (unnamed_array < array), unnamed_method * (unnamed_method < method)
+
+
 OF_FIRST, OF_SECOND = _references()
+OF_ASKED, OF_METHOD = _references_asked()
 
 
 def is_own(a: Handle, value: np.ndarray[Any, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import GenericAlias
 from typing import Any, Self
 from uuid import uuid4
@@ -10,6 +11,7 @@ import numpy as np
 
 from spartan_ng.api.algebra.small_products import QUICK_FLOPS
 from spartan_ng.api.base import constants, joining
+from spartan_ng.api.core import temporaries
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, forced, over_buffer
 from spartan_ng.api.core.deriving import Deriving
@@ -21,7 +23,6 @@ from spartan_ng.api.core.late import register
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.numbers import OURS
 from spartan_ng.api.core.quick import Quick, connect
-from spartan_ng.api.core.temporaries import LEAST_BYTES
 from spartan_ng.api.core.views import REVERSED, field
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.elements import NUMPYS_INTEGERS, Elements
@@ -71,6 +72,13 @@ class ndarray(Quick, Elements, metaclass=Deriving, own=True):
 
     def compute(self) -> Any:
         """The value as a NumPy array (or scalar, or CSR array) of the caller's own."""
+        if (
+            sys.getrefcount(self) == temporaries.OF_METHOD
+            and self.format == "dense"
+            and not self._cell.frozen
+        ):
+            settle(self)
+            return self._own_memory(True)
         return compute(self)[0]
 
     def persist(self) -> ndarray:
@@ -126,8 +134,8 @@ def compute(*arrays: Any) -> tuple[Any, ...]:
         elif a.format == "csr":
             out.append(a.tocsr())  # type: ignore[attr-defined]
         else:
-            value = a._force()
-            out.append(value[()] if a._cell.frozen and not a._views else np.array(value))
+            is_number = a._cell.frozen and not a._views
+            out.append(a._force()[()] if is_number else a._own_memory(False))  # type: ignore[attr-defined]
     return tuple(out)
 
 
@@ -157,7 +165,7 @@ connect(
     reversed=REVERSED,
     config=config,
     surely=SURELY,
-    least=LEAST_BYTES,
+    least=temporaries.LEAST_BYTES,
     flops=QUICK_FLOPS,
     chain=CHAIN,
     cores=cores(),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.api.algebra import products
-from spartan_ng.api.core import printing, summaries
+from spartan_ng.api.core import printing, summaries, temporaries
 from spartan_ng.api.core.conversion import as_handle, forced, is_override, knows_numpys_alone, numpys, values
 from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
 from spartan_ng.api.core.few import few_pair, few_values
@@ -93,15 +94,31 @@ class Protocols(Methods):
     # --- NumPy's protocols ---------------------------------------------------------------------------
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """The elements in memory of the caller's own; without a copy (`copy=False`), only to be read."""
+        """The elements in memory of the caller's own; without a copy (`copy=False`), only to be read.
+
+        Of an array that only the call holds, as in `numpy.asarray(a + b)`, that is the memory they lie in.
+        """
         if copy is False:
             shown = self._to_read()
             if dtype is not None and shown.dtype != dtype:
                 raise ValueError(f"a copy is needed to convert {shown.dtype} to {np.dtype(dtype)}")
             return shown
+        is_temporary = sys.getrefcount(self) == temporaries.OF_ASKED  # before a method holds it, too
+        if dtype is not None and self.dtype != dtype:
+            return np.asarray(self._force()).astype(dtype)
+        return self._own_memory(is_temporary)
+
+    def _own_memory(self, is_temporary: bool) -> np.ndarray[Any, Any]:
+        """The elements in the caller's own memory: a copy, but of a temporary's and of what was gathered."""
         value = np.asarray(self._force())
-        if dtype is not None and value.dtype != dtype:
-            return value.astype(dtype)
+        if sys.getrefcount(value) == 2 and value.flags.owndata and value.flags.writeable:
+            return value
+        if is_temporary and not self._views:
+            del value  # which counts what it finds
+            given = self._cell.given_away()
+            if given is not None:
+                return given  # type: ignore[no-any-return]
+            value = np.asarray(self._force())
         return private_copy(value)
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
