@@ -31,6 +31,8 @@
 #include "plain/loops.h"
 #include "plain/helpers.h"
 #include "plain/sharing.h"
+#include "plain/callers.h"
+#include "plain/temporaries.h"
 #include "plain/folds.h"
 #include "plain/masks.h"
 #include "plain/bins.h"
@@ -156,15 +158,15 @@ static PyObject *
 connect(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"array",  "methods", "cell",   "wrap",  "numbers", "integers", "ours", "ufuncs",
-                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  "cores",  "field",  NULL};
+                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  "cores",  "field", "temporaries", NULL};
     PyObject *array, *methods, *cell, *wrap, *numbers, *integers, *ours, *ufuncs, *dot, *finish, *reversed,
         *config, *field;
     Py_ssize_t surely, least, flops, chain;
-    int cores;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!OnnnniO:connect", names, &PyType_Type, &array,
+    int cores, temporaries;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!OnnnniOp:connect", names, &PyType_Type, &array,
                                      &methods, &PyType_Type, &cell, &wrap, &numbers, &integers, &ours, &ufuncs,
                                      &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &chain, &cores,
-                                     &field))
+                                     &field, &temporaries))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)array, &Quick) || !PyType_IsSubtype((PyTypeObject *)cell, &CellFields)
         || !PyAnySet_Check(numbers) || !PyAnySet_Check(integers) || !PyAnySet_Check(ufuncs)
@@ -198,6 +200,7 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     known.flops = flops;
     known.chain = chain;
     known.cores = cores;
+    known.temporaries = temporaries;
     Py_RETURN_NONE;
 }
 
@@ -241,9 +244,11 @@ PyInit__quick(void)
     if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL)
         return NULL;
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;
+    Probe.tp_new = PyType_GenericNew;
     QuickFloat.tp_base = &PyDoubleArrType_Type;
     if (PyType_Ready(&CellFields) < 0 || PyType_Ready(&HandleFields) < 0 || PyType_Ready(&Quick) < 0
-        || PyType_Ready(&QuickFloat) < 0 || PyType_Ready(&QuickFunction) < 0 || PyType_Ready(&ShortcutType) < 0)
+        || PyType_Ready(&QuickFloat) < 0 || PyType_Ready(&QuickFunction) < 0 || PyType_Ready(&ShortcutType) < 0
+        || PyType_Ready(&Probe) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
@@ -252,6 +257,7 @@ PyInit__quick(void)
         || PyModule_AddObjectRef(module, "HandleFields", (PyObject *)&HandleFields) < 0
         || PyModule_AddObjectRef(module, "Quick", (PyObject *)&Quick) < 0
         || PyModule_AddObjectRef(module, "QuickFloat", (PyObject *)&QuickFloat) < 0
+        || PyModule_AddObjectRef(module, "Probe", (PyObject *)&Probe) < 0
         || PyModule_AddObjectRef(module, "QuickFunction", (PyObject *)&QuickFunction) < 0
         || PyModule_AddIntConstant(module, "SOURCE", SOURCE) < 0) {
         Py_DECREF(module);

@@ -106,6 +106,9 @@ if TYPE_CHECKING or _module is None:
         nout: int
         takes_place: bool
 
+    Probe: type | None = None
+    """Operators that learn who calls them."""
+
     def connect(**_: Any) -> None:
         """Say which classes, methods and tables the plain case is that of."""
 
@@ -138,7 +141,7 @@ if TYPE_CHECKING or _module is None:
 else:
     CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
     QuickFloat, QuickFunction = _module.QuickFloat, _module.QuickFunction
-    connect, connect_numbers = _module.connect, _module.connect_numbers
+    connect, connect_numbers, Probe = _module.connect, _module.connect_numbers, _module.Probe
 
     def in_front(ours: F, numpys: Any, names: frozenset[str], most: int, size: int) -> F:
         """`ours`, but NumPy's function at once where its arguments are small arrays and no other ones."""

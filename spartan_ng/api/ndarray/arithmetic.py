@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.algebra import products, small_products
-from spartan_ng.api.core import temporaries
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import values
 from spartan_ng.api.core.dispatch import fresh
@@ -22,7 +21,6 @@ from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored
 from spartan_ng.api.core.quick import applied, plainly
-from spartan_ng.api.core.temporaries import LEAST_BYTES
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.config import config
@@ -32,6 +30,8 @@ from spartan_ng.graph import build
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
+LEAST_BYTES = 1 << 18
+"""Operators with results of so many bytes ask more before NumPy does them."""
 _PLAIN = frozenset({int, float, complex, list, tuple, str, bytes})
 
 _array = np.ndarray
@@ -67,34 +67,14 @@ def _theirs_in_place(numpys: Any, a: Any, other: Any) -> Any:
     return numpys(a, other, out=a)
 
 
-_KINDS = dict.fromkeys(("add", "subtract", "multiply"), "iufc") | {
-    "divide": "fc",
-    "floor_divide": "iuf",
-    "remainder": "iuf",
-}
-"""The kinds of dtypes of which each operator makes the same dtype."""
-
-
-def _fits(x: np.ndarray[Any, Any], y: Any) -> bool:
-    """Whether an operator on these, done at once, has a result of the shape and dtype of `x`."""
-    if y.__class__ is not np.ndarray:
-        if isinstance(y, np.generic):
-            same = y.dtype.kind in "biufc" and np.result_type(x, y) == x.dtype
-        else:
-            same = y.__class__ is int or (y.__class__ is float and x.dtype.kind in "fc")
-        return same and x.nbytes <= config.small_bytes
-    return y.shape == x.shape and y.dtype == x.dtype and 2 * x.nbytes <= config.small_bytes
-
-
 def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any, Any], ndarray]:
     """The operator that is a ufunc of two operands.
 
     This is the path of programs of many tiny operations: a small array on the driver and a number, or two
-    such arrays, go to NumPy's ufunc without further questions; everything else is for ours. What is larger,
-    and still done at once, is written over an operand that nobody else can see.
+    such arrays, go to NumPy's ufunc without further questions; everything else is for ours.
     """
     numpys: Callable[..., Any] = function.np
-    kinds, repeats = _KINDS.get(function.__name__, ""), function is ufuncs.multiply
+    repeats = function is ufuncs.multiply
 
     def method(self: Arithmetic, other: Any) -> Any:
         x, y = self._peek() if self._views else self._cell.value, other
@@ -126,16 +106,6 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
                 made._views = ()
                 made._state = None
                 return made
-        elif x.__class__ is np.ndarray and x.nbytes >= LEAST_BYTES and x.dtype.kind in kinds:
-            taken = None
-            if sys.getrefcount(self) == temporaries.OF_FIRST and temporaries.is_own(self, x):
-                taken = self if _fits(x, y) else None
-            elif sys.getrefcount(other) == temporaries.OF_SECOND and y.__class__ is np.ndarray:
-                taken = other if temporaries.is_own(other, y) and _fits(y, x) else None
-            if taken is not None and temporaries.called_by_operator(1):
-                out = taken._cell.value
-                applied(numpys, (y, x) if reflected else (x, y), out)
-                return taken
         if isinstance(other, _REPEATED) and repeats and self._cell.frozen:
             if reflected or self.dtype.kind not in "iu":
                 return NotImplemented  # Python repeats the sequence, or says that it cannot
@@ -157,11 +127,7 @@ def _sign(function: ufuncs.ufunc) -> Callable[[Any], ndarray]:
 
     def method(self: Arithmetic) -> Any:
         x = self._peek() if self._views else self._cell.value
-        if type(x) is _array and (nbytes := x.nbytes) <= config.small_bytes:
-            temporary = nbytes >= LEAST_BYTES and sys.getrefcount(self) == temporaries.OF_FIRST
-            if temporary and temporaries.is_own(self, x) and temporaries.called_by_operator(1):
-                applied(numpys, (x,), x)  # `abs`, which may change the dtype, is called by no operator
-                return self
+        if type(x) is _array and x.nbytes <= config.small_bytes:
             return wrap(applied(numpys, (x,)))
         return function(self)
 
@@ -233,13 +199,6 @@ class Arithmetic(Handle):
             return NotImplemented
         if not is_operand(other):
             return _theirs(np.power, self, other)  # type: ignore[no-any-return]
-        x = self._peek()
-        temporary = type(x) is np.ndarray and sys.getrefcount(self) == temporaries.OF_FIRST
-        if temporary and LEAST_BYTES <= x.nbytes <= config.small_bytes and temporaries.is_own(self, x):
-            quick = _quick_power(x.dtype, other)
-            if quick is not None and x.dtype.kind != "b" and temporaries.called_by_operator(1):
-                quick.np(x, out=x)
-                return self  # type: ignore[return-value]
         return _power(self, other)
 
     __rpow__ = _operator(ufuncs.power, reflected=True)

@@ -22,9 +22,10 @@ from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.core.late import register
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.numbers import OURS
-from spartan_ng.api.core.quick import Quick, connect
+from spartan_ng.api.core.quick import Probe, Quick, connect
 from spartan_ng.api.core.views import REVERSED, field
 from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.api.ndarray.arithmetic import LEAST_BYTES
 from spartan_ng.api.ndarray.elements import NUMPYS_INTEGERS, Elements
 from spartan_ng.config import config
 from spartan_ng.system.machine import cores
@@ -165,11 +166,12 @@ connect(
     reversed=REVERSED,
     config=config,
     surely=SURELY,
-    least=temporaries.LEAST_BYTES,
+    least=LEAST_BYTES,
     flops=QUICK_FLOPS,
     chain=CHAIN,
     cores=cores(),
     field=field,
+    temporaries=Probe is not None and temporaries.learn(Probe),
 )
 
 __all__ = ["compute", "ndarray", "persist"]

@@ -83,7 +83,8 @@ static struct {
     Py_ssize_t small_bytes;        /* and where in it the threshold, */
     Py_ssize_t threads;            /* and how many threads there are to be */
     int cores;                     /* processors that this process may use */
-    Py_ssize_t surely, least;      /* bytes of broadcast results, and from which temporaries are reused */
+    Py_ssize_t surely, least;      /* bytes of broadcast results, and from which the methods ask more */
+    int temporaries;               /* whether references tell them */
     Py_ssize_t flops;              /* of products that are done without further questions */
     Py_ssize_t chain;              /* views of views that are joined */
 } known;

@@ -2,8 +2,7 @@
 
 static PyTypeObject Quick;
 
-/* What the methods of the operands say, in Python's order. They count references to operands, to find
- * temporaries: there is none of this function's. */
+/* What the methods of the operands say, in Python's order. */
 static PyObject *
 by_methods(const Operator *op, PyTypeObject *ours, PyObject *a, PyObject *b)
 {
@@ -39,9 +38,12 @@ computed(PyObject *numpys, PyObject *x, PyObject *y)
     return NULL;
 }
 
-static PyObject *
-of_two(const Operator *op, PyObject *a, PyObject *b)
+static NOT_INLINE PyObject *
+of_two(const Operator *op, PyObject *a, PyObject *b, const char *callers)
 {
+    PyObject *operands[2] = {a, b}, *taken = op->numpys == NULL ? NULL : taken_over(op, operands, 2, callers);
+    if (taken != NULL || PyErr_Occurred())
+        return taken;
     PyObject *x = op->numpys == NULL ? NULL : operand_of(a), *y = x == NULL ? NULL : operand_of(b);
     if (y != NULL && stay_small(x, y)) {
         PyObject *found = computed(op->numpys, x, y);
@@ -82,9 +84,12 @@ matrix_product(PyObject *a, PyObject *b)
     return by_methods(op, &Quick, a, b);
 }
 
-static PyObject *
-of_one(const Operator *op, PyObject *a)
+static NOT_INLINE PyObject *
+of_one(const Operator *op, PyObject *a, const char *callers)
 {
+    PyObject *taken = op->numpys == NULL ? NULL : taken_over(op, &a, 1, callers);
+    if (taken != NULL || PyErr_Occurred())
+        return taken;
     PyArrayObject *x = op->numpys != NULL && Py_TYPE(a) == known.array ? shown_of((Handle *)a) : NULL;
     if (x != NULL && PyArray_NBYTES(x) < known.least && PyArray_NBYTES(x) < small_bytes()) {
         Py_INCREF(x);
@@ -131,31 +136,51 @@ in_place(const Operator *op, PyObject *a, PyObject *b)
     return method_of(op, op->method) == NULL ? NULL : call_two(op->method, a, b);
 }
 
-/* A power of an array, by several threads where that is sooner; NULL without an error where NumPy is to do it, whose
- * operator knows squares, roots and reciprocals. */
+/* A power of an array, as a new one or written to `out`, by several threads where that is sooner; NULL without an error
+ * where NumPy is to do it, whose operator knows squares, roots and reciprocals. */
 static PyObject *
-shared_power(const Operator *op, PyObject *x, PyObject *exponent)
+shared_power(const Operator *op, PyObject *x, PyObject *exponent, PyArrayObject *out)
 {
     double n;
     int type = PyArray_TYPE((PyArrayObject *)x);
     if (op->numpys == NULL || (type != NPY_DOUBLE && type != NPY_FLOAT) || !as_double(exponent, &n))
         return NULL;
     PyObject *given[2] = {x, exponent};
-    return n == -1 || n == 0 || n == 0.5 || n == 1 || n == 2 ? NULL : shared(op->numpys, given, 2, NULL);
+    return n == -1 || n == 0 || n == 0.5 || n == 1 || n == 2 ? NULL : shared(op->numpys, given, 2, out);
 }
 
+/* A power of an array that is a temporary, written over it (a new reference); NULL without an error where it is none. */
 static PyObject *
-power(PyObject *a, PyObject *b, PyObject *modulus)
+power_taken_over(const Operator *op, PyObject *a, PyObject *exponent, const char *callers)
+{
+    PyArrayObject *own = own_of(a);
+    int type = own == NULL ? NPY_NOTYPE : PyArray_TYPE(own);
+    int keeps_type = PyTypeNum_ISINTEGER(type) ? PyLong_CheckExact(exponent) : type != NPY_BOOL;
+    if (own == NULL || !keeps_type || PyArray_NBYTES(own) > small_bytes() || !is_called_by_interpreter(op, callers))
+        return NULL;
+    PyObject *found = shared_power(op, (PyObject *)own, exponent, own);
+    if (found == NULL && !PyErr_Occurred())
+        found = PyNumber_InPlacePower((PyObject *)own, exponent, Py_None);
+    Py_XDECREF(found);
+    return found == NULL ? NULL : Py_NewRef(a);
+}
+
+static NOT_INLINE PyObject *
+power_of(PyObject *a, PyObject *b, PyObject *modulus, const char *callers)
 {
     const Operator *op = &operators[op_power];
     if (modulus == Py_None) {
         PyArrayObject *x = NULL;
-        if (Py_TYPE(a) == known.array && (PyLong_CheckExact(b) || PyFloat_CheckExact(b)))
+        if (Py_TYPE(a) == known.array && (PyLong_CheckExact(b) || PyFloat_CheckExact(b))) {
+            PyObject *taken = power_taken_over(op, a, b, callers);
+            if (taken != NULL || PyErr_Occurred())
+                return taken;
             x = shown_of((Handle *)a);
+        }
         if (x == NULL || !stay_small((PyObject *)x, b))
             return by_methods(op, &Quick, a, b);
         Py_INCREF(x);
-        PyObject *found = shared_power(op, (PyObject *)x, b);
+        PyObject *found = shared_power(op, (PyObject *)x, b, NULL);
         if (found == NULL && !PyErr_Occurred())
             found = PyNumber_Power((PyObject *)x, b, modulus);
         Py_DECREF(x);
@@ -164,6 +189,12 @@ power(PyObject *a, PyObject *b, PyObject *modulus)
     if (!PyObject_TypeCheck(a, &Quick))
         Py_RETURN_NOTIMPLEMENTED;
     return method_of(op, op->method) == NULL ? NULL : call_three(op->method, a, b, modulus);
+}
+
+static PyObject *
+power(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    return power_of(a, b, modulus, CALLERS);
 }
 
 /* A text or a time, or a small array of them, as NumPy takes it, and the type of its elements; else NULL. */
@@ -214,15 +245,15 @@ compare(PyObject *a, PyObject *b, int which)
     static const int of[] = {[Py_LT] = op_LT, [Py_LE] = op_LE, [Py_EQ] = op_EQ,
                              [Py_NE] = op_NE, [Py_GT] = op_GT, [Py_GE] = op_GE};
     PyObject *found = alike_compared(a, b, which);
-    return found != NULL || PyErr_Occurred() ? found : of_two(&operators[of[which]], a, b);
+    return found != NULL || PyErr_Occurred() ? found : of_two(&operators[of[which]], a, b, NULL);
 }
 
 #define SLOT_OF_TWO(name, ...)                                                                                \
-    static PyObject *name##_slot(PyObject *a, PyObject *b) { return of_two(&operators[op_##name], a, b); }
+    static PyObject *name##_slot(PyObject *a, PyObject *b) { return of_two(&operators[op_##name], a, b, CALLERS); }
 #define SLOT_IN_PLACE(name, ...)                                                                              \
     static PyObject *name##_slot(PyObject *a, PyObject *b) { return in_place(&operators[op_##name], a, b); }
 #define SLOT_OF_ONE(name, ...)                                                                                \
-    static PyObject *name##_slot(PyObject *a) { return of_one(&operators[op_##name], a); }
+    static PyObject *name##_slot(PyObject *a) { return of_one(&operators[op_##name], a, CALLERS); }
 BINARY(SLOT_OF_TWO)
 INPLACE(SLOT_IN_PLACE)
 UNARY(SLOT_OF_ONE)

@@ -88,6 +88,14 @@ as_element(PyObject *a, int type, char *place)
     double x;
     if (PyTypeNum_ISINTEGER(type)) {
         int overflow;
+        if (PyArray_IsScalar(a, Integer)) {
+            PyArray_Descr *of_scalar = PyArray_DescrFromScalar(a);
+            int is_same = of_scalar != NULL && of_scalar->type_num == type;
+            if (is_same)
+                PyArray_ScalarAsCtype(a, place);
+            Py_XDECREF(of_scalar);
+            return is_same;
+        }
         if (!PyLong_CheckExact(a) || (type != NPY_LONG && type != NPY_INT))
             return 0;
         long n = PyLong_AsLongAndOverflow(a, &overflow);

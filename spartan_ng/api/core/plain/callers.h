@@ -1,0 +1,147 @@
+/* Who calls an operator of ours: the interpreter, at an operator of Python's code, or code that was
+ * compiled.
+ *
+ * A compiled class that holds the only reference to an array, and has an operator that adds to it, looks
+ * like the interpreter with a temporary: the array counts one reference, and Python's code is at an
+ * operator. NumPy looks through the stack of calls for code that is neither its own nor Python's
+ * (numpy/_core/src/multiarray/temp_elide.c), which takes microseconds. Here the stack is walked when the
+ * package is imported: `temporaries.learn` has the interpreter call each operator of a `Probe`, which
+ * notes where on the stack the return addresses lie, up to that into the interpreter, and what they are.
+ * From one place in its code a function always calls with a frame of the same size, so that some words of
+ * the stack tell whether a later call came the same way: each of them says that the next one is where it
+ * was. Where that has not been learnt (other compilers, processors and systems), nobody is the
+ * interpreter.
+ *
+ * A function that ends with a call may leave its own frame to who is called, as `PyNumber_Negative`
+ * does, and so may a compiled class that calls it: then both look like the interpreter. So an operator is
+ * known only by a frame between the interpreter's and ours, which a second call of Python's function for
+ * it would have as well. */
+#if defined(__GNUC__) && defined(__ELF__) && defined(__x86_64__) && !defined(Py_GIL_DISABLED)
+#define KNOWS_CALLERS
+#include <unwind.h>
+/* Where the frames of those begin who have called this function: above its own and the return address. */
+#define CALLERS ((const char *)__builtin_frame_address(0) + 2 * sizeof(void *))
+#define NOT_INLINE __attribute__((noinline))
+#else
+#define CALLERS NULL
+#define NOT_INLINE
+#endif
+
+enum { MOST_CALLERS = 6, MOST_WAYS = 3 }; /* an operand is left or right, of a class that is asked first or second */
+
+/* The callers from an operator of ours to the interpreter: where their frames begin, counted from the first, and where
+ * they go on after the call. */
+typedef struct {
+    int n;
+    ptrdiff_t at[MOST_CALLERS];
+    uintptr_t to[MOST_CALLERS];
+} Way;
+
+static struct {
+    int n;
+    Way ways[MOST_WAYS];
+} interpreters[op_count];
+
+static uintptr_t
+return_address(const char *frame)
+{
+    return ((const uintptr_t *)frame)[-1];
+}
+
+/* Whether an operator with these callers was called by the interpreter. */
+static int
+is_called_by_interpreter(const Operator *op, const char *callers)
+{
+    int which = (int)(op - operators);
+    for (int i = 0; i < interpreters[which].n; i++) {
+        const Way *way = &interpreters[which].ways[i];
+        int k = 0;
+        while (k < way->n && return_address(callers + way->at[k]) == way->to[k])
+            k++;
+        if (k == way->n)
+            return 1;
+    }
+    return 0;
+}
+
+#ifdef KNOWS_CALLERS
+typedef struct {
+    const char *callers;
+    int has_arrived;
+    Way way;
+} Walk;
+
+static _Unwind_Reason_Code
+walk_on(struct _Unwind_Context *context, void *of)
+{
+    Walk *walk = of;
+    Way *way = &walk->way;
+    const char *frame = (const char *)_Unwind_GetCFA(context);
+    uintptr_t to = _Unwind_GetIP(context);
+    if (way->n == 0 && frame < walk->callers) /* the operator's, and what it has called */
+        return _URC_NO_REASON;
+    if (way->n == MOST_CALLERS || (way->n == 0 && frame != walk->callers) || return_address(frame) != to)
+        return _URC_END_OF_STACK;
+    way->at[way->n] = frame - walk->callers;
+    way->to[way->n++] = to;
+    walk->has_arrived = _Unwind_FindEnclosingFunction((void *)(to - 1)) == (void *)_PyEval_EvalFrameDefault;
+    return walk->has_arrived ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+static void
+learn_way(const Operator *op, const char *callers)
+{
+    int which = (int)(op - operators);
+    Walk walk = {.callers = callers};
+    if (is_called_by_interpreter(op, callers) || interpreters[which].n == MOST_WAYS)
+        return;
+    _Unwind_Backtrace(walk_on, &walk);
+    if (walk.has_arrived && walk.way.n > 1)
+        interpreters[which].ways[interpreters[which].n++] = walk.way;
+}
+#else
+static void
+learn_way(const Operator *op, const char *callers)
+{
+}
+#endif
+
+/* --- the class whose operators learn ---------------------------------------------------------------------- */
+
+static PyTypeObject Probe;
+
+/* Learn who calls an operator; how many references a probe has then. */
+static NOT_INLINE PyObject *
+probed(const Operator *op, PyObject *a, PyObject *b, const char *callers)
+{
+    learn_way(op, callers);
+    return PyLong_FromSsize_t(Py_REFCNT(Py_IS_TYPE(a, &Probe) ? a : b));
+}
+
+#define PROBE_OF_TWO(name, ...)                                                                               \
+    static PyObject *probe_##name(PyObject *a, PyObject *b) { return probed(&operators[op_##name], a, b, CALLERS); }
+#define PROBE_OF_ONE(name, ...)                                                                               \
+    static PyObject *probe_##name(PyObject *a) { return probed(&operators[op_##name], a, a, CALLERS); }
+BINARY(PROBE_OF_TWO)
+UNARY(PROBE_OF_ONE)
+
+static PyObject *
+probe_power(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    return probed(&operators[op_power], a, b, CALLERS);
+}
+
+static PyNumberMethods probe_as_number = {
+#define PROBE_SLOT(name, ...) .nb_##name = probe_##name,
+    BINARY(PROBE_SLOT) UNARY(PROBE_SLOT)
+    .nb_power = probe_power,
+};
+
+static PyTypeObject Probe = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "spartan_ng.api.core._quick.Probe",
+    .tp_basicsize = sizeof(PyObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Operators that learn who calls them, and give the number of references to their operand.",
+    .tp_as_number = &probe_as_number,
+};
