@@ -20,7 +20,7 @@ from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.summaries import bundle
 from spartan_ng.api.files.sources import over
 from spartan_ng.api.ndarray.array import ndarray
-from spartan_ng.api.standard import of_class
+from spartan_ng.api.ndarray.own_classes import complete, of_class
 from spartan_ng.config import config
 from spartan_ng.sources.picked import Picked
 from spartan_ng.submodules import package
@@ -87,67 +87,6 @@ class Managed(ndarray, own=True):
     """opt_einsum calls the functions of the package that a class comes from, and NumPy's where that has none:
     ours would make arrays of another class."""
 
-    __add__, __radd__ = _handed_on(ndarray.__add__), _handed_on(ndarray.__radd__)
-    __sub__, __rsub__ = _handed_on(ndarray.__sub__), _handed_on(ndarray.__rsub__)
-    __mul__, __rmul__ = _handed_on(ndarray.__mul__), _handed_on(ndarray.__rmul__)
-    __truediv__, __rtruediv__ = _handed_on(ndarray.__truediv__), _handed_on(ndarray.__rtruediv__)
-    __floordiv__, __rfloordiv__ = _handed_on(ndarray.__floordiv__), _handed_on(ndarray.__rfloordiv__)
-    __mod__, __rmod__ = _handed_on(ndarray.__mod__), _handed_on(ndarray.__rmod__)
-    __divmod__, __rdivmod__ = _handed_on(ndarray.__divmod__), _handed_on(ndarray.__rdivmod__)
-    __pow__, __rpow__ = _handed_on(ndarray.__pow__), _handed_on(ndarray.__rpow__)
-    __matmul__, __rmatmul__ = _handed_on(ndarray.__matmul__), _handed_on(ndarray.__rmatmul__)
-    __and__, __rand__ = _handed_on(ndarray.__and__), _handed_on(ndarray.__rand__)
-    __or__, __ror__ = _handed_on(ndarray.__or__), _handed_on(ndarray.__ror__)
-    __xor__, __rxor__ = _handed_on(ndarray.__xor__), _handed_on(ndarray.__rxor__)
-    __lshift__, __rlshift__ = _handed_on(ndarray.__lshift__), _handed_on(ndarray.__rlshift__)
-    __rshift__, __rrshift__ = _handed_on(ndarray.__rshift__), _handed_on(ndarray.__rrshift__)
-    __neg__, __pos__ = _handed_on(ndarray.__neg__), _handed_on(ndarray.__pos__)
-    __abs__, __invert__ = _handed_on(ndarray.__abs__), _handed_on(ndarray.__invert__)
-    __lt__, __le__ = _handed_on(ndarray.__lt__), _handed_on(ndarray.__le__)
-    __gt__, __ge__ = _handed_on(ndarray.__gt__), _handed_on(ndarray.__ge__)
-    __eq__, __ne__ = _handed_on(ndarray.__eq__), _handed_on(ndarray.__ne__)
-    __copy__, __deepcopy__ = _handed_on(ndarray.__copy__), _handed_on(ndarray.__deepcopy__)
-    __array_ufunc__ = _handed_on(ndarray.__array_ufunc__)
-    __array_wrap__ = _handed_on(ndarray.__array_wrap__)
-    all = _handed_on(ndarray.all)
-    any = _handed_on(ndarray.any)
-    argpartition = _handed_on(ndarray.argpartition)
-    argsort = _handed_on(ndarray.argsort)
-    astype = _handed_on(ndarray.astype)
-    byteswap = _handed_on(ndarray.byteswap)
-    choose = _handed_on(ndarray.choose)
-    clip = _handed_on(ndarray.clip)
-    compress = _handed_on(ndarray.compress)
-    conj = _handed_on(ndarray.conj)
-    conjugate = _handed_on(ndarray.conjugate)
-    copy = _handed_on(ndarray.copy)
-    cumprod = _handed_on(ndarray.cumprod)
-    cumsum = _handed_on(ndarray.cumsum)
-    diagonal = _handed_on(ndarray.diagonal)
-    dot = _handed_on(ndarray.dot)
-    flatten = _handed_on(ndarray.flatten)
-    getfield = _handed_on(ndarray.getfield)
-    max = _handed_on(ndarray.max)
-    mean = _handed_on(ndarray.mean)
-    min = _handed_on(ndarray.min)
-    nonzero = _handed_on(ndarray.nonzero)
-    prod = _handed_on(ndarray.prod)
-    ravel = _handed_on(ndarray.ravel)
-    repeat = _handed_on(ndarray.repeat)
-    reshape = _handed_on(ndarray.reshape)
-    round = _handed_on(ndarray.round)
-    searchsorted = _handed_on(ndarray.searchsorted)
-    squeeze = _handed_on(ndarray.squeeze)
-    std = _handed_on(ndarray.std)
-    sum = _handed_on(ndarray.sum)
-    swapaxes = _handed_on(ndarray.swapaxes)
-    take = _handed_on(ndarray.take)
-    to_device = _handed_on(ndarray.to_device)
-    trace = _handed_on(ndarray.trace)
-    transpose = _handed_on(ndarray.transpose)
-    var = _handed_on(ndarray.var)
-    view = _handed_on(ndarray.view)
-
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         found = super().__array_function__(func, types, args, kwargs)
         return forced(found) if func in _PLACES else managed(found)
@@ -164,37 +103,6 @@ class Managed(ndarray, own=True):
     def argmin(self, *arguments: Any, **keywords: Any) -> Any:
         """Where the least elements are, now."""
         return forced(super().argmin(*arguments, **keywords))
-
-    def __iter__(self) -> Any:
-        return map(managed, super().__iter__())
-
-    @property
-    def T(self) -> Any:
-        """The axes reversed."""
-        return managed(super().T)
-
-    @property
-    def mT(self) -> Any:
-        """The last two axes swapped."""
-        return managed(super().mT)
-
-    @property
-    def real(self) -> Any:
-        """The real parts."""
-        return managed(super().real)
-
-    @real.setter
-    def real(self, value: Any) -> None:
-        ndarray.real.__set__(self, value)  # type: ignore[attr-defined]
-
-    @property
-    def imag(self) -> Any:
-        """The imaginary parts."""
-        return managed(super().imag)
-
-    @imag.setter
-    def imag(self, value: Any) -> None:
-        ndarray.imag.__set__(self, value)  # type: ignore[attr-defined]
 
     @property
     def chunks(self) -> Chunks:
@@ -223,6 +131,9 @@ class Managed(ndarray, own=True):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Of its class, with the array's own pickle inside."""
         return (_restored, ndarray.__reduce_ex__(self, protocol))
+
+
+complete(Managed, _handed_on)
 
 
 def _restored(restore: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

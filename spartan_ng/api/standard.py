@@ -21,12 +21,12 @@ import numpy as np
 
 from spartan_ng.api.algebra import linalg as algebra
 from spartan_ng.api.core.borrowed import of_numpy
-from spartan_ng.api.core.conversion import array_of, as_handle
+from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.handle import Handle
-from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.operands import operand, stored
 from spartan_ng.api.ndarray.arithmetic import is_operand
 from spartan_ng.api.ndarray.array import ndarray
+from spartan_ng.api.ndarray.own_classes import complete, of_class
 from spartan_ng.api.numeric import fft as fourier
 from spartan_ng.submodules import package
 
@@ -44,23 +44,6 @@ def standard(a: Any) -> Any:
     return of_class(Array, a)
 
 
-def of_class(kind: type, a: Any) -> Any:
-    """The same in a class that is derived from `ndarray`."""
-    if isinstance(a, Handle):
-        if isinstance(a, kind):
-            return a
-        a = array_of(a)
-        h: Any = object.__new__(kind)
-        h._cell, h._views, h._state = a._cell, a._views, None
-        return h
-    if type(a) in NUMERIC:
-        return of_class(kind, as_handle(a))
-    if isinstance(a, tuple):
-        made = (of_class(kind, x) for x in a)
-        return type(a)(*made) if hasattr(a, "_fields") else tuple(made)
-    return [of_class(kind, x) for x in a] if isinstance(a, list) else a
-
-
 def _standardly(function: Callable[..., Any]) -> Any:
     """A function whose arrays are the standard's."""
 
@@ -75,51 +58,6 @@ class Array(ndarray, own=True):
     """An array for which `//` is the standard's; all else is `ndarray`'s."""
 
     __slots__ = ()
-
-    __add__, __radd__ = _standardly(ndarray.__add__), _standardly(ndarray.__radd__)
-    __sub__, __rsub__ = _standardly(ndarray.__sub__), _standardly(ndarray.__rsub__)
-    __mul__, __rmul__ = _standardly(ndarray.__mul__), _standardly(ndarray.__rmul__)
-    __truediv__, __rtruediv__ = _standardly(ndarray.__truediv__), _standardly(ndarray.__rtruediv__)
-    __mod__, __rmod__ = _standardly(ndarray.__mod__), _standardly(ndarray.__rmod__)
-    __pow__, __rpow__ = _standardly(ndarray.__pow__), _standardly(ndarray.__rpow__)
-    __matmul__, __rmatmul__ = _standardly(ndarray.__matmul__), _standardly(ndarray.__rmatmul__)
-    __and__, __rand__ = _standardly(ndarray.__and__), _standardly(ndarray.__rand__)
-    __or__, __ror__ = _standardly(ndarray.__or__), _standardly(ndarray.__ror__)
-    __xor__, __rxor__ = _standardly(ndarray.__xor__), _standardly(ndarray.__rxor__)
-    __lshift__, __rlshift__ = _standardly(ndarray.__lshift__), _standardly(ndarray.__rlshift__)
-    __rshift__, __rrshift__ = _standardly(ndarray.__rshift__), _standardly(ndarray.__rrshift__)
-    __neg__, __pos__ = _standardly(ndarray.__neg__), _standardly(ndarray.__pos__)
-    __abs__, __invert__ = _standardly(ndarray.__abs__), _standardly(ndarray.__invert__)
-    __lt__, __le__ = _standardly(ndarray.__lt__), _standardly(ndarray.__le__)
-    __gt__, __ge__ = _standardly(ndarray.__gt__), _standardly(ndarray.__ge__)
-    __eq__, __ne__ = _standardly(ndarray.__eq__), _standardly(ndarray.__ne__)
-    __getitem__ = _standardly(ndarray.__getitem__)
-    __copy__, __deepcopy__ = _standardly(ndarray.__copy__), _standardly(ndarray.__deepcopy__)
-    to_device = _standardly(ndarray.to_device)
-    __array_ufunc__ = _standardly(ndarray.__array_ufunc__)
-    __array_function__ = _standardly(ndarray.__array_function__)
-
-    def __iter__(self) -> Any:
-        return map(standard, super().__iter__())
-
-    @property
-    def T(self) -> Any:
-        """The axes reversed."""
-        return standard(super().T)
-
-    @property
-    def imag(self) -> Any:
-        """The imaginary parts."""
-        return standard(super().imag)
-
-    @imag.setter
-    def imag(self, value: Any) -> None:
-        ndarray.imag.__set__(self, value)  # type: ignore[attr-defined]
-
-    @property
-    def mT(self) -> Any:
-        """The last two axes swapped."""
-        return standard(super().mT)
 
     def __floordiv__(self, other: Any) -> Any:
         return floor_divide(self, other) if is_operand(other) else NotImplemented
@@ -136,10 +74,7 @@ class Array(ndarray, own=True):
         return (_restored, ndarray.__reduce__(self))
 
 
-for _name in dir(ndarray):  # what the methods give, too, but for what is no array
-    _method = getattr(ndarray, _name)
-    if callable(_method) and not _name.startswith(("_", "to", "item", "dump")) and _name not in vars(Array):
-        setattr(Array, _name, _standardly(_method))
+complete(Array, _standardly)
 
 
 def _restored(restore: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

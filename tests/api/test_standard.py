@@ -13,6 +13,8 @@ import scipy.special
 import spartan_ng as np
 from spartan_ng.api import standard
 from spartan_ng.api import standard as xp
+from spartan_ng.api.ndarray.own_classes import of_class
+from spartan_ng.managed import Managed
 
 
 def test_namespace(mode):
@@ -44,6 +46,19 @@ def test_there_are_no_texts_and_objects(mode, given):
 def test_arrays_of_numbers_are_taken(mode, given):
     assert xp.asarray(given).tolist() == given
     assert type(xp.asarray(given, dtype=xp.complex128)) is standard.Array
+
+
+@pytest.mark.parametrize("kind", [standard.Array, Managed])
+def test_classes_hand_themselves_on(mode, kind):
+    x = of_class(kind, np.asarray([[1.0, 2], [3, 4]]))
+    for made in (x.T, x.mT, x.real, x.imag, x + 1, 1 - x, -x, x == x, *divmod(x, 2), x[0], x.sum(), *x):
+        assert type(made) is kind
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(x)
+    x.real = [[5, 6], [7, 8]]
+    del made
+    x.resize((1, 2))
+    assert x.tolist() == [[5, 6]]
 
 
 def test_arrays_stay_the_standards(mode):
