@@ -324,21 +324,23 @@ def min(
     return reduce("minimum", a, axis, None, out, keepdims, initial, where)
 
 
-def _truth(a: Any) -> Any:
-    """The dtype of `any` and `all` of objects, whose ufuncs would give one of the objects."""
-    return bool if as_handle(a).dtype.kind == "O" else None
+def fold_truths(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, where: Any) -> ndarray:
+    """`any` or `all`; of objects, whose ufuncs would give one of the objects, truths."""
+    if dtype is None and as_handle(a).dtype.kind == "O":
+        dtype = bool
+    return reduce(name, a, axis, dtype, out, keepdims, _NONE, where)
 
 
 @numpy_function(np.any, few=2)
 def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
     """Whether some element along `axis` is true."""
-    return reduce("logical_or", a, axis, _truth(a), out, keepdims, _NONE, where)
+    return fold_truths("logical_or", a, axis, None, out, keepdims, where)
 
 
 @numpy_function(np.all, few=2)
 def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> ndarray:
     """Whether every element along `axis` is true."""
-    return reduce("logical_and", a, axis, _truth(a), out, keepdims, _NONE, where)
+    return fold_truths("logical_and", a, axis, None, out, keepdims, where)
 
 
 def extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndarray:

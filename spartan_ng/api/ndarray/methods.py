@@ -13,8 +13,6 @@ import numpy as np
 
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import assigning, cumulative, manipulation, reductions
-from spartan_ng.api.core.conversion import numbers_here
-from spartan_ng.api.core.handle import wrap
 from spartan_ng.api.core.quick import shortened
 from spartan_ng.api.elementwise import logic
 from spartan_ng.api.ndarray.arithmetic import Arithmetic
@@ -27,7 +25,6 @@ from spartan_ng.sinks.places import check_file
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
-_NONE: Any = np._NoValue
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -126,6 +123,14 @@ class Methods(Arithmetic):
     max = shortened(np.ndarray.max)(_method(reductions.max))
     min = shortened(np.ndarray.min)(_method(reductions.min))
 
+    argmax = shortened(np.ndarray.argmax)(_method(reductions.argmax))
+    argmin = shortened(np.ndarray.argmin)(_method(reductions.argmin))
+    mean = shortened(np.ndarray.mean)(_method(statistics.mean))
+    var = shortened(np.ndarray.var)(_method(statistics.var))
+    std = shortened(np.ndarray.std)(_method(statistics.std))
+    cumsum = shortened(np.ndarray.cumsum)(cumulative.cumsum)
+    cumprod = shortened(np.ndarray.cumprod)(cumulative.cumprod)
+
     @shortened(np.ndarray.any)
     def any(
         self,
@@ -137,12 +142,7 @@ class Methods(Arithmetic):
         dtype: Any = None,
     ) -> ndarray:
         """Whether some element is true."""
-        if dtype is not None:
-            return reductions.reduce("logical_or", self, axis, dtype, out, keepdims, where=where)
-        value = numbers_here(self) if out is None and where is True else None
-        if value is not None:
-            return wrap(value.any(axis, keepdims=keepdims))
-        return reductions.any(self, axis, out, keepdims, where=where)
+        return reductions.fold_truths("logical_or", self, axis, dtype, out, keepdims, where)
 
     @shortened(np.ndarray.all)
     def all(
@@ -155,104 +155,7 @@ class Methods(Arithmetic):
         dtype: Any = None,
     ) -> ndarray:
         """Whether every element is true."""
-        if dtype is not None:
-            return reductions.reduce("logical_and", self, axis, dtype, out, keepdims, where=where)
-        value = numbers_here(self) if out is None and where is True else None
-        if value is not None:
-            return wrap(value.all(axis, keepdims=keepdims))
-        return reductions.all(self, axis, out, keepdims, where=where)
-
-    @shortened(np.ndarray.argmax)
-    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
-        """The index of the first greatest element."""
-        value = numbers_here(self) if out is None else None
-        if value is not None:
-            return wrap(value.argmax(axis, keepdims=keepdims))
-        return reductions.extreme_place("argmax", self, axis, out, keepdims)
-
-    @shortened(np.ndarray.argmin)
-    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> ndarray:
-        """The index of the first least element."""
-        value = numbers_here(self) if out is None else None
-        if value is not None:
-            return wrap(value.argmin(axis, keepdims=keepdims))
-        return reductions.extreme_place("argmin", self, axis, out, keepdims)
-
-    @shortened(np.ndarray.mean)
-    def mean(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        *,
-        where: Any = True,
-    ) -> ndarray:
-        """The arithmetic mean."""
-        value = numbers_here(self) if dtype is None and out is None and where is True else None
-        if value is not None:
-            return wrap(value.mean(axis, keepdims=keepdims))
-        return statistics.mean(self, axis, dtype, out, keepdims, where=where)
-
-    @shortened(np.ndarray.var)
-    def var(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: Any = False,
-        *,
-        where: Any = True,
-        mean: Any = _NONE,
-        correction: Any = _NONE,
-    ) -> ndarray:
-        """The variance."""
-        plain = dtype is None and out is None and where is True and mean is correction is _NONE
-        value = numbers_here(self) if plain else None
-        if value is not None:
-            return wrap(value.var(axis, ddof=ddof, keepdims=keepdims))
-        return statistics.var(
-            self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
-        )
-
-    @shortened(np.ndarray.std)
-    def std(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: Any = False,
-        *,
-        where: Any = True,
-        mean: Any = _NONE,
-        correction: Any = _NONE,
-    ) -> ndarray:
-        """The standard deviation."""
-        plain = dtype is None and out is None and where is True and mean is correction is _NONE
-        value = numbers_here(self) if plain else None
-        if value is not None:
-            return wrap(value.std(axis, ddof=ddof, keepdims=keepdims))
-        return statistics.std(
-            self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
-        )
-
-    @shortened(np.ndarray.cumsum)
-    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
-        """Cumulative sums."""
-        value = numbers_here(self) if dtype is None and out is None else None
-        if value is not None:
-            return wrap(value.cumsum(axis))
-        return cumulative.cumsum(self, axis, dtype, out)
-
-    @shortened(np.ndarray.cumprod)
-    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
-        """Cumulative products."""
-        value = numbers_here(self) if dtype is None and out is None else None
-        if value is not None:
-            return wrap(value.cumprod(axis))
-        return cumulative.cumprod(self, axis, dtype, out)
+        return reductions.fold_truths("logical_and", self, axis, dtype, out, keepdims, where)
 
     # --- places -------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from spartan_ng.api.core.layouts import lying_as, lying_as_copy
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.core.outputs import folds_in
 from spartan_ng.api.elementwise import logic, ufuncs
-from spartan_ng.api.statistics.statistics import mean, one_of, var
+from spartan_ng.api.statistics.statistics import mean, one_of, squared, var
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.memory import copied_bytes
@@ -227,11 +227,7 @@ def nanvar(
     total = reductions.reduce("add", filled, axis, dtype, None, True, _NONE, there)
     middle = _made(_middle_of, total, count)
     distance = lying_as_copy(logic.where(there, filled - middle, 0), filled)
-    if a.dtype.kind == "c":
-        squares = ufuncs.square(distance.real) + ufuncs.square(distance.imag)
-    else:
-        squares = ufuncs.square(distance)
-    total = reductions.sum(squares, axis, None, None, keepdims)
+    total = reductions.sum(squared(distance, a.dtype.kind), axis, None, None, keepdims)
     free = (count - ddof).reshape(total.shape)
     found = _made(_variance_of, total, free)
     if dtype is not None and out is None:

@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 _NONE: Any = np._NoValue
 
 
+def _at_once(name: str, a: Any, is_plain: bool, axis: Any, keepdims: Any, **keywords: Any) -> ndarray | None:
+    """NumPy's method of a small array of numbers, where no more is asked for; or None."""
+    value = numbers_here(a) if is_plain else None
+    if value is None:
+        return None
+    return wrap(getattr(value, name)(axis, keepdims=False if keepdims is _NONE else keepdims, **keywords))
+
+
 def _now(name: str, a: ndarray, axis: Any, keepdims: Any, where: Any, **keywords: Any) -> Any:
     """NumPy's function of a small array, or None."""
     value = reductions.promptly(a)
@@ -53,10 +61,9 @@ def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> ndarray:
     """The arithmetic mean; integers are summed as float64, float16 as float32."""
-    if out is None and dtype is None and where is True:
-        value = numbers_here(a)
-        if value is not None:
-            return wrap(value.mean(axis, None, None, _plain_keepdims(keepdims)))
+    found = _at_once("mean", a, dtype is out is None and where is True, axis, keepdims)
+    if found is not None:
+        return found
     a = as_handle(a)
     if _of_objects(a, dtype) or _counts(where):
         return by_numpy(np.mean, a, axis, dtype, out=out, keepdims=_plain_keepdims(keepdims), where=where)  # type: ignore[no-any-return]
@@ -66,18 +73,21 @@ def mean(
         return stored("mean", now, out, casting="unsafe")
     if where is True:
         build.axes_tuple(axis, a.ndim)  # its error where a sum takes an array without axes as one of one axis
-    kind = np.dtype(dtype) if dtype is not None else None
-    half = kind is None and a.dtype == np.float16
-    if kind is None and a.dtype.kind in "biu":
-        kind = np.dtype(np.float64)
-    total = reductions.reduce(
-        "add", a, axis, np.float32 if half else kind, None, _plain_keepdims(keepdims), _NONE, where
-    )
+    kind, half = _summed_as(a, dtype)
+    total = reductions.reduce("add", a, axis, kind, None, _plain_keepdims(keepdims), _NONE, where)
     count = reductions.count_of(a, axis, where)
     if isinstance(count, Handle) and not _plain_keepdims(keepdims):
         count = count.reshape(total.shape) if count.ndim else count  # type: ignore[attr-defined]
     result = _divided(total, count)
     return stored("mean", result.astype(np.float16) if half else result, out, casting="unsafe")
+
+
+def _summed_as(a: ndarray, dtype: Any) -> tuple[np.dtype[Any] | None, bool]:
+    """The dtype to sum in, None for the array's own; and whether the result is to be of half precision."""
+    if dtype is not None:
+        return np.dtype(dtype), False
+    half = a.dtype == np.float16
+    return np.dtype(np.float32) if half else np.dtype(np.float64) if a.dtype.kind in "biu" else None, half
 
 
 def _counts(where: Any) -> bool:
@@ -126,6 +136,10 @@ def var(
     correction: Any = _NONE,
 ) -> ndarray:
     """The variance: the mean of squared distances from the mean."""
+    is_plain = dtype is out is None and where is True and mean is correction is _NONE
+    found = _at_once("var", a, is_plain, axis, keepdims, ddof=ddof)
+    if found is not None:
+        return found
     a = as_handle(a)
     if _of_objects(a, dtype) or _counts(where):
         found = by_numpy(
@@ -137,11 +151,7 @@ def var(
     now = _now("var", a, axis, keepdims, where, dtype=dtype, ddof=ddof, mean=mean)
     if now is not None:
         return stored("var", now, out, casting="unsafe")
-    kind = np.dtype(dtype) if dtype is not None else None
-    half = kind is None and a.dtype == np.float16
-    if kind is None and a.dtype.kind in "biu":
-        kind = np.dtype(np.float64)
-    kind = np.dtype(np.float32) if half else kind
+    kind, half = _summed_as(a, dtype)
     if where is True and mean is _NONE and _plain_floats(a, kind):
         total = _squared_deviations(a, axis, kind, _plain_keepdims(keepdims))
         result = ufuncs.divide(total, _minus(reductions.count_of(a, axis, True), ddof, total))
@@ -158,13 +168,16 @@ def var(
     distance = ufuncs.subtract(
         a, middle.reshape(()) if masked is not None and masked.a.ndim == masked.mask.ndim else middle
     )
-    if a.dtype.kind == "c":
-        squares = ufuncs.square(distance.real) + ufuncs.square(distance.imag)
-    else:
-        squares = ufuncs.square(distance)
     keep = _plain_keepdims(keepdims)
     total = reductions.reduce(
-        "add", squares, axis, dtype if a.dtype.kind == "c" else kind, None, keep, _NONE, where
+        "add",
+        squared(distance, a.dtype.kind),
+        axis,
+        dtype if a.dtype.kind == "c" else kind,
+        None,
+        keep,
+        _NONE,
+        where,
     )
     rest = _minus(count, ddof, total)
     if isinstance(rest, Handle) and not keep and rest.ndim:
@@ -177,6 +190,13 @@ def var(
 def _of_objects(a: ndarray, dtype: Any) -> bool:
     """Whether elements are objects, or are to be."""
     return bool(a.dtype.hasobject or (dtype is not None and np.dtype(dtype).hasobject))
+
+
+def squared(distance: ndarray, kind: str) -> Any:
+    """Squares of the distances of elements of a kind, which are real also of complex ones."""
+    if kind == "c":
+        return ufuncs.square(distance.real) + ufuncs.square(distance.imag)
+    return ufuncs.square(distance)
 
 
 def one_of(ddof: float, correction: Any) -> float:
@@ -225,6 +245,10 @@ def std(
     correction: Any = _NONE,
 ) -> ndarray:
     """The standard deviation."""
+    is_plain = dtype is out is None and where is True and mean is correction is _NONE
+    found = _at_once("std", a, is_plain, axis, keepdims, ddof=ddof)
+    if found is not None:
+        return found
     a = as_handle(a)
     if _of_objects(a, dtype):  # whose root is their own
         found = by_numpy(
