@@ -60,6 +60,17 @@ def test_what_threads_work_on_is_projected(piece: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.some(2)
+@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("piece", ["wide folds", "wide counts"])
+def test_states_of_wide_results_do_not_come_beside_them(piece: str, number: int, tmp_path: Path) -> None:
+    """Blocks of one row had states as large as they were, and each block of a file as many counts as the
+    result has."""
+    wrong = ask_program(number, 0, str(tmp_path), piece)
+    assert not wrong, wrong
+
+
+@pytest.mark.slow
 def test_differences_from_rows_are_worked_on_in_blocks(tmp_path: Path) -> None:
     """All of the array was one block, nine times the budget."""
     wrong = ask_program(2, 0, str(tmp_path), "distances", bound=2.0)

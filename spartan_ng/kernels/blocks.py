@@ -6,7 +6,6 @@ combined, depend on the stage and its tile alone, never on the number of threads
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
@@ -15,12 +14,10 @@ from math import prod
 from spartan_ng.arrays import WHOLE, Box, box_size
 from spartan_ng.costs.tuned import FEW_LINES, STATES_BYTES
 from spartan_ng.kernels.sequences import Run, blocks, steps
+from spartan_ng.kernels.widths import NUMBER_BYTES, footprint, widths_of
 from spartan_ng.memory import threads
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.joins import REDUCING
-from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.random import logical_block
-from spartan_ng.plan.rows import VALUE, Axis, Read, Row, Slot
 from spartan_ng.plan.stages import Fused
 from spartan_ng.sinks import Sink
 
@@ -44,14 +41,10 @@ _PIECES = 8
 _PRODUCT_SIDE = 64
 """Such a body's blocks get no narrower while they can get shorter: one row times a matrix costs BLAS as much
 as reading the matrix."""
-_NUMBER_BYTES = 8
-_COPIES = 2
-"""Of a part of a line that is sorted or partitioned: what is sorted, and what that gives."""
+_SHORT = 16
+"""Blocks are not cut across lines of so few elements that are folded: states would be as large as these."""
 _LINE = 256
 """Elements of a matrix's row that a block of such a product has at least."""
-_SPARSE_WIDTH = 0.03
-"""Bytes that a CSR operand, and what is computed at its non-zeros, is charged for an element of its shape, at
-most: twelve for one in 400. Cutting a block out of it costs more than working on a small one."""
 TASKS = 32
 """Tasks that a reduced result is cut into: many enough to share between threads."""
 _MOST_ELEMENTS = 1 << 24
@@ -88,12 +81,6 @@ Cut = list[Patch] | Sweep
 
 
 _ALL_DENSE: Mapping[int, float] = {}
-
-
-def stored_widths(stage: Fused, slots: Sequence[Slot]) -> dict[int, float]:
-    """By the slots of the CSR operands, what an element of their shape is charged."""
-    found = {r.slot: slots[r.slot] for r in stage.reads if r.slot != VALUE and slots[r.slot].format == "csr"}
-    return {i: min(s.stored_bytes / max(prod(s.shape), 1), _SPARSE_WIDTH) for i, s in found.items()}
 
 
 def block_sizes(
@@ -160,26 +147,29 @@ def _cached_sizes(
     free = [d for d in range(len(sizes)) if d not in stage.whole]
     last = _contiguous_dimension(stage)
     # No cut makes those without dimensions less.
-    widths = [(width, dims) for width, dims in _widths(stage, held, sparse) if dims]
+    widths = [(width, dims) for width, dims in widths_of(stage, held, sparse) if dims]
     product = any(row.kind == "contract" and (len(row.shape) > 1 or held is None) for row in stage.every_row)
     most = float(CACHE_BYTES)
-    if product and _reads_past(stage, sizes, last) and _footprint(widths, sizes) > most:
+    if product and _reads_past(stage, sizes, last) and footprint(widths, sizes) > most:
         assert last is not None, "its lines lie along one"
-        longest = CACHE_BYTES // (_NUMBER_BYTES * FEW_LINES * len(stage.every_row))
+        longest = CACHE_BYTES // (NUMBER_BYTES * FEW_LINES * len(stage.every_row))
         piece = -(-sizes[last] // min(_PIECES, sizes[last] // _LINE))
         sizes[last] = max(min(piece, longest), _LINE)
         return tuple(sizes)
     if product or calls or held is None:
         pieces = TASKS if stage.calls_users else _PIECES  # so that others can help with them
         share = _MATRICES_SHARE if any(row.kind == "matrices" for row in stage.rows) else _CALLS_SHARE
-        most = max(most, min(_footprint(widths, sizes) / pieces, most * share, stage.block_bytes))
+        most = max(most, min(footprint(widths, sizes) / pieces, most * share, stage.block_bytes))
     if _walks_strips(stage):
-        most = max(most, _footprint(widths, sizes) / TASKS)
+        most = max(most, min(footprint(widths, sizes) / TASKS, stage.block_bytes))
     least = _PRODUCT_SIDE if product else 1
-    while _footprint(widths, sizes) > most:
+    folded = _folded(stage)
+    while footprint(widths, sizes) > most:
         choices = [d for d in free if sizes[d] > 1]
         if not choices:
             break
+        if prod(sizes[d] for d in folded) <= _SHORT:
+            choices = [d for d in choices if d not in folded] or choices
         wide = [d for d in choices if sizes[d] > least] or choices
         others = [d for d in wide if d != last] or wide
         largest = max(others, key=lambda d: (sizes[d], -d))
@@ -187,6 +177,12 @@ def _cached_sizes(
     if held is not None and not product:
         _shorten_chains(stage, sizes, int(most) // 2, free)
     return tuple(sizes)
+
+
+def _folded(stage: Fused) -> frozenset[int]:
+    """The dimensions along which folds, whose states have an element for each line, go."""
+    folds = [w for w in stage.writes if w.reducer is not None and w.reducer.kind == "fold"]
+    return frozenset(d for w in folds for d in range(len(stage.domain)) if d not in w.labels)
 
 
 def _reads_past(stage: Fused, sizes: Sequence[int], last: int | None) -> bool:
@@ -261,93 +257,6 @@ def _contiguous_dimension(stage: Fused) -> int | None:
         if (axes := [a for a in r.axes if a.size > 1]) and axes[-1].label != WHOLE
     }
     return last.pop() if len(last) == 1 else None
-
-
-def _widths(
-    stage: Fused, held: frozenset[int] | None, sparse: Mapping[int, float]
-) -> list[tuple[float, tuple[int, ...]]]:
-    """For each operand and register: bytes an element with its whole axes, and its dimensions."""
-    out: list[tuple[float, tuple[int, ...]]] = []
-    readers = Counter(r.slot for r in stage.reads)
-    tables = _tables(stage)
-    thin = max(sparse.values(), default=_SPARSE_WIDTH)
-    copies = {a: _COPIES if r.kind in LINE_STATES else 1 for r in stage.every_row for a in _copied(r)}
-    of_slot: dict[int, list[int]] = {}
-    for i, r in enumerate(stage.reads):
-        of_slot.setdefault(r.slot, []).append(i)
-    for i, r in enumerate(stage.reads):
-        if i in tables or _is_seen_again(stage.reads, i, of_slot[r.slot]):
-            continue
-        labels = [(a.label, a.size) for a in r.axes]
-        is_held = readers[r.slot] > 1 or (held is not None and i in held)
-        width: float = max(8 if is_held else 2, _NUMBER_BYTES * copies.get(i, 0))
-        width = sparse.get(r.slot, width)
-        out.append(
-            (width * prod(n for d, n in labels if d == WHOLE), tuple(d for d, _ in labels if d != WHOLE))
-        )
-    for i, row in enumerate(stage.rows, len(stage.reads)):
-        if held is not None and i not in held:
-            continue
-        pairs = list(zip(row.labels, row.shape, strict=True))
-        whole = prod(n for d, n in pairs if d == WHOLE)
-        width = thin if row.sampled or _is_stored_sparse(row) else row.dtype.itemsize
-        out.append((width * whole, tuple(d for d, _ in pairs if d != WHOLE)))
-    return out
-
-
-def _copied(row: Row) -> tuple[int, ...]:
-    """The operands of a row that NumPy, or a user's function, copies: `bincount` and `interp` those that must
-    not be written to."""
-    calls = isinstance(row.fn, UserFunction) and not isinstance(row.fn.function, Sink)
-    return row.args if calls or row.kind in REDUCING else ()
-
-
-def _is_seen_again(reads: Sequence[Read], number: int, of_slot: Sequence[int]) -> bool:
-    """Whether a block's part of an operand lies in its part of another one `of_slot`, counted for both."""
-    own = reads[number]
-    for i in of_slot:
-        if i != number and _shows(reads[i], own):
-            return i < number or not _shows(own, reads[i])
-    return False
-
-
-def _shows(one: Read, other: Read) -> bool:
-    """Whether what a block has of a read is a part of what it has of another, which may have more axes
-    whole."""
-    return all(a == b or _covers(a, b) for a, b in zip(one.axes, other.axes, strict=True))
-
-
-def _covers(one: Axis, other: Axis) -> bool:
-    """Whether an axis that is whole has all indices of another one: a single row has not those of all."""
-    if one.label != WHOLE or not other.size:
-        return one.label == WHOLE
-    mine, theirs = (range(a.start, a.start + a.step * a.size, a.step) for a in (one, other))
-    return theirs[0] in mine and theirs[-1] in mine and other.step % one.step == 0
-
-
-def _is_stored_sparse(row: Row) -> bool:
-    """Whether a row's value is made of its operands' non-zeros alone; other functions see dense blocks."""
-    return row.format == "csr" and (len(row.args) == 1 or row.fn in ("add", "subtract", "multiply", "divide"))
-
-
-_LOOKUPS = ("take", "search")
-
-
-def _tables(stage: Fused) -> set[int]:
-    """Registers in which rows are only looked up: no block size brings them into the cache."""
-    looked_up = {row.args[0] for row in stage.rows if row.kind in _LOOKUPS}
-    others = [row.args[row.kind in _LOOKUPS :] for row in stage.rows]
-    others += [w.reducer.args for w in stage.writes if w.reducer is not None]
-    return looked_up.difference(*others)
-
-
-def _footprint(widths: Sequence[tuple[float, tuple[int, ...]]], sizes: Sequence[int]) -> float:
-    total = 0.0
-    for width, dims in widths[:64]:
-        for d in dims:
-            width *= sizes[d]
-        total += width
-    return total
 
 
 def patches(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int], tasks: int = TASKS) -> list[Patch]:

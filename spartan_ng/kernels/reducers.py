@@ -64,6 +64,8 @@ class Reducer:
             **dict.fromkeys(LINE_STATES, self._line_state),
         }[row.kind]
         """The state of the block at a box of the domain; with units, those of its units."""
+        self.counts = row.kind == "bincount" and row.dtype.kind in "iuf" and not units
+        """Whether blocks may be added to one state in their turn, instead of having one each."""
         self.combines_in_place = row.kind not in LINE_STATES
         """Whether combining may write to the memory of the state that comes first."""
 
@@ -265,15 +267,16 @@ class Reducer:
     def _bincount(self, args: list[Any], box: Box) -> State:
         x, weights = args[0], args[1] if len(args) > 1 else None
         weights = dense(weights) if is_compressed(weights) else weights
+        (count,) = self.row.params
         if not self.units or weights is None:
-            return self._count(x, weights)
+            return self._sums(x, weights, count)
         length = self.units[0].length
         starts = range(0, max(len(x), 1), length)
-        parts = [self._count(x[i : i + length], weights[i : i + length]) for i in starts]
+        parts = [self._sums(x[i : i + length], weights[i : i + length], count) for i in starts]
         return (np.stack([p for (p,) in parts]),)
 
-    def _count(self, x: Any, weights: Any) -> State:
-        (length,) = self.row.params
+    def _sums(self, x: Any, weights: Any, length: int) -> State:
+        """How often each place below `length` stands in `x`, or the sums of its weights."""
         if weights is None or weights.ndim == 1:
             return (np.bincount(x, weights, length).astype(self.row.dtype, copy=False),)
         rows = weights.reshape(len(x), -1).astype(self.row.dtype, copy=False)

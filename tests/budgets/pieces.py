@@ -258,6 +258,25 @@ def _sorted(m: Any, f: Files, draw: random.Random) -> list[Any]:
     return [y, m.diff(y).max(), m.sort(f.x, axis=draw.choice([0, 1]))]
 
 
+def _wide_folds(m: Any, f: Files, draw: random.Random) -> list[Any]:
+    x = f.x if f.x.flags.c_contiguous else f.x.T
+    rows = draw.choice([3, 5, 12])
+    y = x.reshape(-1)[: x.size // rows * rows].reshape(rows, -1)
+    names = ["sum", "mean", "std", "var", "max", "argmax", "argmin", "nanmin", "nansum", "ptp", "any"]
+    return [getattr(m, name)(y, axis=0) for name in draw.sample(names, 2)]
+
+
+def _wide_counts(m: Any, f: Files, draw: random.Random) -> list[Any]:
+    count = len(f.w) // draw.choice([1, 3, 5, 20])
+    places = (m.abs(f.w) * draw.choice([1e3, 1e9])).astype("i8") % count
+    weights = f.w.astype(draw.choice(["f8", "f4", "i2"]))
+    return [
+        m.bincount(places, minlength=count),
+        m.bincount(places, weights=weights),
+        m.histogram(f.w, bins=len(f.w) // 60, range=(-3, 3))[0],  # whose edges are the program's own
+    ]
+
+
 PIECES: dict[str, Piece] = {
     "standardized": _standardized,
     "filled": _filled,
@@ -295,6 +314,8 @@ PIECES: dict[str, Piece] = {
     "neighbours": _neighbours,
     "fitted": _fitted,
     "sorted": _sorted,
+    "wide folds": _wide_folds,
+    "wide counts": _wide_counts,
 }
 OVER = {"distances", "spectra", "ranks of a line"}
 """What may take half as much again as the budget, alone or behind others: what two plans make of

@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -191,6 +192,22 @@ def test_a_fold_that_walks_in_pieces_has_a_block_for_each_task() -> None:
     (own,) = patches(tile, sizes, [0])
     assert len(own.runs) == TASKS
     assert all(len(run) == 1 for run in own.runs)
+
+
+@pytest.mark.parametrize("fold", ["add", "maximum", "argmax", "squared deviations", "logical_or"])
+@pytest.mark.parametrize("held", [None, frozenset[int]()])
+@pytest.mark.parametrize("rows", [2, 5, 16, 17, 300])
+def test_states_of_folds_are_smaller_than_what_they_are_of(fold: str, held: Any, rows: int) -> None:
+    """Of a few long lines blocks of one had states as large as they were, or four times as large."""
+    shape = (rows, 3_000_000)
+    read = Read(0, (Axis(0, 0, 1, rows), Axis(1, 0, 1, shape[1])), (0, 1), shape, (0, 1))
+    reducer = Row("fold", fold, (0,), ((0,),), np.dtype(float), (shape[1],), (1,))
+    grid = Tiling.single(2)
+    stage = Fused("fold", shape, grid, (read,), (), (Write((1,), -1, (1,), reducer),), block_bytes=1 << 20)
+    sizes = block_sizes(stage, tuple((0, n) for n in shape), held)
+    assert sizes[0] > 1
+    assert sizes[0] >= min(rows, 9)
+    assert sizes[1] * 8 <= 1 << 20
 
 
 def test_a_table_of_rows_to_look_up_cuts_no_blocks() -> None:

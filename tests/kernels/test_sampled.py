@@ -15,10 +15,11 @@ from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import TILINGS, config
-from spartan_ng.kernels.blocks import block_sizes, stored_widths
+from spartan_ng.kernels.blocks import block_sizes
 from spartan_ng.kernels.compiled import bound
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.select import explain_tiers
+from spartan_ng.kernels.widths import stored_widths
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.stages import fused
 from tests.sampling import examples

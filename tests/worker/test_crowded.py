@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.worker.stages import fused, sweep
+from spartan_ng.worker.stages import fused, results, sweep
 from spartan_ng.worker.stages.results import is_crowded, is_tight
 
 LENGTH, GROUPS = 1_200_000, 20_000
@@ -26,10 +26,20 @@ def _at(m: Any, x: Any, i: Any) -> Any:
     return out
 
 
+def _added(m: Any, x: Any, i: Any, dtype: str) -> Any:
+    out = m.zeros(GROUPS, dtype)
+    m.add.at(out, i, x)
+    return out
+
+
 PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "counts": lambda m, x, i: m.bincount(i),
     "sums": lambda m, x, i: m.bincount(i, weights=x),
     "sums of rows": _at,
+    "sums in single precision": lambda m, x, i: _added(m, x.astype("f4"), i, "f4"),
+    "sums of integers": lambda m, x, i: _added(m, i, i, "i8"),
+    "short sums of integers": lambda m, x, i: _added(m, i.astype("u2"), i, "u2"),
+    "counts by edges": lambda m, x, i: m.histogram(x, bins=GROUPS, range=(0, 130))[0],
     "both": lambda m, x, i: m.bincount(i, weights=x) / m.bincount(i, minlength=1),
     "columns": lambda m, x, i: x.reshape(-1, 15_000).sum(axis=0),
     "computed columns": lambda m, x, i: m.sqrt(x * 2 + i).reshape(-1, 15_000).sum(axis=0),
@@ -48,7 +58,7 @@ def test_results_are_numpys_where_their_states_are_large(
     name: str, kind: str, memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if memory == 1 << 22:  # with room for the blocks of other plans
-        for module in (fused, sweep):
+        for module in (fused, results, sweep):
             monkeypatch.setattr(module, "is_tight", lambda state_bytes, threads: True)
         monkeypatch.setattr(fused, "is_crowded", lambda states_bytes: True)
     value = _line(((0, LENGTH),))
@@ -59,7 +69,7 @@ def test_results_are_numpys_where_their_states_are_large(
             x = np.array(value) if kind == "array" else np.from_function(_line, (LENGTH,), float)
             found = numpy.asarray(PROGRAMS[name](np, x, np.array(places)))
     assert found.dtype == wanted.dtype
-    numpy.testing.assert_allclose(found, wanted, rtol=1e-12)
+    numpy.testing.assert_allclose(found, wanted, rtol=1e-12 if found.dtype != numpy.float32 else 1e-5)
 
 
 def test_what_is_tight_is_crowded_and_follows_the_budget_and_the_threads() -> None:

@@ -12,12 +12,13 @@ from math import prod
 from spartan_ng.arrays import Box, box_size
 from spartan_ng.costs import Profile
 from spartan_ng.costs.tuned import BACKED_S, LENT_FLOPS
-from spartan_ng.kernels.blocks import block_sizes, cut, stored_widths
+from spartan_ng.kernels.blocks import block_sizes, cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer, reducer_of
 from spartan_ng.kernels.rows import labelled_box
+from spartan_ng.kernels.widths import stored_widths
 from spartan_ng.ops.functions import users_of
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows

@@ -23,6 +23,7 @@ from spartan_ng.kernels.compiled.runner import CompiledRunner
 from spartan_ng.kernels.compiled.sampled import Sampled
 from spartan_ng.kernels.compiled.whole import WholeRunner
 from spartan_ng.kernels.contract import laid_out
+from spartan_ng.kernels.counting import Counting
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.packed import packed_cut
 from spartan_ng.kernels.reducers import Reducer
@@ -38,7 +39,7 @@ from spartan_ng.worker.scheduling.lending import lending
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.nonzeros import run_nonzeros
 from spartan_ng.worker.stages.products import multiplied
-from spartan_ng.worker.stages.results import InTurn, is_crowded, is_tight, one_by_one
+from spartan_ng.worker.stages.results import InTurn, in_place, is_crowded, is_tight, one_by_one
 from spartan_ng.worker.stages.sparse_products import is_sparse_product, run_sparse_product
 from spartan_ng.worker.stages.sweep import run_sweep
 from spartan_ng.worker.stages.windows import Bands, opened
@@ -186,6 +187,8 @@ def _made(
         (reducer,) = task.reducers
         patches = task.cut if choice is None else choice.cut
         assert isinstance(patches, list), "a stage with one result is cut into patches"
+        if reducer is not None and reducer.counts and len(patches) == 1:
+            reducer = in_place(ex, run, write, reducer, task.owns[0])
         if choice is None:
             work = _interpreted(interpreter, write, reducer)
             lent = operands if bands is None and run.program.lends else None
@@ -353,14 +356,15 @@ def _reduced(
     """
     runs = [r for patch in how.patches for r in patch.runs]
     tiles = _Reduced(ex, run, write, task, reducer, len(how.patches))
+    counts = isinstance(reducer, Counting)
     large = tiles.size_bytes > _LARGE_BYTES and how.operands is None  # what is lent comes back at the end
     sizes = [0]
     if tiles.size_bytes * len(runs) > _FEW_BYTES:
         sizes = [tiles.state_bytes(patch) for patch in how.patches]
         large |= is_crowded(sum(n * len(patch.runs) for n, patch in zip(sizes, how.patches, strict=True)))
     in_turn = reducer.combines_in_turn
-    if large or (in_turn and (how.bands is not None or len(runs) > _MANY_RUNS)):
-        tight = in_turn and len(runs) > 1 and is_tight(max(sizes), ex.threads)
+    if large or counts or (in_turn and (how.bands is not None or len(runs) > _MANY_RUNS)):
+        tight = counts or (in_turn and len(runs) > 1 and is_tight(max(sizes), ex.threads))
         each = [one_by_one(p.runs) if tight and not how.fills else p.runs for p in how.patches]
         combine = reducer.combine if in_turn else lambda before, state: [*before, state]
         totals = [InTurn(combine, None if in_turn else [], len(own)) for own in each]
@@ -397,8 +401,10 @@ class _Reduced:
         self._dtypes = [run.plan.slots[s].dtype for s in write.slots]
         self._shape = run.plan.slots[write.slots[0]].shape[len(write.partial) :]
         (self._own,) = task.owns
+        self._is_made_there = patches == 1 and not reducer.combines_in_place
         self._in_place = patches == 1 and ex.store.pool is None  # the state's own memory can be the tile
-        self._is_made_there = patches == 1 and not self._in_place and not reducer.combines_in_place
+        if not isinstance(reducer, Counting):  # whose memory is the tile
+            self._is_made_there &= not self._in_place
         self._allocate: Allocate = ex.store.allocate if self._is_made_there else np.empty
         self._lock = threading.Lock()
         self.found: list[Any] = []
@@ -417,7 +423,7 @@ class _Reduced:
         values = self._reducer.values(states, patch.box, partial, self._allocate)
         lead = values[0].shape[: len(partial)] if partial else ()
         shape = (*lead, *box_shape(self._own))
-        if self._in_place:
+        if self._in_place and not self._is_made_there:
             pairs = zip(values, self._dtypes, strict=True)
             self.found = [_owned(v, dtype).reshape(shape) for v, dtype in pairs]
             return

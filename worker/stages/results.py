@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_shape, slices_within
+from spartan_ng.arrays import Box, box_shape, box_size, slices_within
+from spartan_ng.kernels.counting import Counting
+from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.kernels.sequences import Run as Blocks
 from spartan_ng.memory import budget_bytes, copied_bytes
@@ -44,6 +46,14 @@ def is_tight(state_bytes: int, threads: int) -> bool:
     One thread works then, and adds what a block gives to what all have come to.
     """
     return 2 * (threads + 1) * state_bytes > budget_bytes() // _TIGHT
+
+
+def in_place(ex: Executor, run: Run, write: Write, reducer: Reducer, own: Box) -> Reducer:
+    """What counts in the tile itself, where memory has no room for states as large; else the reducer."""
+    slot = run.plan.slots[write.slots[0]]
+    if not reducer.counts or not is_tight(box_size(own) * slot.dtype.itemsize, ex.threads):
+        return reducer
+    return Counting(reducer, ex.store.allocate(box_shape(own), slot.dtype))
 
 
 def one_by_one(runs: Sequence[Blocks]) -> tuple[Blocks, ...]:
@@ -164,6 +174,9 @@ class Finish:
         """Fill a box with what its states, in their order, come to."""
         values = self._reducer.values(states, self._box, self._write.partial)
         lead = np.shape(values[0])[: len(self._write.partial)]
+        if isinstance(self._reducer, Counting):
+            self._outs = [v.reshape((*lead, *box_shape(self._own))) for v in values]
+            return
         if not self._outs:
             shape = (*lead, *box_shape(self._own))
             self._outs = [self._ex.store.allocate(shape, s.dtype) for s in self._slots]

@@ -11,6 +11,7 @@ Fusion plans (SystemML), section 2.2: the template MAgg.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from spartan_ng.worker.stages.results import (
     Totals,
     add_state,
     adding,
+    in_place,
     is_tight,
     one_by_one,
 )
@@ -63,6 +65,12 @@ def run_sweep(
     places = Places(ex, run, stage.writes, task.box)
     cut = task.cut if choice is None else choice.cut
     assert isinstance(cut, Sweep), "a stage of several results is swept"
+    in_order = all(r is None or r.combines_in_turn for r in task.reducers)
+    tight = in_order and is_tight(_state_bytes(cut, places), ex.threads)
+    if tight:
+        every_write = zip(stage.writes, task.reducers, places.own, strict=True)
+        counting = [r and in_place(ex, run, w, r, own) for w, r, own in every_write]
+        task = replace(task, reducers=counting)
     if choice is None:
         make = _interpreted(task, operands, places)
         first: States = [{} for _ in stage.writes]
@@ -76,8 +84,6 @@ def run_sweep(
     finished = [
         None if w.reducer is None else Finish(ex, run, task, k, places) for k, w in enumerate(stage.writes)
     ]
-    in_order = all(r is None or r.combines_in_turn for r in task.reducers)
-    tight = in_order and len(cut.runs) > 1 and is_tight(_state_bytes(cut, places), ex.threads)
     fills = choice is not None and choice.body.is_whole
     runs = one_by_one(cut.runs) if tight and not fills else cut.runs
     turns = {blocks: n for n, blocks in enumerate(runs)}
