@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays.sparse import csr_bytes
 from spartan_ng.arrays.tiling import Tiling
 
 Key = tuple[str, int]
@@ -99,7 +100,7 @@ class ArrayRef:
     def nbytes(self) -> int:
         """Bytes of the dense form, or of a CSR array's data and indices (12 bytes a non-zero)."""
         if self.format == "csr" and self.nnz is not None:
-            return self.nnz * (self.dtype.itemsize + 4) + 8 * (self.shape[0] + 1)
+            return csr_bytes(self.nnz, self.shape[0], self.dtype.itemsize)
         if self.format == "compressed" and self.value is not None:
             return int(self.value.nbytes)
         n = self.dtype.itemsize

@@ -14,6 +14,20 @@ INDEX_BYTES = 4
 """Bytes of a column index, beside the value of each non-zero of a CSR array."""
 
 
+_START_BYTES = 8
+"""Bytes of the place where a row begins; there is one more of them than rows."""
+
+
+def csr_bytes(nonzeros: int, rows: int, itemsize: int) -> int:
+    """Bytes of a CSR array with so many non-zeros of so many bytes."""
+    return nonzeros * (itemsize + INDEX_BYTES) + _START_BYTES * (rows + 1)
+
+
+def csr_nonzeros(nbytes: int, rows: int, itemsize: int) -> int:
+    """The non-zeros of a CSR array of so many bytes."""
+    return max(nbytes - _START_BYTES * (rows + 1), 0) // (itemsize + INDEX_BYTES)
+
+
 def is_sparse(x: object) -> bool:
     """Whether `x` is one of SciPy's sparse arrays or matrices."""
     test = getattr(sys.modules.get("scipy.sparse"), "issparse", None)

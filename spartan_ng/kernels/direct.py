@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.costs.operations import of_node, weighed
+from spartan_ng.costs.operations import of_node, work_of_node
 from spartan_ng.costs.profile import ONE_THREAD
 from spartan_ng.costs.tuned import DIRECT_FLOPS, FRESH
 from spartan_ng.graph.node import OPERATORS, Node, Op, sliced, topological
@@ -120,7 +120,7 @@ def _stepped_ns(node: Node, stored: Stored | None) -> int:
     if node.op not in OPERATORS:
         return 0
     touched = FRESH * node.nbytes + sum(i.nbytes for i in node.inputs)
-    operations = 0 if _is_of_matrices(node) else weighed(node, of_node(node))
+    operations = 0 if _is_of_matrices(node) else work_of_node(node)
     return ONE_THREAD.compute_ns(operations, touched, 1)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from spartan_ng.arrays.sparse import csr_array, is_csr
-from spartan_ng.costs.operations import flops, met, of_node, pairs, weighed
-from spartan_ng.costs.tuned import FRESH, MEET_FLOPS, NEAR_LOOKUP_FLOPS
+from spartan_ng.costs.operations import by_pairs, flops, lookups, met, of_node, pairs, work_of_node
+from spartan_ng.costs.tuned import FRESH, NEAR_LOOKUP_FLOPS
 from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import VIEWS, Node, Op, sliced
 from spartan_ng.kernels.contract import contract, is_matrix_product
@@ -90,7 +90,8 @@ class Stored:
         made = FRESH * node.nbytes
         if node.fn == "contract":
             columns = min(node.shape, default=1) if node.ndim == 2 else 1
-            return stored * (NEAR_LOOKUP_FLOPS + 2 * columns), made
+            looked_at = sum(i.nbytes for i in node.inputs if i.format != "csr")
+            return 2 * stored * columns + lookups(stored, looked_at), made
         if node.op is Op.FOLD:
             return flops("fold", node.fn, node.params, node.shape, stored, node.dtype), made
         return of_node(node), made + FRESH * sum(i.size * i.dtype.itemsize for i in node.inputs)
@@ -185,11 +186,11 @@ class Stored:
             return 0, 0
         made = FRESH * nnz * node.dtype.itemsize
         if is_sparse_product(node):
-            return int(self._pairs(node)) * MEET_FLOPS, 2 * made
+            return by_pairs(self._pairs(node)), 2 * made
         if node.fn == "contract":
             count = of_node(node)
             if is_whole(nnz, shape):
-                return weighed(node, count), made
+                return work_of_node(node), made
             return nnz * (count // (2 * node.size)) * _PAIR_FLOPS, made
         if node.op is not Op.MAP:
             return NEAR_LOOKUP_FLOPS * nnz, 2 * made

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays.sparse import INDEX_BYTES
+from spartan_ng.arrays.sparse import csr_bytes, csr_nonzeros
 from spartan_ng.costs.operations import met, pairs
 from spartan_ng.graph.node import VIEWS, Node, Op
 
@@ -23,10 +23,12 @@ def sparse_key(fn: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Hash
     return ("csr", str(fn), shape, dtype.str)
 
 
-def expected_bytes(order: Sequence[Node], measured: Mapping[Hashable, int]) -> dict[Node, int]:
-    """Bytes of every CSR node of a topologically ordered graph."""
-    found = expected_nonzeros(order, measured)
-    return {n: n.nbytes if n.data is not None else int(nnz) * _each(n) + _rows(n) for n, nnz in found.items()}
+def expected_bytes(found: Mapping[Node, float]) -> dict[Node, int]:
+    """Bytes of CSR nodes that are expected to have so many non-zeros."""
+    return {
+        n: n.nbytes if n.data is not None else csr_bytes(int(nnz), n.shape[0], n.dtype.itemsize)
+        for n, nnz in found.items()
+    }
 
 
 def expected_nonzeros(order: Sequence[Node], measured: Mapping[Hashable, int]) -> dict[Node, float]:
@@ -39,18 +41,10 @@ def expected_nonzeros(order: Sequence[Node], measured: Mapping[Hashable, int]) -
             nnz[node] = node.data.nnz or 0
             continue
         known = measured.get(sparse_key(node.fn, node.shape, node.dtype))
-        nnz[node] = _expected(node, nnz) if known is None else max(known - _rows(node), 0) / _each(node)
+        nnz[node] = (
+            _expected(node, nnz) if known is None else csr_nonzeros(known, node.shape[0], node.dtype.itemsize)
+        )
     return nnz
-
-
-def _each(node: Node) -> int:
-    """Bytes of a stored non-zero: its value and its column."""
-    return node.dtype.itemsize + INDEX_BYTES
-
-
-def _rows(node: Node) -> int:
-    """Bytes of the starts of rows."""
-    return 8 * (node.shape[0] + 1)
 
 
 def _expected(node: Node, nnz: Mapping[Node, float]) -> float:

@@ -14,7 +14,7 @@ from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.policies import form_stages
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product
-from spartan_ng.optimizer.sizes import expected_bytes
+from spartan_ng.optimizer.sizes import expected_bytes, expected_nonzeros
 from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose, moving_least
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import absorb, is_heavy
@@ -47,7 +47,8 @@ class Lowering:
         self.settings = settings
         self.order = order
         self.measured = measured
-        self.sparse_bytes = expected_bytes(order, measured)
+        self.nonzeros = expected_nonzeros(order, measured)
+        self.sparse_bytes = expected_bytes(self.nonzeros)
         self.roots = roots
         self.leaves = [n for n in order if n.op is Op.DATA]
         stored = {r for r in roots if r.op is not Op.DATA}
@@ -116,7 +117,7 @@ class Lowering:
             arrays[i] = replace(arrays[i], outlives=True)
         stages = []
         for draft in drafts:
-            stage = sketch_stage(draft, self.nodes, self.measured, self.settings.reproducible)
+            stage = sketch_stage(draft, self.nodes, self.measured, self.nonzeros, self.settings.reproducible)
             stage = constrain(stage, draft, self.nodes, self.settings.products)
             if (cascade := sketch_cascade(draft, len(arrays))) is not None:
                 arrays.append(cascade[0])

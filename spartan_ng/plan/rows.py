@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.arrays.sparse import INDEX_BYTES
+from spartan_ng.arrays.sparse import csr_nonzeros
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.units import Folded
 
@@ -47,7 +47,13 @@ class Slot:
         """Elements of a sparse array that are stored, as far as is known."""
         if self.expected_bytes is None or self.format != "csr":
             return None
-        return self.expected_bytes // (self.dtype.itemsize + INDEX_BYTES)
+        return csr_nonzeros(self.expected_bytes, self.shape[0], self.dtype.itemsize)
+
+    @property
+    def density(self) -> float | None:
+        """The part of a sparse array's elements that is stored; None of a dense one."""
+        nonzeros = self.nonzeros
+        return None if nonzeros is None else min(nonzeros / max(prod(self.shape), 1), 1.0)
 
     @property
     def nbytes(self) -> int:

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import WHOLE
+from spartan_ng.arrays.sparse import INDEX_BYTES, csr_nonzeros
 from spartan_ng.costs.operations import of_node
-from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.line_sorts import pick_bytes
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.scans import states_of
 from spartan_ng.ops.units import Folded
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
-from spartan_ng.optimizer.sizes import expected_nonzeros
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, Run, StageSketch
 from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft, Result, stage_name
@@ -42,8 +41,8 @@ def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
     nbytes, row_bytes, piece_bytes = sparse_bytes.get(node, node.nbytes), 0, 0
     if node.format == "csr":
         rows, row_bytes, piece_bytes = node.shape[0], _ROW_BYTES, _ROW_BYTES
-        stored = nbytes - (rows + 1) * 8 if ref is None else (ref.nnz or 0) * (ref.dtype.itemsize + 4)
-        nbytes = max(stored, 0) + rows * row_bytes + piece_bytes
+        stored = csr_nonzeros(nbytes, rows, node.dtype.itemsize) if ref is None else ref.nnz or 0
+        nbytes = stored * (node.dtype.itemsize + INDEX_BYTES) + rows * row_bytes + piece_bytes
     elif node.format == "compressed" and ref is not None and ref.value is not None:
         piece_bytes = ref.value.words.nbytes
     if ref is None:
@@ -66,10 +65,15 @@ def sketch_array(node: Node, sparse_bytes: Mapping[Node, int]) -> ArraySketch:
 
 
 def sketch_stage(
-    draft: Draft, arrays: Sequence[Node], measured: Mapping[Hashable, int], exact: bool
+    draft: Draft,
+    arrays: Sequence[Node],
+    measured: Mapping[Hashable, int],
+    nonzeros: Mapping[Node, float],
+    exact: bool,
 ) -> StageSketch:
     """A stage as tiling sees it; `arrays` are the nodes behind the slots, `measured` is what is known of
-    users' updates from earlier runs. An `exact` stage keeps the last bits: its lines are scanned whole."""
+    users' updates from earlier runs, `nonzeros` are those of all sparse nodes. An `exact` stage keeps the
+    last bits: its lines are scanned whole."""
     if draft.separate:
         sketch = _SEPARATE[_kind(draft.node)](draft, arrays)
         if isinstance(draft.node.fn, UserFunction) and draft.node.op is Op.JOIN_UPDATE:
@@ -96,7 +100,7 @@ def sketch_stage(
         cuttable,
         tuple(reads),
         writes,
-        _flops(draft, arrays),
+        _flops(draft, arrays, nonzeros),
         late=late,
         dear=_dear(draft),
         name=stage_name(draft),
@@ -162,27 +166,16 @@ def _access(read: Read, arrays: Sequence[Node]) -> Access:
     return Access(read.slot, tuple(a.label for a in read.axes), () if plain else spans)
 
 
-def _flops(draft: Draft, arrays: Sequence[Node]) -> int:
-    total = sum(_of_row(row, draft, arrays) for row in (*draft.rows, *draft.reducers) if not row.sampled)
-    if draft.after is not None:
-        total += _flops(draft.after, arrays)
-    sampled = sum(_of_row(row, draft, arrays) for row in draft.rows if row.sampled)
-    if sampled:
-        driver = arrays[draft.reads[draft.driver].slot]
-        if driver.data is not None and driver.data.nnz is not None:
-            sampled = sampled * driver.data.nnz // max(driver.size, 1)
-    return total + sampled
+def _flops(draft: Draft, arrays: Sequence[Node], nonzeros: Mapping[Node, float]) -> int:
+    """Operations of a draft's rows, and of what comes after."""
+    stored = [None if read.slot == VALUE else _density(arrays[read.slot], nonzeros) for read in draft.reads]
+    own = sum(row_operations(draft.reads, draft.rows, draft.reducers, stored, draft.driver))
+    return own if draft.after is None else own + _flops(draft.after, arrays, nonzeros)
 
 
-def _of_row(row: Row, draft: Draft, arrays: Sequence[Node]) -> int:
-    """Operations of one row, over the non-zeros alone of a product's sparse operands."""
-    read = [arrays[draft.reads[a].slot] for a in row.args if a < len(draft.reads)]
-    if row.kind == "contract" and row.format == "csr":  # of what is to be made, too
-        known = expected_nonzeros(topological(read), {})
-        sparse = [(int(known[n]), n.size) for n in read]
-    else:
-        sparse = [(n.data.nnz, n.size) for n in read if n.data is not None and n.data.nnz is not None]
-    return row_operations(row, draft.reads, draft.rows, draft.domain, sparse)
+def _density(node: Node, nonzeros: Mapping[Node, float]) -> float | None:
+    """The part of a sparse array that is stored; None of a dense one."""
+    return min(int(nonzeros[node]) / max(node.size, 1), 1.0) if node in nonzeros else None
 
 
 # --- stages of their own kind ------------------------------------------------------------------------
@@ -201,8 +194,7 @@ def _sort(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     write = Access(draft.slot, draft.out)
     reads = tuple(_access(r, arrays) for r in draft.reads)
-    flops = AXIS_FUNCTIONS[str(node.params[0])].line_flops(node.size, node.dtype, node.params[2], True)
-    return StageSketch(node.shape, cuttable, reads, (write,), flops, sorts=(key, element))
+    return StageSketch(node.shape, cuttable, reads, (write,), of_node(node), sorts=(key, element))
 
 
 def _places(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -211,7 +203,7 @@ def _places(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = (0,) if x.size > 1 else ()
     reads = tuple(_access(r, arrays) for r in draft.reads)
     write = Access(draft.slot, (WHOLE,), state_bytes=pick_bytes(x.size, x.dtype.itemsize, spans))
-    return StageSketch(x.shape, cuttable, reads, (write,), AXIS_FUNCTIONS["sort"].line_flops(x.size, x.dtype))
+    return StageSketch(x.shape, cuttable, reads, (write,), of_node(draft.node))
 
 
 def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, Access] | None:
@@ -236,7 +228,7 @@ def _reshape(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     labels = tuple(0 if a.label == 0 and cuttable else WHOLE for a in read.axes)
     along = tuple(read.order.index(k) if k in read.order else -1 for k in range(len(read.axes)))
     access = replace(_access(read, arrays), labels=labels, run=Run(read.shape, along))
-    return StageSketch(node.shape, cuttable, (access,), (Access(draft.slot, draft.out),), node.size)
+    return StageSketch(node.shape, cuttable, (access,), (Access(draft.slot, draft.out),), of_node(node))
 
 
 def _assemble(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -248,7 +240,7 @@ def _assemble(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
         _piece(_access(r, arrays), start, r.shape, node.shape)
         for r, start in zip(draft.reads, starts, strict=True)
     )
-    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
+    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), of_node(node))
 
 
 def _starts(node: Node, reads: Sequence[Read]) -> Iterator[tuple[tuple[int, int], ...]]:
@@ -283,7 +275,7 @@ def _tile_as(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     reads = tuple(_access(r, arrays) for r in draft.reads)
     write = Access(draft.slot, draft.out)
     cuttable = tuple(range(node.ndim))
-    return StageSketch(node.shape, cuttable, reads, (write,), node.size, by_hand=node.params[0])
+    return StageSketch(node.shape, cuttable, reads, (write,), of_node(node), by_hand=node.params[0])
 
 
 def _compress(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -293,7 +285,7 @@ def _compress(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     rows = replace(_joined(base, 0, arrays), part=(min(node.shape[0], n), n))
     reads = (rows, _whole(mask, arrays))
     cuttable = (0,) if node.shape[0] > 1 else ()
-    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
+    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), of_node(node))
 
 
 def _nonzero(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -301,7 +293,7 @@ def _nonzero(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     node, (mask,) = draft.node, draft.reads
     reads = (_whole(mask, arrays),)
     cuttable = (0,) if node.shape[0] > 1 else ()
-    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), prod(mask.shape))
+    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), of_node(node))
 
 
 def _joined(read: Read, axis: int, arrays: Sequence[Node]) -> Access:
@@ -321,7 +313,7 @@ def _scatter(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     base, *others = draft.reads
     reads = (_access(base, arrays), *(_whole(r, arrays) for r in others))
     cuttable = (0,) if node.shape[0] > 1 else ()
-    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), node.size)
+    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), of_node(node))
 
 
 def _take(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -348,7 +340,7 @@ def _user(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     size = joined[0] if joined else 1
     reads = tuple(_joined(r, a if size > 1 else -1, arrays) for r, a in zip(draft.reads, axes, strict=True))
     write = Access(draft.slot, (WHOLE,) * node.ndim)
-    return StageSketch((size,), (0,) if size > 1 else (), reads, (write,), node.size)
+    return StageSketch((size,), (0,) if size > 1 else (), reads, (write,), of_node(node))
 
 
 _SEPARATE = {

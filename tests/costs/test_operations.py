@@ -7,7 +7,7 @@ import pytest
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.costs import Profile
-from spartan_ng.costs.operations import of_node, volume, weighed
+from spartan_ng.costs.operations import of_node, volume, work_of_node
 from spartan_ng.costs.tuned import (
     BLAS_SPEEDUP,
     LINE_FLOPS,
@@ -92,10 +92,10 @@ def test_a_product_costs_its_volume_or_its_result_and_copies_its_matrices(m: int
     node = build.matmul(leaf(m, k), leaf(k, n), F8)
     assert volume(node) == m * k * n
     assert of_node(node) == 2 * m * k * n
-    assert weighed(node, of_node(node)) == planned(node)
+    assert work_of_node(node) == planned(node)
     panels = PANEL_FLOPS * (m * k + k * n) if min(m, n) > 1 else 0
     assert planned(node) == max(2 * m * k * n // BLAS_SPEEDUP, RESULT_FLOPS * m * n) + panels
-    assert weighed(node, of_node(node), 0.5) == m * k * n, "what is stored in part is no work for BLAS"
+    assert work_of_node(node, part=0.5) == m * k * n, "what is sampled is no work for BLAS"
 
 
 def test_a_users_function_counts_the_same_wherever_it_is_asked() -> None:

@@ -16,7 +16,7 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.config import TILINGS, config
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import topological
-from spartan_ng.optimizer.sizes import expected_bytes
+from spartan_ng.optimizer.sizes import expected_bytes, expected_nonzeros
 from spartan_ng.plan.lessons import StageStats, learn, subjects
 from spartan_ng.plan.stages import Join
 from tests.test_programs import running_on
@@ -158,7 +158,7 @@ def test_sparse_results_are_sampled_before_and_measured_after(running):
     x, y = sp.asarray(a), sp.asarray(b)
     product = x * y
     root = product._node()
-    guess = expected_bytes(topological([root]), {})[root]
+    guess = expected_bytes(expected_nonzeros(topological([root]), {}))[root]
     truth = a.nnz * 12 + 8 * 3001
     assert guess == pytest.approx(truth, rel=0.2)
     for _ in range(2):
@@ -170,10 +170,11 @@ def test_measured_sizes_take_the_place_of_estimates(running):
     x = sp.asarray(a)
     node = (x * 1.5)._node()
     order = topological([node])
-    before = expected_bytes(order, {})[node]
+    before = expected_bytes(expected_nonzeros(order, {}))[node]
     assert before == a.nnz * 12 + 8 * 3001
     (x * 1.5).persist()
     (made,) = running.planner._measured.values()
     assert made == pytest.approx(before, rel=0.2)
-    after = expected_bytes(order, dict.fromkeys(running.planner._measured, made // 2))[node]
+    measured = dict.fromkeys(running.planner._measured, made // 2)
+    after = expected_bytes(expected_nonzeros(order, measured))[node]
     assert after == pytest.approx(made // 2, rel=0.01)

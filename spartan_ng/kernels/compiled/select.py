@@ -220,7 +220,8 @@ def looped_share(stage: Fused, steps: list[Step]) -> float:
     looped = {i for s in segments for i in (*(i for i, _ in s.rows), *(e.register for e in s.endings))}
     rows = dict(enumerate(stage.rows, len(stage.reads)))
     rows |= {-1 - k: w.reducer for k, w in enumerate(stage.writes) if w.reducer is not None}
-    counts = {i: row_operations(row, stage.reads, stage.rows, stage.domain) for i, row in rows.items()}
+    dense = [None] * len(stage.reads)
+    counts = dict(zip(rows, row_operations(stage.reads, stage.rows, stage.reducers, dense), strict=True))
     return sum(n for i, n in counts.items() if i in looped) / max(sum(counts.values()), 1)
 
 

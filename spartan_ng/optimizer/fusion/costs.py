@@ -15,11 +15,11 @@ from collections.abc import Container, Mapping
 from math import prod
 
 from spartan_ng.costs import Profile
-from spartan_ng.costs.operations import weighed
+from spartan_ng.costs.operations import work_of_node
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Group, Grouping
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_read, is_transparent, root
-from spartan_ng.optimizer.fusion.operators import Estimate, is_aligned
+from spartan_ng.optimizer.fusion.operators import Estimate, is_aligned, stored_parts
 
 
 def read_ps(nbytes: int, node: Node, aligned: bool, profile: Profile) -> tuple[int, int]:
@@ -119,4 +119,4 @@ def _done(node: Node, grouping: Grouping, known: Mapping[Node, Estimate]) -> tup
     if not drivers:
         return known[node].share, known[node].work
     share = min([known[d].density for d in drivers])
-    return share, weighed(node, known[node].flops, share)
+    return share, work_of_node(node, stored_parts(node, known), share)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from spartan_ng.costs import Profile
-from spartan_ng.costs.operations import by_blas, of_node, weighed
+from spartan_ng.costs.operations import by_blas, of_node
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.ops.folds import FOLDS, ArgFold
 
@@ -50,4 +50,4 @@ def _arithmetic(node: Node) -> int:
         return by_blas(of_node(node), node.size, ())
     if node.op is Op.FOLD and isinstance(FOLDS.get(str(node.fn)), ArgFold):
         return node.inputs[0].size * FOLDS[str(node.fn)].flops
-    return weighed(node, of_node(node))
+    return of_node(node)

@@ -17,13 +17,11 @@ from math import prod
 from typing import NamedTuple
 
 from spartan_ng.arrays import WHOLE
-from spartan_ng.arrays.sparse import INDEX_BYTES
+from spartan_ng.arrays.sparse import csr_bytes
 from spartan_ng.costs import Profile
-from spartan_ng.costs.operations import met, of_node, volume, weighed
+from spartan_ng.costs.operations import density, of_node, work_of_node
 from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.fusion.group import Group, open_stage
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_fusible, is_transparent, unit_reshape
 from spartan_ng.optimizer.fusion.legality import (
@@ -97,11 +95,11 @@ class Operator:
     """Operators that read the value, once for each of their edges."""
 
 
-def stored_bytes(node: Node, density: float) -> int:
+def stored_bytes(node: Node, part: float) -> int:
     """Bytes of a value in its format; a sparse element has an index, too."""
     if node.format == "dense" or node.data is not None:
         return node.nbytes
-    return int(node.size * density * (node.dtype.itemsize + INDEX_BYTES)) + 8 * (node.shape[0] + 1)
+    return csr_bytes(round(node.size * part), node.shape[0], node.dtype.itemsize)
 
 
 def operators(
@@ -231,27 +229,30 @@ def is_view(node: Node) -> bool:
 def estimates(order: Sequence[Node]) -> dict[Node, Estimate]:
     """What is known of each node in a topologically ordered graph."""
     found: dict[Node, Estimate] = {}
+    sparse = {node for node in order if node.format == "csr"}
     for node in order:
-        density = share = 1.0 if node.format == "dense" else _density(node, found)
+        part = share = 1.0 if node.format == "dense" else _density(node, found)
         if node.op is Op.FOLD or node.fn == "contract":
             shares = [found[i].density for i in node.inputs]
             share = prod(shares) if is_sparse_product(node) else min(shares)
         flops = of_node(node)
-        nbytes = stored_bytes(node, density)
-        found[node] = Estimate(density, nbytes, flops, share, weighed(node, flops, share))
+        work = flops
+        if node.fn == "contract" or node in sparse or not sparse.isdisjoint(node.inputs):
+            work = work_of_node(node, stored_parts(node, found))
+        found[node] = Estimate(part, stored_bytes(node, part), flops, share, work)
     return found
+
+
+def stored_parts(node: Node, known: Mapping[Node, Estimate]) -> list[float | None]:
+    """For each operand of a node the part of its elements that is stored; None of dense ones."""
+    return [known[i].density if i.format == "csr" else None for i in node.inputs]
 
 
 def _density(node: Node, known: Mapping[Node, Estimate]) -> float:
     """The part of a sparse value's elements that is stored."""
     if node.data is not None:
-        return min(1.0, (1 << (node.data.nnz or 0).bit_length()) / max(node.size, 1))
-    if is_sparse_product(node):
-        share = prod(known[i].density for i in node.inputs)
-        return met(node.size, share * volume(node)) / max(node.size, 1)
-    if node.op is not Op.MAP or isinstance(node.fn, UserFunction):
+        return min(1.0, (node.data.nnz or 0) / max(node.size, 1))
+    if node.format != "csr":
         return max((known[i].density for i in node.inputs), default=1.0)
-    sparse = [known[i].density for i in node.inputs if i.format == "csr" and i.shape == node.shape]
-    if not sparse:
-        return 1.0
-    return min(sparse) if ELEMENTWISE[str(node.fn)].zero == "any" else min(1.0, sum(sparse))
+    shapes = [i.shape for i in node.inputs]
+    return density(node.op, node.fn, node.params, node.shape, shapes, stored_parts(node, known))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.stages.stage import Stage
 
 
@@ -25,3 +27,7 @@ class Accumulate(Stage):
     def sought_slots(self) -> tuple[int, ...]:
         """The updates, which say themselves where they belong."""
         return (self.updates,)
+
+    def added(self, slots: Sequence[Slot]) -> int:
+        """All of them."""
+        return self.operations(slots)

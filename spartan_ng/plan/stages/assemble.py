@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spartan_ng.plan.rows import Read
+from spartan_ng.costs.operations import work
+from spartan_ng.plan.rows import Read, Slot
 from spartan_ng.plan.stages.stage import Stage
 
 
@@ -20,3 +22,10 @@ class Assemble(Stage):
     params: tuple[Any, ...]
     reads: tuple[Read, ...]
     slot: int
+
+    def operations(self, slots: Sequence[Slot]) -> int:
+        """Those of the join; a view computes nothing."""
+        made = slots[self.slot]
+        shapes = [read.shape for read in self.reads]
+        stored = [slots[read.slot].density for read in self.reads]
+        return work(self.how, None, self.params, made.shape, made.dtype, shapes, stored, format=made.format)

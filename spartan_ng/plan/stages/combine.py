@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
-from spartan_ng.plan.rows import Row
+from spartan_ng.plan.rows import Row, Slot
 from spartan_ng.plan.stages.fused import Fused
 from spartan_ng.plan.stages.stage import Stage
 
@@ -23,3 +25,12 @@ class Combine(Stage):
     slot: int
     finish: Fused | None = None
     spans: tuple[tuple[tuple[int, int], ...], ...] = ()
+
+    def operations(self, slots: Sequence[Slot]) -> int:
+        """One an element of a state that is combined, and those of the finish."""
+        after = 0 if self.finish is None else self.finish.operations(slots)
+        return self.added(slots) + after
+
+    def added(self, slots: Sequence[Slot]) -> int:
+        """Those of the states."""
+        return sum(prod(slots[s].shape) for s in self.states)

@@ -55,6 +55,10 @@ class Fused(Pass):
         rows, columns = self.reads[self.driver].axes
         return rows.label, columns.label
 
+    @property
+    def _driven_by(self) -> int:
+        return self.driver
+
     def _turned_slots(self) -> frozenset[int]:
         return frozenset(r.slot for r in self.reads if not _is_in_order(r))
 

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.costs.operations import lookups
+from spartan_ng.costs.operations import work
 from spartan_ng.costs.tuned import DISTINCT_FLOPS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.rows import Read, Slot
@@ -34,10 +34,17 @@ class Join(Stage):
         return (self.reads[0].slot,) if self.how in ("compress", "take") else ()
 
     def operations(self, slots: Sequence[Slot]) -> int:
-        """Where rows are looked up, each of theirs; before, where others have some of them, the indices are
+        """Those of the join. Before rows are looked up, where others have some of them, the indices are
         sorted, to ask for each row once."""
+        shapes = [read.shape for read in self.reads]
+        stored = [slots[read.slot].density for read in self.reads]
+        kind, made = ("join_update" if self.fn is not None else self.how), slots[self.slot]
+        own = work(kind, self.fn, self.params, made.shape, made.dtype, shapes, stored, format=made.format)
+        return own + self.added(slots)
+
+    def added(self, slots: Sequence[Slot]) -> int:
+        """The sort of the indices."""
         if self.how != "take":
-            return prod(self.space(slots))
+            return 0
         array, indices = (slots[read.slot] for read in self.reads)
-        found = lookups(prod(self.space(slots)), array.nbytes)
-        return found + (DISTINCT_FLOPS * prod(indices.shape) if array.tiling.ntiles > 1 else 0)
+        return DISTINCT_FLOPS * prod(indices.shape) if array.tiling.ntiles > 1 else 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.stages.stage import Stage
 
 
@@ -29,3 +31,7 @@ class MergeParts(Stage):
     def sought_slots(self) -> tuple[int, ...]:
         """The sorted parts: where they are cut depends on what they hold."""
         return self.read_slots()
+
+    def added(self, slots: Sequence[Slot]) -> int:
+        """All of them."""
+        return self.operations(slots)

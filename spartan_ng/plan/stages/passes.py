@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from spartan_ng.arrays import Tiling
-from spartan_ng.costs.operations import by_blas, flops, lookups
-from spartan_ng.costs.tuned import MEET_FLOPS
+from spartan_ng.costs.operations import density, work
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.rows import VALUE, Read, Row, Slot
 from spartan_ng.plan.stages.stage import Stage
-
-Stored = tuple[int, int]
-"""Non-zeros of a sparse array, and its elements."""
 
 
 class Pass(Stage):
@@ -62,53 +57,40 @@ class Pass(Stage):
 
     def operations(self, slots: Sequence[Slot]) -> int:
         """Those of its rows, and of its finish."""
-        own = sum(
-            row_operations(row, self.reads, self.rows, self.domain, self._stored(slots, row))
-            for row in self.every_row
-        )
+        stored = [None if read.slot == VALUE else slots[read.slot].density for read in self.reads]
+        own = sum(row_operations(self.reads, self.rows, self.reducers, stored, self._driven_by))
         return own if self.finish is None else own + self.finish.operations(slots)
 
-    def _stored(self, slots: Sequence[Slot], row: Row) -> list[Stored]:
-        """What a product's sparse operands store."""
-        if row.kind != "contract":
-            return []
-        read = [
-            slots[self.reads[a].slot] for a in row.args if a < len(self.reads) and self.reads[a].slot != VALUE
-        ]
-        return [(s.nonzeros, prod(s.shape)) for s in read if s.nonzeros is not None]
+    @property
+    def _driven_by(self) -> int:
+        """The read at whose non-zeros sampled rows are computed; -1 where there is none."""
+        return -1
 
 
 def row_operations(
-    row: Row,
     reads: Sequence[Read],
     rows: Sequence[Row],
-    domain: tuple[int, ...],
-    stored: Sequence[Stored] = (),
-) -> int:
-    """Operations of one row over all of a stage's domain, in those of a loop (`costs.operations`).
+    reducers: Sequence[Row],
+    stored: Sequence[float | None],
+    driver: int = -1,
+) -> list[int]:
+    """Operations of each row, then of each reducer, over all of a stage's domain (`costs.operations.work`).
 
-    `stored` tells of a product's sparse operands: each non-zero looks up what belongs to it in the other one,
-    if that is dense, and meets a row of non-zeros, if that is sparse, too.
+    `stored` has for each read the part of its elements that is stored, None of a dense one; `driver` is the
+    read whose part sampled rows are computed at.
     """
-    made = prod(row.shape)
-    shapes = [reads[a].shape if a < len(reads) else rows[a - len(reads)].shape for a in row.args]
-    if row.kind == "fold":
-        return flops(row.kind, row.fn, row.params, row.shape, prod(shapes[0]), row.dtype)
-    if "take" in (row.kind, row.fn):
-        return lookups(max(made, prod(domain)), prod(shapes[0]) * row.dtype.itemsize)
-    if row.kind != "contract":
-        return flops(row.kind, row.fn, row.params, row.shape, max(made, prod(domain)), row.dtype)
-    labels, _, out = row.params
-    shape, other = shapes
-    count = 2 * made * prod(n for letter, n in zip(labels, shape, strict=True) if letter not in out)
-    if row.format == "csr":
-        share = prod(nonzeros / max(size, 1) for nonzeros, size in stored)
-        return int(count // 2 * share) * MEET_FLOPS
-    if stored:
-        nonzeros, size = min(stored)
-        found = prod(other) if prod(shape) == size else prod(shape)
-        return count * nonzeros // max(size, 1) + lookups(nonzeros, found * row.dtype.itemsize)
-    return count if row.sampled else by_blas(count, made, [prod(shape), prod(other)])
+    shapes, known = [read.shape for read in reads], list(stored)
+    part = stored[driver] if driver >= 0 else None
+    counts = []
+    for row in (*rows, *reducers):
+        operands, seen = [*map(shapes.__getitem__, row.args)], [*map(known.__getitem__, row.args)]
+        step = (row.kind, row.fn, row.params, row.shape)
+        own = part if row.sampled else None
+        counts.append(work(*step, row.dtype, operands, seen, own, row.format))
+        shapes.append(row.shape)
+        is_sparse = row.format == "csr"
+        known.append((density(*step, operands, seen) if own is None else own) if is_sparse else None)
+    return counts
 
 
 def _operator(row: Row) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.stages.stage import Stage
 
 
@@ -23,3 +25,7 @@ class ScanOffsets(Stage):
     states: int
     offsets: int | None
     slot: int
+
+    def added(self, slots: Sequence[Slot]) -> int:
+        """All of them."""
+        return self.operations(slots)

@@ -42,3 +42,7 @@ class ScanTotals(Pass):
         """Those of its rows, and of the scan."""
         scanned = flops("scan", self.fn, (self.axis,), self.domain, prod(self.domain), slots[self.slot].dtype)
         return Pass.operations(self, slots) + scanned
+
+    def added(self, slots: Sequence[Slot]) -> int:
+        """All of them."""
+        return self.operations(slots)

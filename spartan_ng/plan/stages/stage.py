@@ -80,6 +80,10 @@ class Stage:
         """Operations of all its tasks, in those of a loop over elements (`costs.operations`)."""
         return prod(self.space(slots))
 
+    def added(self, slots: Sequence[Slot]) -> int:
+        """Those of them that no node of the graph has: they are done because arrays are cut."""
+        return 0
+
     def touched_bytes(self, slots: Sequence[Slot]) -> int:
         """Bytes of the parts of arrays that it reads, and of those that it writes, which count more."""
         # Elements that views show of a slot; those of parts that lie over each other count once each.

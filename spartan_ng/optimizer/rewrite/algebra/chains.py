@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from spartan_ng.costs.operations import pairs
-from spartan_ng.costs.tuned import LOOKUP_FLOPS, MEET_FLOPS
+from spartan_ng.costs.operations import by_pairs, lookups, pairs
 from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.optimizer.rewrite.algebra.contraction import PAYS, Contraction, Labels, cost
@@ -73,9 +72,11 @@ def _takes_less(product: Contraction, vector: Node) -> bool:
     """Whether a product of sparse matrices, and then one with a vector or a few, takes less than two such."""
     node, columns = product.node, vector.size // max(vector.shape[0], 1) if vector.ndim > 1 else 1
     known = expected_nonzeros(topological([node]), {})
-    each = LOOKUP_FLOPS + 2 * columns
-    alone = MEET_FLOPS * pairs(node, known) + each * known[node]
-    return alone < PAYS * each * (known[product.a] + known[product.b])
+    one, two = (
+        sum(2 * columns * int(known[n]) + lookups(int(known[n]), vector.nbytes) for n in sparse)
+        for sparse in ((node,), (product.a, product.b))
+    )
+    return by_pairs(pairs(node, known)) + one < PAYS * two
 
 
 def _is_matrix_product(c: Contraction) -> bool:
