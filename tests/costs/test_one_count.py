@@ -23,8 +23,9 @@ from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import work_of_node
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
+from spartan_ng.ops.by_ufunc import Fold
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS, ArgFold, Fold
+from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.ops.random import DISTRIBUTIONS
