@@ -28,18 +28,31 @@ def import_in_script(
     if level or name.partition(".")[0] != "numpy":
         return builtins.__import__(name, globals, locals, fromlist or (), level)
     importlib.import_module(name)  # NumPy's own error; and its C code imports by the script's means, too
-    if not fromlist:
-        return importlib.import_module("spartan_ng")
-    ours = importlib.import_module(name.replace("numpy", "spartan_ng", 1))
-    return _of_numpy(ours) if name == "numpy" and "*" in fromlist else ours
+    if not fromlist or name == "numpy":
+        return _numpy
+    if name == "numpy.version":
+        return numpy.version
+    return importlib.import_module(name.replace("numpy", "spartan_ng", 1))
 
 
-def _of_numpy(ours: ModuleType) -> ModuleType:
-    """What `from numpy import *` may bring: NumPy's names, so that `map` and `filter` stay Python's."""
-    chosen = ModuleType("numpy")
-    chosen.__dict__.update({n: getattr(ours, n) for n in numpy.__all__})
-    chosen.__dict__["__all__"] = list(numpy.__all__)
-    return chosen
+class _AsNumpy(ModuleType):
+    """The package as the script's `numpy`, with NumPy's version, by which scripts decide, and with what the
+    script puts there. `from numpy import *` brings NumPy's names alone: `map` and `filter` stay Python's."""
+
+    __version__ = numpy.__version__
+    version = numpy.version
+    __all__ = numpy.__all__
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(importlib.import_module("spartan_ng"), name)
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(importlib.import_module("spartan_ng")), *self.__dict__})
+
+
+_numpy = _AsNumpy("numpy", numpy.__doc__)
 
 
 def run(script: str, arguments: Sequence[str]) -> None:

@@ -45,6 +45,30 @@ def by_numpy(script):
     return found.getvalue()
 
 
+def test_a_script_finds_numpys_version_and_submodules(tmp_path):
+    """What scripts decide by, and ways to import that lead to one module."""
+    version = numpy.__version__
+    text = f"""
+        import numpy as np, numpy.linalg as la, numpy.version
+        from numpy import array, linalg, version as module
+        from numpy.version import full_version
+        from numpy import *
+
+        np.float = float  # as old scripts go on
+        assert np.__version__ == numpy.version.version == module.version == full_version == {version!r}
+        assert np is numpy and np.__name__ == "numpy" and np.lib.NumpyVersion(np.__version__) >= "1.20.0"
+        assert la is linalg is np.linalg and np.float is float and next(map(str, [1])) == "1"
+        assert type(arange(3)) is type(array([1])) is np.ndarray
+        assert np.ndarray.__module__.startswith("spartan_ng.") and "arange" in dir(np)
+        assert callable(np.__config__.show)
+        try:
+            np.no_such_name
+        except AttributeError as error:
+            print(error)
+    """
+    assert "'no_such_name'" in run(tmp_path, text)
+
+
 END = "-- end --\n"
 TWICE = f"""
 import sys

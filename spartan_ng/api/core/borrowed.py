@@ -19,6 +19,7 @@ from spartan_ng.submodules import package
 
 NAMES = frozenset(
     {
+        "__config__",
         "asmatrix",
         "broadcast",
         "busdaycalendar",
