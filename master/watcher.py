@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from spartan_ng.arrays import Key
-from spartan_ng.web.board import Board
+from spartan_ng.web.board import Board, Lines
 from spartan_ng.web.drawing import described
-from spartan_ng.web.lines import Lines
 from spartan_ng.wire.messages import (
     Discard,
     Doing,

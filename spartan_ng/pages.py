@@ -17,9 +17,8 @@ from spartan_ng.errors import ConnectionFailed
 from spartan_ng.events import Event, record
 from spartan_ng.plan.plan import Plan
 from spartan_ng.system import machine
-from spartan_ng.web.board import Board
+from spartan_ng.web.board import Board, Lines
 from spartan_ng.web.drawing import describe, described
-from spartan_ng.web.lines import Lines
 from spartan_ng.web.server import PageServer
 
 _HERE = "here"

@@ -28,9 +28,9 @@ from spartan_ng.memory import copied_bytes
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import Stage
-from spartan_ng.sources import SourceTile, Unread
+from spartan_ng.sources import Unread
 from spartan_ng.worker.blocks import Blocks, Run
-from spartan_ng.worker.memory.regions import Operand, Piece, gathered
+from spartan_ng.worker.memory.regions import Operand, Piece, data_bytes, gathered
 from spartan_ng.worker.memory.store import Region, Store, read_region
 from spartan_ng.worker.network.protocol import Transfer
 from spartan_ng.worker.network.whereabouts import OwnTiles, Whereabouts
@@ -426,14 +426,3 @@ class Executor(Blocks):
 
 def _unpacked(value: Any) -> Any:
     return dense(value) if is_compressed(value) else value
-
-
-def data_bytes(data: Any) -> int:
-    """Bytes of what a read brought."""
-    if isinstance(data, list):
-        return sum(d.nbytes for _, d in data)
-    if isinstance(data, SourceTile):
-        return 0
-    if isinstance(data, np.ndarray) or is_compressed(data):
-        return int(data.nbytes)
-    return int(data.data.nbytes + data.indices.nbytes + data.indptr.nbytes)

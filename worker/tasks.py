@@ -30,8 +30,9 @@ from spartan_ng.sources.source import Source, read_box
 from spartan_ng.system.heap import keep_freed
 from spartan_ng.system.machine import machine_bytes
 from spartan_ng.worker.blocks import Run
-from spartan_ng.worker.executor import Executor, data_bytes
+from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.memory.recycle import Recycler
+from spartan_ng.worker.memory.regions import data_bytes
 from spartan_ng.worker.memory.store import Region, Store, read_region, selected
 from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.scheduling.shares import task_of

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,8 +19,24 @@ from spartan_ng.launchers.options import (
 )
 from spartan_ng.system import machine
 
+if TYPE_CHECKING:
+    from spartan_ng.backends.link import Link
+
 ANSWER_S = 5.0
 """For which a master's answer is waited for."""
+
+
+@contextmanager
+def _as_admin(address: str, keys: str | None, insecure: bool, timeout_s: float) -> Iterator[Link]:
+    """A connection that may stop the cluster, and change how many workers there are."""
+    from spartan_ng.backends.link import Link
+
+    link = Link(address, access_of(keys, "admin", insecure), timeout_s, "admin")
+    link.open()
+    try:
+        yield link
+    finally:
+        link.close()
 
 
 @click.command()
@@ -78,12 +97,10 @@ def stop(address: str | None, timeout: float, keys: str | None, insecure: bool) 
     Example:
         spartan-ng stop --master tcp://10.0.0.1:7077 --keys ~/keys
     """
-    from spartan_ng.backends.link import Link
     from spartan_ng.wire.access import own_address
 
-    link = Link(address or own_address(), access_of(keys, "admin", insecure), timeout, "admin")
-    link.open()
-    link.shut_down()
+    with _as_admin(address or own_address(), keys, insecure, timeout) as link:
+        link.shut_down()
 
 
 @click.command()
@@ -100,12 +117,9 @@ def drain(worker: str, address: str | None, timeout: float, keys: str | None, in
     Example:
         spartan-ng drain 3
     """
-    from spartan_ng.backends.link import Link
     from spartan_ng.wire.access import own_address
 
-    link = Link(address or own_address(), access_of(keys, "admin", insecure), min(timeout, ANSWER_S), "admin")
-    link.open()
-    try:
+    with _as_admin(address or own_address(), keys, insecure, min(timeout, ANSWER_S)) as link:
         members = link.status().members.members
         names = {**{m.label: m.name for m in members}, **{str(i): m.name for i, m in enumerate(members)}}
         if worker not in names:
@@ -113,8 +127,6 @@ def drain(worker: str, address: str | None, timeout: float, keys: str | None, in
             raise click.ClickException(f"no worker is called {worker!r}; {there}")
         if not link.drain(names[worker], timeout):
             raise click.ClickException(f"worker {worker} has not left within {timeout:g} s")
-    finally:
-        link.close()
 
 
 @click.command()
@@ -140,14 +152,11 @@ def scale(
     Example:
         spartan-ng scale 4 --threads 2
     """
-    from spartan_ng.backends.link import Link
     from spartan_ng.launchers.children import start_worker
     from spartan_ng.wire.access import own_address
 
     address = address or own_address()
-    link = Link(address, access_of(keys, "admin", insecure), min(timeout, ANSWER_S), "admin")
-    link.open()
-    try:
+    with _as_admin(address, keys, insecure, min(timeout, ANSWER_S)) as link:
         members = sorted(link.status().members.members, key=lambda m: m.since)
         for member in reversed(members[n:]):
             if not link.drain(member.name, timeout):
@@ -165,8 +174,6 @@ def scale(
                 raise click.ClickException(
                     f"{len(link.members.members)} workers are there after {timeout:g} s, not {n}"
                 )
-    finally:
-        link.close()
 
 
 @click.command()

@@ -54,7 +54,7 @@ class Fold:
             return (self.ufunc.reduce(x, axis=axes, dtype=kind),)
         if self.ufunc is np.add and out.kind in "fc":  # NumPy adds what a mask leaves one after the other
             return (np.add.reduce(np.where(where, x, out.type(0)), axis=axes, dtype=kind),)
-        given = self.identity if self.identity is not None else _initial(self.ufunc, out)
+        given = self.identity if self.identity is not None else neutral(self.ufunc, out)
         initial = np.asarray(given).astype(out)[()]  # of unsigned integers, -1 is what has all bits set
         return (self.ufunc.reduce(x, axis=axes, dtype=kind, where=where, initial=initial),)
 
@@ -94,10 +94,10 @@ def each_unit(make: Callable[[Any], State], x: Any, axes: tuple[int, ...], lengt
     return tuple(np.moveaxis(s, tuple(range(len(axes))), axes) for s in stacked)
 
 
-def _initial(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
-    """A neutral start for `minimum`-like and `maximum`-like folds over a mask."""
+def neutral(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
+    """What no element can beat in a minimum or maximum."""
     greatest = ufunc in (np.minimum, np.fmin)
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return np.inf if greatest else -np.inf
     if dtype.kind == "b":
         return greatest

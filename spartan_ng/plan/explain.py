@@ -12,13 +12,12 @@ from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import Alternative
 from spartan_ng.plan.advice import NO_FACTS, Facts, Hint, hints, why_stored
 from spartan_ng.plan.bands import describe_band
-from spartan_ng.plan.cuboids import describe_product
 from spartan_ng.plan.explanation import Earlier, ExplainedSlot, ExplainedStage, Explanation
 from spartan_ng.plan.fusion import ExplainedFusion, template
 from spartan_ng.plan.peak import projected_peak
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Slot
-from spartan_ng.plan.stages import Combine, Fused
+from spartan_ng.plan.stages import Combine, Fused, Stage
 
 T = TypeVar("T")
 
@@ -140,7 +139,7 @@ def _stages(
             measured_seconds=None if found is None else found.seconds,
             alternatives=tuple((str(a.grid), a.moved_bytes, a.cost_ns / 1e9) for a in grids),
             template=template(stage) if isinstance(stage, Fused) else None,
-            product=describe_product(stage),
+            product=_product(stage),
             band=describe_band(stage),
         )
 
@@ -194,3 +193,31 @@ def _slot(plan: Plan, number: int, slot: Slot, name: str, why: str) -> Explained
     return ExplainedSlot(
         number, slot.shape, str(slot.dtype), tiling, slot.format, slot.nbytes, role, name, why
     )
+
+
+def _product(stage: Stage) -> str:
+    """One line on a matrix product, or on what finishes one; empty for other stages.
+
+    Of a product: its cuboids, the parts and steps it goes in, and its finish. FuseME (SIGMOD '22), section 3.
+    """
+    if isinstance(stage, Combine):
+        return "" if stage.finish is None else _finish(stage.finish)
+    if not isinstance(stage, Fused) or len(stage.writes) > 1:
+        return ""
+    (write,) = stage.writes
+    if write.reducer is None or write.reducer.kind != "contract" or len(write.labels) != 2:
+        return ""
+    rows, columns = (stage.grid.parts[d] for d in write.labels)
+    summed = math.prod(n for d, n in enumerate(stage.grid.parts) if d not in write.labels)
+    said = [f"cuboids (P, Q, R) = ({rows}, {columns}, {summed})"]
+    if stage.parts > 1:
+        said.append(f"{stage.parts} parts, one after the other, along dimension {stage.turns}")
+    if stage.steps:
+        said.append(f"steps {'×'.join(map(str, stage.steps))}")
+    if stage.finish is not None:
+        said.append(_finish(stage.finish))
+    return "; ".join(said)
+
+
+def _finish(finish: Fused) -> str:
+    return f"finish: {finish.name}"

@@ -6,6 +6,7 @@ is kept for ever: jobs, tasks, losses and log lines make room for later ones.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import OrderedDict
@@ -305,3 +306,15 @@ def _copied(row: Row) -> Row:
     """The row; of a job's, the stages go on."""
     stages = row.get("stages")
     return {**row, "stages": dict(stages)} if isinstance(stages, dict) else dict(row)
+
+
+class Lines(logging.Handler):
+    """Shows on a board what is logged from INFO on."""
+
+    def __init__(self, board: Board) -> None:
+        super().__init__(logging.INFO)
+        self._board = board
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a line."""
+        self._board.logged(record.name, record.levelname.lower(), record.getMessage())

@@ -401,36 +401,8 @@ class Status(Message, frozen=True):
 
 FROM_STRANGER = Reader(Hello)
 FROM_WORKER = Reader(Back, Leaving, Here, StagesDone, Doing, Printed, Happened, JobFinished, JobError, Bye)
-FROM_CLIENT = Reader(Submit, Cancel, Release, Holds, Moved, ForgetPlan, Recovered, AskStatus, AskPage, Bye)
-FROM_ADMIN = Reader(
-    Submit, Cancel, Release, Holds, Moved, ForgetPlan, Recovered, AskStatus, AskPage, Bye, Drain, Shutdown
-)
-TO_WORKER = Reader(
-    Welcome,
-    Refused,
-    Probe,
-    Authorized,
-    Members,
-    RunJob,
-    CancelJob,
-    Discard,
-    DropOwner,
-    Retain,
-    ForgetPlan,
-    Stop,
-)
-TO_CLIENT = Reader(
-    Welcome,
-    Refused,
-    Probe,
-    Members,
-    Progress,
-    Printed,
-    Happened,
-    JobDone,
-    JobFailed,
-    Status,
-    Watched,
-    PageAt,
-    Stop,
-)
+_OF_CLIENT = (Submit, Cancel, Release, Holds, Moved, ForgetPlan, Recovered, AskStatus, AskPage, Bye)
+FROM_CLIENT, FROM_ADMIN = Reader(*_OF_CLIENT), Reader(*_OF_CLIENT, Drain, Shutdown)
+_TO_ALL = (Welcome, Refused, Probe, Members, Stop)
+TO_WORKER = Reader(*_TO_ALL, Authorized, RunJob, CancelJob, Discard, DropOwner, Retain, ForgetPlan)
+TO_CLIENT = Reader(*_TO_ALL, Progress, Printed, Happened, JobDone, JobFailed, Status, Watched, PageAt)

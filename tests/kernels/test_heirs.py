@@ -135,8 +135,7 @@ def test_a_warm_kernel_is_used_if_it_lies_on_disk_and_wished_for_if_not(
     heat, found = trust.Heat(80), []
     with config.override(kernels="auto"):
         for work in (9, 1, 69, 1):
-            heat.add(work)
-            if heat.is_warm:
+            if heat.is_warmed(work):
                 assert trust.at_hand("a = 1\n", None, lambda f: "", "a kernel", heat=heat) is None
             found.append(asked[-1:])
     warm = "request" if is_kept else "wish"

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import WHOLE, Box, box_of, box_slices, sparse
+from spartan_ng.compressed import is_compressed
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.plan.rows import Read, Slot
+from spartan_ng.sources import SourceTile
 from spartan_ng.worker.memory.store import Region
 
 Slices = tuple[slice, ...]
@@ -197,3 +199,14 @@ def gathered(
     for piece, data in parts:
         out[piece.place] = dense(data)
     return out
+
+
+def data_bytes(data: Any) -> int:
+    """Bytes of what a read brought."""
+    if isinstance(data, list):
+        return sum(d.nbytes for _, d in data)
+    if isinstance(data, SourceTile):
+        return 0
+    if isinstance(data, np.ndarray) or is_compressed(data):
+        return int(data.nbytes)
+    return int(data.data.nbytes + data.indices.nbytes + data.indptr.nbytes)

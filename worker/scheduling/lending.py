@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.arrays import Box
-from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import entered
 from spartan_ng.errors import ConnectionFailed, WorkerLost
 from spartan_ng.kernels.blocks import box_around
@@ -25,6 +24,7 @@ from spartan_ng.kernels.reducers import reducer_of
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.memory import copied_bytes
 from spartan_ng.plan.stages import Fused
+from spartan_ng.worker.memory.regions import data_bytes
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.scheduling.standing_in import made_for
 from spartan_ng.worker.scheduling.stealing import WHOLE, Offer
@@ -86,7 +86,7 @@ def lending(
 
     (write,) = stage.writes
     made = sum(run.plan.slots[s].nbytes for s in write.slots) // max(run.plan.workers, 1)
-    nbytes = sum(map(_nbytes, parts_of(0))) + made // len(runs)  # places may name any rows, so that all go
+    nbytes = sum(map(data_bytes, parts_of(0))) + made // len(runs)  # places may name any rows, so that all go
     if nbytes > copied_bytes():  # one message, in the memory of both
         return None
 
@@ -168,9 +168,3 @@ def _work(ex: Executor, run: Run, stage: Fused, one: Runner) -> Callable[[Blocks
         return tuple(values) if reducer is None else reducer.run_state(values)
 
     return work
-
-
-def _nbytes(operand: Any) -> int:
-    if isinstance(operand, np.ndarray) or is_compressed(operand):
-        return int(operand.nbytes)
-    return int(operand.data.nbytes + operand.indices.nbytes + operand.indptr.nbytes)

@@ -22,6 +22,7 @@ from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
+from spartan_ng.ops.by_ufunc import neutral
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 
@@ -155,22 +156,13 @@ def _folded(
     target = np.dtype(dtype) if dtype is not None else row.dtype(node.dtype)
     if nothing:
         shape = tuple(n for i, n in enumerate(node.shape) if i not in axes)
-        identity = row.identity
-        if identity is None:
-            identity = _extreme(name, target)
-        return build.broadcast(build.constant(np.asarray(identity).astype(target)), shape)
+        return build.broadcast(build.constant(_start(name, target)), shape)
     if not axes:
         result = build.cast(node, target)
         if row.identity is not None and name not in LOGICAL:  # which is not every number's own: -0.0, 1 * inf
-            identity = build.constant(np.asarray(row.identity).astype(target))
-            result = build.map_(name, identity, result, dtype=target)
+            result = build.map_(name, build.constant(_start(name, target)), result, dtype=target)
         if mask is not None:
-            neutral = build.constant(
-                np.asarray(row.identity if row.identity is not None else _extreme(name, target)).astype(
-                    target
-                )
-            )
-            result = build.map_("where", mask, result, neutral)
+            result = build.map_("where", mask, result, build.constant(_start(name, target)))
         return result
     casts = dtype is not None and name not in LOGICAL and node.dtype.kind != target.kind
     if casts and target != row.dtype(node.dtype):
@@ -178,14 +170,10 @@ def _folded(
     return build.fold(name, node, axes, dtype=target, where=mask)
 
 
-def _extreme(name: str, dtype: np.dtype[Any]) -> Any:
-    """What no element can beat in a minimum or maximum."""
-    least = name in ("minimum", "fmin")
-    if dtype.kind in "fc":
-        return np.inf if least else -np.inf
-    if dtype.kind == "b":
-        return least
-    return np.iinfo(dtype).max if least else np.iinfo(dtype).min
+def _start(name: str, dtype: np.dtype[Any]) -> Any:
+    """The identity of a fold, or what no element can beat in one that has none."""
+    own = FOLDS[name].identity
+    return np.asarray(neutral(getattr(np, name), dtype) if own is None else own).astype(dtype)
 
 
 def _check_starts(name: str, a: ndarray, axis: Any, where: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.kernels.compiled.cache import titled
+from spartan_ng.kernels.compiled.emit import HEAD
 from spartan_ng.kernels.compiled.folds import FOLD_TEXTS
 from spartan_ng.kernels.compiled.formulas import code, expression
 from spartan_ng.kernels.compiled.steps import steps_of
@@ -48,21 +49,7 @@ class Text:
     total: bool
 
 
-_HEAD = """\
-import numpy as np
-
-from spartan_ng.kernels.compiled.intrinsics import (
-    accumulate_add, array_at, ceil, choose, compiled, copysign, floor, greatest, least,
-    load, magnitude, rint, sqrt, trunc,
-)
-from spartan_ng.kernels.compiled.vectors import erf, exp, expit, log
-
-f4, f8, b1 = np.float32, np.float64, np.bool_
-i1, i2, i4, i8 = np.int8, np.int16, np.int32, np.int64
-u1, u2, u4, u8 = np.uint8, np.uint16, np.uint32, np.uint64
-infinity, nan = np.inf, np.nan
-
-
+_KERNEL = """\
 @compiled
 def kernel(table):
     for r in range(table.shape[0]):
@@ -101,7 +88,7 @@ class _Emitter:
             self._line()
         else:
             self._wide()
-        return _HEAD + "\n".join(self.lines) + "\n"
+        return HEAD + _KERNEL + "\n".join(self.lines) + "\n"
 
     def _say(self, *lines: str) -> None:
         self.lines += ["    " * self.indent + line for line in lines]

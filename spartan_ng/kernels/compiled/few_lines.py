@@ -18,7 +18,7 @@ from spartan_ng.arrays.copying import address
 from spartan_ng.costs.tuned import FEW_LINES
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import constant_of, real, source_of
-from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements, unequal
+from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements
 from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
 WORTH = 1 << 20
@@ -60,10 +60,7 @@ def _is_large(matrix: Any) -> bool:
 
 def _kernel(a: Any, b: Any) -> Function | None:
     number = real(b.dtype)
-    if number is None:
-        return None
-    _heat.add(b.nbytes)
-    if not _heat.is_warm:
+    if number is None or not _heat.is_warmed(b.nbytes):
         return None
     columns = _STRIP_BYTES // b.itemsize
     constants = {"NUMBER": number, "WIDTH": str(b.itemsize), "COLUMNS": str(columns)}
@@ -79,9 +76,7 @@ def _flaw(kernel: Function, a: Any, b: Any) -> str:
     found = guards.empty((len(a), columns), a.dtype)
     _multiply(kernel, x, y, found)
     wanted = np.matmul(x, y)
-    if not guards.intact:
-        return "elements beside the result's are written to"
-    return unequal(found, wanted, largest([x, y, wanted]))
+    return guards.flaw([(found, wanted)], largest([x, y, wanted]))
 
 
 def _multiply(kernel: Function, a: Any, b: Any, out: Any) -> bool:

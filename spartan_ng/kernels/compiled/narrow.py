@@ -17,7 +17,7 @@ import numpy as np
 from spartan_ng.arrays.copying import LINE_BYTES, address, whole_lines
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import real, source_of
-from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements, unequal
+from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements
 from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
 SHORTEST = 32
@@ -71,10 +71,7 @@ def _wide(n: int, itemsize: int) -> int:
 
 def _kernel(a: Any, b: Any) -> Function | None:
     number = real(a.dtype)
-    if number is None:
-        return None
-    _heat.add(a.nbytes)
-    if not _heat.is_warm:
+    if number is None or not _heat.is_warmed(a.nbytes):
         return None
     n, unit = b.shape[1], a.itemsize
     constants = {"NUMBER": number, "WIDTH": str(unit)}
@@ -88,9 +85,7 @@ def _flaw(kernel: Function, a: Any, b: Any) -> str:
     x, guards = a[-rows:], Guards()
     found, wanted = guards.empty((rows, b.shape[1]), a.dtype), np.matmul(x, b)
     _multiply(kernel, x, b, found)
-    if not guards.intact:
-        return "elements beside the result's are written to"
-    return unequal(found, wanted, largest([x, b, wanted]))
+    return guards.flaw([(found, wanted)], largest([x, b, wanted]))
 
 
 def _multiply(kernel: Function, a: Any, b: Any, out: Any) -> None:

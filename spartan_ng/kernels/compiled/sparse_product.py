@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from spartan_ng.arrays.copying import address
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import source_of
-from spartan_ng.kernels.compiled.trial import Guards, largest, last_rows, unequal
+from spartan_ng.kernels.compiled.trial import Guards, largest, last_rows
 from spartan_ng.kernels.compiled.trust import at_hand
 
 WORTH = 1 << 20
@@ -90,9 +90,7 @@ def _flaw(kernel: Function, a: Any, b: Any, turned: bool) -> str:
     for rows in product.ranges(2):
         product.run(rows, found)
     wanted = (part.T if turned else part) @ right
-    if not guards.intact:
-        return "elements beside the result's are written to"
-    return unequal(found, wanted, largest([part.data, right, wanted]))
+    return guards.flaw([(found, wanted)], largest([part.data, right, wanted]))
 
 
 def multiply(a: Any, b: Any, turned: bool) -> Any:

@@ -22,7 +22,7 @@ import numpy as np
 from spartan_ng.arrays.copying import LINE_BYTES, address, whole_lines
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import constant_of, real, source_of
-from spartan_ng.kernels.compiled.trial import Guards, first_flaw, largest, most_elements
+from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements
 from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
 NARROWEST_BYTES, WIDEST = 128, 160
@@ -83,8 +83,7 @@ def is_worth(dtype: np.dtype[Any], m: int, n: int, rows: int) -> bool:
 
 
 def _kernel(a: Any, b: Any, is_square: bool) -> Function | None:
-    _heat.add(2 * a.size * b.shape[1])
-    if not _heat.is_warm:
+    if not _heat.is_warmed(2 * a.size * b.shape[1]):
         return None
     source = source_of("tall", NUMBER=str(real(a.dtype)), WIDTH=str(a.itemsize))
     kind = (*a.shape[:1], *b.shape[1:], is_square)
@@ -103,10 +102,8 @@ def _flaw(kernel: Function, a: Any, b: Any, is_square: bool) -> str:
     rows = max(most_elements(a.size) // max(len(a), b.shape[1]), _STEPS + 5)
     x, y, guards = a[:, -rows:], b[-rows:], Guards()
     found, wanted = _multiplied(kernel, x, y, is_square, (True, True), guards.empty), np.matmul(x, y)
-    if not guards.intact:
-        return "elements beside the result's are written to"
     pairs = [(found.value, wanted), *zip(found.sums, (x.sum(axis=1), y.sum(axis=0)), strict=True)]
-    return first_flaw(pairs, largest([x, y, *(w for _, w in pairs)]))
+    return guards.flaw(pairs, largest([x, y, *(w for _, w in pairs)]))
 
 
 def _multiplied(

@@ -50,6 +50,10 @@ class Guards:
         """Whether nothing was written beside the arrays."""
         return all((part == PATTERN).all() for part in self._around)
 
+    def flaw(self, pairs: Iterable[tuple[Any, Any]], scale: float | None) -> str:
+        """What is wrong: something beside the arrays, or the first of several (found, wanted) that differ."""
+        return first_flaw(pairs, scale) if self.intact else "elements beside the result's are written to"
+
 
 def _memory(nbytes: int) -> Any:
     """So many bytes, in a file without a name where memory has no room for them: of a tile, a block of some

@@ -68,13 +68,9 @@ class Heat:
         self._hot = hot
         self._done = 0
 
-    def add(self, work: int) -> None:
-        """So much is to be done now."""
+    def is_warmed(self, work: int) -> bool:
+        """So much is to be done now: whether a kernel that lies on disk is worth loading."""
         self._done += work
-
-    @property
-    def is_warm(self) -> bool:
-        """Whether a kernel that lies on disk is worth loading."""
         return self._done >= self._hot // WARM or config.kernels == "compile"
 
     @property

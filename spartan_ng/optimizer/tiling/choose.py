@@ -13,9 +13,8 @@ import numpy as np
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import TILINGS
 from spartan_ng.costs import Profile
-from spartan_ng.errors import OptionError
+from spartan_ng.errors import MemoryBudgetError, OptionError
 from spartan_ng.optimizer.tiling import budget, exact, greedy
-from spartan_ng.optimizer.tiling.limits import check_duplicates
 from spartan_ng.optimizer.tiling.model import build
 from spartan_ng.optimizer.tiling.options import canonical
 from spartan_ng.optimizer.tiling.problem import Solution, Solver
@@ -73,7 +72,7 @@ def choose(
         return _alone(stages, arrays)
     model = build(stages, arrays, rules)
     if rules.forced is None:
-        check_duplicates(stages, arrays, rules.budget)
+        _check_duplicates(stages, arrays, rules.budget)
     fastest = budget.solve(model.problem, SOLVERS[solver])
     found = _read_off(model, arrays, fastest, rules)
     if solver != "exact" or forced is not None or not _moves_products(stages, found):
@@ -209,3 +208,17 @@ def _read_off(model: Model, arrays: tuple[ArraySketch, ...], solution: Solution,
         exact=solution.exact,
         bound_ns=solution.bound,
     )
+
+
+def _check_duplicates(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], budget: int) -> None:
+    """What users have duplicated by hand must fit into the budget for copies, else MemoryBudgetError; no
+    choice of tilings can help."""
+    wanted = [arrays[w.array] for s in stages if s.by_hand == "duplicate" for w in s.writes]
+    taken = sum(array.nbytes for array in wanted)
+    if taken > budget:
+        largest = max(wanted, key=lambda array: array.nbytes)
+        raise MemoryBudgetError(
+            f"tile_as: a duplicate of an array of shape {largest.shape} takes {largest.nbytes:,} bytes on "
+            f"each worker, all duplicates {taken:,}, but the budget for copies is {budget:,} bytes a worker; "
+            f"raise config.duplicate_bytes, or use another tiling"
+        )
