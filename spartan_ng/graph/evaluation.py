@@ -97,14 +97,6 @@ def work_ahead(seconds: float) -> None:
     _door.ahead(seconds)
 
 
-def writes_in_place() -> bool:
-    """Whether a part of an array is written where the array lies: here, unless nothing is done at once.
-
-    It costs what it writes; on workers a write is a step of the graph.
-    """
-    return config.small_bytes > 0 and in_process()
-
-
 def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
     """The values of `nodes`, computed together: shared steps run once. `order` is as from `topological`,
     where the caller has it.

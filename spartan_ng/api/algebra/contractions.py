@@ -14,26 +14,22 @@ import numpy as np
 
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import manipulation
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
-from spartan_ng.api.core.few import few_values
+from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.handle import settle, wrap_node
 from spartan_ng.api.core.kinds import NUMBER_KINDS, PLAIN_OR_NUMERIC
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.core.quick import AS_OUTER, shortened
 from spartan_ng.api.elementwise import ufuncs
-from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
-
-
-_AT_ONCE = 1 << 17
-"""Products of elements that NumPy adds up before a plan is made."""
 
 
 _AGAIN = 2
@@ -64,7 +60,7 @@ def _small_values(arrays: Sequence[ndarray], terms: Sequence[str], result: str) 
     """NumPy's values of a contraction's operands, where they and the result are small; else None."""
     lengths = _lengths(arrays, terms)
     nbytes = prod(lengths[c] for c in result) * max(a.itemsize for a in arrays)
-    return small_values(tuple(arrays), broadcast=False) if nbytes <= config.small_bytes else None
+    return small_values(tuple(arrays), broadcast=False) if door.is_small(nbytes) else None
 
 
 def _at_once(known: Sequence[Any], terms: list[str], result: str, how: dict[str, Any]) -> Any:
@@ -92,7 +88,7 @@ def einsum(
     """Einstein's sum: contractions of two operands at a time, along NumPy's path, asked for or not."""
     if len(operands) > 2 and out is dtype is None and order == "K" and casting == "safe":
         few = few_values(operands, PLAIN_OR_NUMERIC)
-        if few is not None and _products(few) <= _AT_ONCE:
+        if few is not None and door.is_looped(_products(few)):
             with suppress(ValueError):  # ours name the shapes
                 return fresh(np.einsum(*few, optimize=optimize))  # type: ignore[no-any-return]
     if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):

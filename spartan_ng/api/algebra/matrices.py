@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import constants, joining, manipulation
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import wrap, wrap_node
-from spartan_ng.config import config
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ def eye(
     """Ones on a diagonal, zeros elsewhere."""
     rows, columns = operator.index(N), operator.index(N if M is None else M)
     kind = np.dtype(dtype)
-    small = rows * columns * kind.itemsize <= config.small_bytes and config.small_bytes
-    if small or kind.kind not in "biufc":
+    if (door.is_open() and door.is_small(rows * columns * kind.itemsize)) or kind.kind not in "biufc":
         return wrap(np.eye(rows, columns, k, kind, order))  # type: ignore[call-overload]
     i = build.reshape(build.iota(rows), (rows, 1))
     shifted = build.map_("add", i, build.constant(_within(k, rows, columns)), dtype=i.dtype)

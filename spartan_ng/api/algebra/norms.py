@@ -10,13 +10,13 @@ from spartan_ng.api.algebra.factorizations import is_tall, triangle
 from spartan_ng.api.algebra.products import dot
 from spartan_ng.api.base import manipulation, reductions
 from spartan_ng.api.base.stacks import on_stack, probed
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import config
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -50,9 +50,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
 
 def _runs_at_once(value: Any) -> bool:
     """Whether NumPy folds a value at the memory's speed, by its dot product with itself, and where it is."""
-    if value.nbytes <= config.small_bytes:
+    if door.is_small(value.nbytes):
         return True
-    return config.small_bytes > 0 and value.dtype.kind == "f" and value.flags.forc and in_process()
+    return value.dtype.kind == "f" and value.flags.forc and door.works_here()
 
 
 def _is_vector_here(x: ndarray) -> bool:

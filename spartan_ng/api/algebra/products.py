@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.algebra.small_products import AT_ONCE_FLOPS, at_once, quick
+from spartan_ng.api.algebra.small_products import at_once, quick
 from spartan_ng.api.base import joining, manipulation, reductions
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import array_of, as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import Handle, wrap, wrap_array, wrap_node
@@ -22,7 +23,6 @@ from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.core.quick import AS_OUTER, shortened
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
-from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.errors import ShapeError, alone
 from spartan_ng.graph import build
@@ -84,10 +84,8 @@ def matmul(
         rows = a.shape[-2] if a.ndim > 1 else 1
         columns = b.shape[-1] if b.ndim > 1 else 1
         batch = max(prod(a.shape[:-2]), prod(b.shape[:-2]))
-        if (
-            batch * rows * columns * 8 <= config.small_bytes
-            and batch * rows * columns * a.shape[-1] <= AT_ONCE_FLOPS
-        ):
+        made = batch * rows * columns
+        if door.is_little_product(made, made * a.shape[-1]):
             try:
                 product = wrap(np.matmul(*known, dtype=dtype, casting=casting))  # type: ignore[call-overload]
                 return stored("matmul", product, out, casting=casting, broadcast=True)
@@ -180,7 +178,7 @@ def outer(a: Any, b: Any, out: Any = None) -> ndarray:
     """All products of two flat vectors' elements."""
     x, y = numbers_here(a), numbers_here(b)
     here = out is None and x is not None and y is not None
-    if here and max(x.itemsize, y.itemsize) * x.size * y.size <= config.small_bytes:
+    if here and door.is_small(max(x.itemsize, y.itemsize) * x.size * y.size):
         return wrap(np.outer(x, y))
     return ufuncs.multiply(as_handle(a).reshape(-1, 1), as_handle(b).reshape(1, -1), out=out)  # type: ignore[no-any-return]
 

@@ -6,30 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.handle import Handle, wrap
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import small_values
-from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.graph.node import Op
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
-AT_ONCE_FLOPS = 1 << 28
-"""Products of small arrays that NumPy does at once: BLAS takes some milliseconds, on all cores."""
-
 
 def at_once(a: Any, b: Any, size: int, flops: int) -> bool:
     """Whether NumPy should do a product at once."""
-    if flops <= 1 << 12 and config.small_bytes > 0 and a._peek() is not None and b._peek() is not None:
+    if door.is_tiny_product(flops) and a._peek() is not None and b._peek() is not None:
         return True
-    small = size * 8 <= config.small_bytes and flops <= AT_ONCE_FLOPS
-    return small and small_values((a, b), broadcast=False) is not None
-
-
-QUICK_FLOPS = 1 << 20
-"""Products of two that NumPy does at once, whatever else is to be said of them."""
+    return door.is_little_product(size, flops) and small_values((a, b), broadcast=False) is not None
 
 
 def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | None:
@@ -42,7 +34,7 @@ def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | Non
     if not (0 < len(rows) <= 2 and 0 < len(columns) <= 2) or rows[-1] != columns[0]:
         return None
     flops = x.size * columns[-1] if len(columns) == 2 else x.size
-    if flops > QUICK_FLOPS or 8 * flops >= config.small_bytes:
+    if not door.is_quick_product(flops):
         return None
     if out is None:
         return wrap(function(x, y))
@@ -61,7 +53,7 @@ def _quick_sparse(a: Handle, b: Handle) -> ndarray | None:
     may be much work (GNMF), which a plan shares among threads."""
     s, d = (a, b) if a._peek() is None else (b, a)
     dense = d._peek()
-    if dense is None or not config.small_bytes or dense.dtype.char not in "fd" or dense.ndim not in (1, 2):
+    if dense is None or not door.is_open() or dense.dtype.char not in "fd" or dense.ndim not in (1, 2):
         return None
     matrix = _small_sparse(s)
     if matrix is None or matrix.dtype != dense.dtype or error_state().is_strict:
@@ -72,7 +64,8 @@ def _quick_sparse(a: Handle, b: Handle) -> ndarray | None:
         return None
     columns = operand.shape[1] if operand.ndim == 2 else 1
     made = lines.shape[0] * columns
-    if max(dense.nbytes, made * dense.itemsize) > config.small_bytes or matrix.nnz * columns > QUICK_FLOPS:
+    most = max(dense.nbytes, made * dense.itemsize)
+    if not door.is_small(most) or not door.is_quick_work(matrix.nnz * columns):
         return None
     found = lines @ operand
     return wrap(found if s is a else np.ascontiguousarray(found.T))
@@ -84,6 +77,6 @@ def _small_sparse(a: Handle) -> Any:
     is_turned = node.op is Op.TRANSPOSE and node.params[0] == (1, 0)
     leaf = node.inputs[0] if is_turned else node
     matrix = None if leaf.data is None or leaf.format != "csr" else leaf.data.value
-    if matrix is None or matrix.data.nbytes > config.small_bytes:
+    if matrix is None or not door.is_small(matrix.data.nbytes):
         return None
     return matrix.T if is_turned else matrix

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell, order_letter
 from spartan_ng.api.core.conversion import as_handle, forced, in_order, numbers_here, shape_tuple
 from spartan_ng.api.core.dispatch import numpy_function
@@ -15,9 +16,7 @@ from spartan_ng.api.core.kinds import NUMBERS, as_dtype, stays
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.quick import AS_SHAPE, shortened
 from spartan_ng.api.core.views import assigned
-from spartan_ng.config import config
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
@@ -31,11 +30,7 @@ _MADE = frozenset({"dtype", "order"})
 def _few(shape: Any) -> bool:
     """Whether an array of this shape is small, at sixteen bytes an element."""
     n = shape if type(shape) is int else prod(shape) if type(shape) is tuple else None
-    return type(n) is int and 16 * n <= config.small_bytes > 0
-
-
-_BLANK_BYTES = 1 << 28
-"""Zeros up to so large are asked of the operating system at once, which has them for nothing."""
+    return type(n) is int and door.is_open() and door.is_small(16 * n)
 
 
 def _unpacked(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -48,7 +43,7 @@ def _zeros(shape: Any, dtype: Any, order: str) -> ndarray:
     if _few(shape):
         return wrap(np.zeros(shape, dtype, order))  # type: ignore[call-overload]
     lengths, dtype = _unpacked(shape_tuple(shape), as_dtype(dtype))
-    if 0 < config.small_bytes < prod(lengths) * dtype.itemsize <= _BLANK_BYTES and in_process():
+    if door.is_blank(prod(lengths) * dtype.itemsize):
         h = wrap(np.zeros(lengths, dtype))
         h._cell.blank = True
     else:
@@ -56,14 +51,10 @@ def _zeros(shape: Any, dtype: Any, order: str) -> ndarray:
     return in_order(h, order)
 
 
-def _is_few(nbytes: int) -> bool:
-    return nbytes <= config.small_bytes > 0
-
-
 def _constant(value: Any, shape: Any, dtype: np.dtype[Any]) -> ndarray:
     """One value everywhere."""
     lengths, dtype = _unpacked(shape_tuple(shape), dtype)
-    if stays(dtype) or _is_few(prod(lengths) * dtype.itemsize):
+    if stays(dtype) or (door.is_open() and door.is_small(prod(lengths) * dtype.itemsize)):
         value = forced(value)
         return wrap(
             np.full(lengths, value if dtype.kind in "biufc" else _scalar_of(np.asarray(value), dtype), dtype)
@@ -120,12 +111,14 @@ def full(
         lengths, dtype = _unpacked(lengths, as_dtype(dtype))
     if isinstance(fill_value, Handle):
         known = fill_value._peek()
-        if known is None or (not _is_few(known.nbytes) and _are_numbers(known.dtype, dtype)):
+        if known is None or (
+            not (door.is_open() and door.is_small(known.nbytes)) and _are_numbers(known.dtype, dtype)
+        ):
             node = converted_node(assigned(fill_value, lengths), fill_value.dtype if dtype is None else dtype)
             return in_order(make(Cell(node=node)), order)
         fill_value = known
     one = np.full(np.shape(fill_value), fill_value, dtype)  # with NumPy's casts and errors
-    if stays(one.dtype) or _is_few(prod(lengths) * one.itemsize):
+    if stays(one.dtype) or (door.is_open() and door.is_small(prod(lengths) * one.itemsize)):
         return wrap(np.full(lengths, one, one.dtype, order))  # type: ignore[call-overload]
     return in_order(make(Cell(node=assigned(make(Cell(one)), lengths))), order)
 

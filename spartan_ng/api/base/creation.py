@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell, Masked
 from spartan_ng.api.core.conversion import MOST_AXES, as_handle, in_order, is_array_like, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
@@ -28,7 +29,6 @@ from spartan_ng.api.core.quick import AS_ITSELF, AS_RANGE, array_of, shortened
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse
-from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.memory import copied_bytes
@@ -41,8 +41,6 @@ _REAL = frozenset({int, float})
 _TEXTS = frozenset({str, bytes})
 _WORDS = "USVOT"
 """The kinds of dtypes whose elements alone say what time they are."""
-_SHORT = 64
-"""Rows in a list that are looked at one by one."""
 
 
 @numpy_function(np.array, first=array_of)
@@ -73,7 +71,7 @@ def array(
         object, copy = _asked(object, copy), None
     kind = object.__class__
     plainly = copy and dtype is None and order == "K" and not ndmin and ndmax == MOST_AXES
-    if plainly and kind is np.ndarray and object.nbytes <= config.small_bytes:
+    if plainly and kind is np.ndarray and door.is_small(object.nbytes):
         return wrap(object.copy("K"))
     if ndmax != MOST_AXES:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
@@ -82,9 +80,9 @@ def array(
             return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
         if kind is list and all(type(r) is list and PYTHONS.issuperset(map(type, r)) for r in object):
             return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
-        rows: list[Any] = [numbers_here(i) for i in object] if len(object) <= _SHORT else [None]
+        rows: list[Any] = [numbers_here(i) for i in object] if door.is_short(object) else [None]
         alike = all(r is not None and r.shape == rows[0].shape for r in rows)
-        if alike and len(rows) * rows[0].nbytes <= config.small_bytes:
+        if alike and door.is_small(len(rows) * rows[0].nbytes):
             return wrap(np.array(rows, dtype, order=order))  # type: ignore[call-overload]
     if type(object) is Late.ndarray and dtype is None and order == "K" and not ndmin:
         value = numbers_here(object) if copy else None
@@ -92,7 +90,7 @@ def array(
             return wrap(value.copy("K"))
     if isinstance(object, Handle) and not is_sparse(object):
         value = object._peek() if dtype is not None else None
-        if value is not None and (stays(value.dtype) or value.nbytes <= config.small_bytes):
+        if value is not None and (stays(value.dtype) or door.is_small(value.nbytes)):
             # lengths of text are NumPy's to find
             if not copy and same_bytes(value.dtype, as_dtype(dtype)):
                 return object  # type: ignore[return-value]
@@ -256,7 +254,7 @@ def astype(
     if same_bytes(x.dtype, dtype):
         return x.copy("K") if copy and not x._cell.frozen else x  # type: ignore[no-any-return]
     value = x._peek()
-    if value is not None and value.nbytes <= config.small_bytes:
+    if value is not None and door.is_small(value.nbytes):
         return wrap(value.astype(dtype))
     large = max(x.nbytes, x.size * dtype.itemsize) > copied_bytes()
     at_once = in_process() and not (large or _is_sure(x.dtype, dtype))  # whose errors come with the call
@@ -306,7 +304,7 @@ def arange(
     if dtype is None and not keywords and type(start) in _REAL and type(step) in _REAL and step:
         stop_at: Any = start if stop is None else stop
         first: Any = 0 if stop is None else start
-        if type(stop_at) in _REAL and abs(stop_at - first) * 8 <= abs(step) * config.small_bytes:
+        if type(stop_at) in _REAL and door.is_counted(first, stop_at, step):
             return wrap(np.arange(first, stop_at, step))
     if "start" in keywords and stop is None:
         raise TypeError("arange() requires stop to be specified.")
@@ -334,7 +332,7 @@ def arange(
         length = int(not np.signbit(steps))
     if length > sys.maxsize:
         raise ValueError(f"Maximum allowed size exceeded: {length} elements")
-    small = 0 < length * few.dtype.itemsize <= config.small_bytes or (not length and config.small_bytes)
+    small = door.is_open() and door.is_small(length * few.dtype.itemsize)
     if few.dtype.kind not in "iuf" or small:
         return wrap(np.arange(start, stop, step, dtype=dtype))
     if few.dtype.kind == "f" and few.dtype.itemsize not in (4, 8):

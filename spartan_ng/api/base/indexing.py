@@ -6,7 +6,7 @@ Integer arrays are a take: several are joined into one flat index, and their axe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import constants
-from spartan_ng.api.core import keys
+from spartan_ng.api.core import door, keys
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.chains import basic_steps
 from spartan_ng.api.core.conversion import as_handle, over_buffer
@@ -31,7 +31,6 @@ from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lying_as_taken
 from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.views import Field, Reshape, Slice, Transpose, field
-from spartan_ng.config import config
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -135,19 +134,18 @@ def _small_key(key: Any, value: Any) -> Any:
             if p is None:
                 return None
         plain.append(p)
-    small = config.small_bytes
-    if not here and not (small and selects_little(plain, value, small)):
+    if not here and not (door.is_open() and selects_little(plain, value, door.is_small)):
         return None
     return tuple(plain) if isinstance(key, tuple) else plain[0]
 
 
-def selects_little(key: Sequence[Any], value: Any, most_bytes: int) -> bool:
-    """Whether what a key of NumPy's arrays, integers, slices and new axes selects takes no more than that.
+def selects_little(key: Sequence[Any], value: Any, fits: Callable[[int], bool]) -> bool:
+    """Whether what a key of NumPy's arrays, integers, slices and new axes selects takes bytes that fit.
 
     It is counted only where the arrays' elements do not tell.
     """
-    few: bool = prod(p.size for p in key if isinstance(p, np.ndarray)) * value.nbytes <= config.small_bytes
-    return few or _most_selected(key, value.shape) * value.itemsize <= most_bytes
+    few = door.is_small(prod(p.size for p in key if isinstance(p, np.ndarray)) * value.nbytes)
+    return few or fits(_most_selected(key, value.shape) * value.itemsize)
 
 
 def _most_selected(key: Sequence[Any], shape: tuple[int, ...]) -> int:

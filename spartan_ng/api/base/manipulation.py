@@ -10,15 +10,14 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from spartan_ng.api.base import indexing
+from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell, order_letter
 from spartan_ng.api.core.chains import full_shape, without_copy
 from spartan_ng.api.core.conversion import as_handle, shape_tuple
 from spartan_ng.api.core.dispatch import fresh, numpy_function
-from spartan_ng.api.core.few import SURELY
 from spartan_ng.api.core.handle import Handle, copied, make, wrap
 from spartan_ng.api.core.layouts import asked_of_tiny
 from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Transpose, Windows
-from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -52,7 +51,8 @@ def seen_as(a: Handle, shape: Any) -> ndarray | None:
 def copied_as(a: Handle, shape: Any, order: str) -> ndarray | None:
     """NumPy's copy under another shape, of few elements that are here and do not lie as `order` wants."""
     value = a._peek()
-    if value is None or a._cell.frozen or not 0 < value.nbytes <= min(SURELY, config.small_bytes):
+    nbytes = 0 if value is None or a._cell.frozen else value.nbytes
+    if not (nbytes and door.is_sure(nbytes) and door.is_small(nbytes)):
         return None
     try:
         found = value.reshape(shape, order=order)
@@ -108,7 +108,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         return indexing.reshaped(a, new)
     if copy is False:
         raise ValueError("Unable to avoid creating a copy while reshaping.")
-    if value is not None and value.nbytes <= config.small_bytes:
+    if value is not None and door.is_small(value.nbytes):
         return wrap(np.array(value, order="C").reshape(new))
     return make(Cell(node=build.reshape(a._node(), new)))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import as_handle, numbers_here, numpys
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
@@ -113,7 +114,7 @@ def _is_time_fold(name: str, kind: str) -> bool:
 
 def is_prompt(value: Any) -> bool:
     """Whether NumPy should fold a value that is here at once."""
-    return value.nbytes <= config.small_bytes or value.dtype.hasobject or error_state().is_strict
+    return door.is_small(value.nbytes) or value.dtype.hasobject or error_state().is_strict
 
 
 def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
@@ -335,7 +336,7 @@ def extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndar
     """`argmin` or `argmax`."""
     a = as_handle(a)
     value = a._peek()
-    if value is not None and out is None and keepdims is False and value.nbytes <= config.small_bytes:
+    if value is not None and out is None and keepdims is False and door.is_small(value.nbytes):
         return wrap(getattr(value, name)(axis))
     keepdims = False if keepdims is _NONE else keepdims
     if value is not None and is_prompt(value):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import indexing, reductions
-from spartan_ng.api.core import keys
+from spartan_ng.api.core import door, keys
 from spartan_ng.api.core.chains import is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, gathered
@@ -17,9 +17,7 @@ from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import check_output, small_values, stored
 from spartan_ng.api.core.outputs import folds_in, is_other
-from spartan_ng.config import config
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.scans import SCANS, SEGMENTED
@@ -165,7 +163,7 @@ def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: An
         if dtype is None:
             return by_numpy(getattr(np, name).reduceat, a, at, where, out=out)  # type: ignore[no-any-return]
     # Of what is here NumPy goes over the elements once, at the memory's speed.
-    here = config.small_bytes > 0 and in_process() and a._peek() is not None
+    here = door.works_here() and a._peek() is not None
     if here or small_values((a,)) is not None or not at.size or a.dtype.hasobject:
         return by_numpy(getattr(np, name).reduceat, a, at, axis, dtype, out)  # type: ignore[no-any-return]
     ascends = bool(np.all(at[:-1] < at[1:])) and name in SCANS and a.dtype.kind in "biufc"

@@ -204,11 +204,38 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     Py_RETURN_NONE;
 }
 
+/* The questions of `door.py`, which answers them itself where nothing is compiled. */
+static PyObject *
+threshold(void)
+{
+    if (known.config == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "the door to eager work is asked before it knows the options");
+        return NULL;
+    }
+    return *(PyObject **)((char *)known.config + known.small_bytes);
+}
+
+static PyObject *
+is_small(PyObject *module, PyObject *nbytes)
+{
+    PyObject *most = threshold();
+    return most == NULL ? NULL : PyObject_RichCompare(nbytes, most, Py_LE);
+}
+
+static PyObject *
+is_open(PyObject *module, PyObject *unused)
+{
+    PyObject *most = threshold();
+    return most == NULL ? NULL : PyBool_FromLong(small_bytes() > 0);
+}
+
 static PyMethodDef functions[] = {
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS,
      "Say which classes, methods and tables the plain case is that of."},
     {"connect_numbers", connect_numbers, METH_VARARGS, "Say which class our numbers of double precision have."},
     {"in_front", in_front, METH_VARARGS, "A function of ours, behind the plain case of its calls."},
+    {"is_small", is_small, METH_O, "Whether so many bytes are NumPy's at once."},
+    {"is_open", is_open, METH_NOARGS, "Whether NumPy does anything at once."},
     {"array_of", array_of, METH_O,
      "An array of its own of a small array's elements, or of a few numbers in lists; None for all else."},
     {"applied", (PyCFunction)(void (*)(void))applied_to, METH_FASTCALL,

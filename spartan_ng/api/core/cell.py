@@ -19,22 +19,16 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.forcing import count_true, release, run, settled
 from spartan_ng.api.core.holders import hold, hold_as
 from spartan_ng.api.core.loans import leaf_on_loan
 from spartan_ng.api.core.quick import CellFields
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import is_mapped
-from spartan_ng.config import config
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process, writes_in_place
 from spartan_ng.graph.node import Node
 from spartan_ng.scratch import c_copy, own_copy
-
-_PICKS = 8
-"""So many single elements are read from a lazy array before it is evaluated for them."""
-_PICKED_BYTES = 1 << 28
-"""Arrays up to so large are: a loop over elements of a larger one is no reason to store it."""
 
 changes = threading.RLock()
 """Held while what a cell stands for is changed."""
@@ -189,7 +183,7 @@ class Cell(CellFields):
         if self.value is not None or self._node is None or self._node.format != "dense":
             return
         self.picks += 1
-        if self.picks > _PICKS and self._node.nbytes <= _PICKED_BYTES and config.small_bytes and in_process():
+        if door.is_walked_over(self.picks, self._node.nbytes):
             self.settle(self._node)
 
     def settle(self, node: Node) -> None:
@@ -272,10 +266,10 @@ class Cell(CellFields):
             self._node = None
             del node
             ref = watch()
-            if ref is not None and may_wait and self.value.nbytes > config.small_bytes:
+            if ref is not None and may_wait and not door.is_small(self.value.nbytes):
                 self._node = build.data(ref)  # stays if a reader raises: it still needs what it would read
                 self.borrowed = borrowed
-                return None, ref if writes_in_place() else None
+                return None, ref if door.works_here() else None
             del ref
             if watch() is not None:
                 self.value = own_copy(self.value)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell, order_letter
 from spartan_ng.api.core.handle import Handle, copied, make, settle
 from spartan_ng.api.core.kinds import (
@@ -22,7 +23,6 @@ from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.sparse import csr_array, is_sparse
-from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -248,6 +248,6 @@ def check_wraps(a: Any) -> None:
 def numbers_here(a: Any) -> Any:
     """The value of a small array of numbers that is on the driver, which NumPy works on at once; or None."""
     value = a._peek() if isinstance(a, Handle) else None
-    if type(value) is not np.ndarray or not value.nbytes <= config.small_bytes > 0:
+    if type(value) is not np.ndarray or not (door.is_small(value.nbytes) and door.is_open()):
         return None
     return value if value.dtype.kind in "biufc" else None

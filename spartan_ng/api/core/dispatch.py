@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import is_array_like, values
-from spartan_ng.api.core.few import QUICKER, asking, few_values
+from spartan_ng.api.core.door import few_values
+from spartan_ng.api.core.few import QUICKER, asking
 from spartan_ng.api.core.handle import Handle, wrap
 from spartan_ng.api.core.kinds import PLAIN, SubclassError, any_stays, is_subclass
 from spartan_ng.api.core.late import Late
@@ -28,9 +30,7 @@ from spartan_ng.api.core.outputs import INTO, into
 from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, ASKING, in_front
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
-from spartan_ng.config import config
 from spartan_ng.errors import alone
-from spartan_ng.graph.evaluation import in_process
 from spartan_ng.memory import copied_bytes
 
 _new = object.__new__
@@ -212,12 +212,10 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool | Callable[[
             nbytes = _known(given, known)
             if nbytes is None:
                 return checked(*args, **keywords)
-            small = config.small_bytes
-            fits = whole and small and nbytes < copied_bytes() and in_process()
-            if fits and nbytes > small and callable(whole):
-                fits = whole(known)
-            if nbytes > small and not (fits or any_stays(known)):
-                return checked(*args, **keywords)
+            if not door.is_small(nbytes) and not any_stays(known):
+                fits = whole and nbytes < copied_bytes() and door.works_here()
+                if not (whole(known) if fits and callable(whole) else fits):
+                    return checked(*args, **keywords)
         if whole and _is_long(known):
             from spartan_ng.interrupts import is_interruptible, run_interruptibly
 
@@ -396,8 +394,8 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         return _answer(function, given, few, keywords)
     name = f"{getattr(function, '__module__', None) or 'numpy'}.{getattr(function, '__name__', function)}"
     known: list[Any] = []
-    nbytes = _known(given, known) if config.small_bytes else None
-    small = nbytes is not None and (nbytes <= config.small_bytes or any_stays(known))
+    nbytes = _known(given, known) if door.is_open() else None
+    small = nbytes is not None and (door.is_small(nbytes) or any_stays(known))
     if name not in _warned and not small:
         _warned.add(name)
         warn_user(

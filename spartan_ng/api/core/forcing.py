@@ -25,11 +25,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.errstate import as_noted
 from spartan_ng.api.core.holders import Adopter, holder_of, lazy
 from spartan_ng.arrays import ArrayRef, Box, box_of
 from spartan_ng.arrays.sparse import is_sparse
-from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import evaluate, is_dear
 from spartan_ng.graph.node import OPERATORS, Node, Op, become, topological
@@ -198,14 +198,14 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
         if node in before or not again.isdisjoint(node.inputs):
             again.add(node)
         if cell is None or not cell.holds(node):
-            if node in ends and node not in stored and node.nbytes <= config.small_bytes:
+            if node in ends and node not in stored and door.is_small(node.nbytes):
                 kept.append((node, None))
                 stored.add(node)
                 again.discard(node)
             continue
         if node not in again and (node.nbytes > room or cell.is_part_of_one()):  # others need the room
             continue
-        small = node.nbytes <= config.small_bytes
+        small = door.is_small(node.nbytes)
         if small or node in again or (node.nbytes <= sources[node] and _is_dear(node, stored)):
             kept.append((node, cell))
             stored.add(node)
@@ -216,7 +216,7 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
 
 def is_kept(node: Node, stored: set[Node]) -> bool:
     """Whether an evaluation keeps a step that an array of the user's holds, were it the first one."""
-    small = node.nbytes <= config.small_bytes
+    small = door.is_small(node.nbytes)
     return node.op in OPERATORS and holder_of(node) is not None and (small or _is_dear(node, stored))
 
 

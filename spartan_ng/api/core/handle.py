@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell, Masked, changes, laid_out, leaf_of_copy, order_letter, order_of
 from spartan_ng.api.core.chains import (
     Key,
@@ -34,10 +35,8 @@ from spartan_ng.api.core.quick import HandleFields
 from spartan_ng.api.core.views import View, assigned
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import writes_in_place
 from spartan_ng.graph.node import Node
 from spartan_ng.scratch import own_copy
 
@@ -240,7 +239,7 @@ class Handle(HandleFields):
         """Replace all elements by a node's (of the same shape), cast to the dtype."""
         self._check_writable()
         cell = self._cell
-        if cell.shared or (self._views and writes_in_place()) or is_stretched(self._views):
+        if cell.shared or (self._views and door.works_here()) or is_stretched(self._views):
             self._write(wrap_node(node))
         else:
             self._replace(node)
@@ -275,7 +274,7 @@ class Handle(HandleFields):
         """Evaluate the array, and what a write of a part of it needs, where the part is written in place;
         whether it is."""
         cell = self._cell
-        in_place = writes_in_place() or is_stretched(self._views)
+        in_place = door.works_here() or is_stretched(self._views)
         if not in_place or cell.frozen or make(cell).format != "dense":
             return False
         base = make(cell)
@@ -421,7 +420,7 @@ def copied(a: Any, order: Any = "C") -> ndarray:
         return wrap(np.array(a))
     order = order_letter(order)
     value = a._peek()
-    if value is not None and (value.nbytes <= config.small_bytes or value.dtype.hasobject):
+    if value is not None and (door.is_small(value.nbytes) or value.dtype.hasobject):
         return wrap(value.copy(order) if value.__class__ is np.ndarray else np.array(value, order=order))
     reverse = tuple(reversed(range(a.ndim)))
     masked = a._masked()

@@ -9,9 +9,9 @@ from types import CodeType
 from typing import Any, Protocol
 from weakref import ref
 
+from spartan_ng.api.core import door
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.callers import USERS, Place, frame_of_the_users, place_of, whose
-from spartan_ng.config import config
 from spartan_ng.costs.tuned import CHAIN_STEPS
 from spartan_ng.graph.node import Node
 
@@ -67,7 +67,7 @@ def hold(node: Node, cell: Adopter) -> bool:
         level, frame = frame_of_the_users(_frame(2), 2)
         _ways[name] = level - 1, _frame(level - 1).f_code
     steps = 0
-    if prod(node.shape) * node.dtype.itemsize <= config.small_bytes:
+    if door.is_small(prod(node.shape) * node.dtype.itemsize):
         for operand in node.inputs:
             if operand.inputs:
                 held = _find(ref(operand))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.chains import bounded, expanded
 from spartan_ng.api.core.conversion import MOST_AXES, as_handle, is_array_like
 from spartan_ng.api.core.handle import Handle, settle, wrap, wrap_node
 from spartan_ng.arrays.sparse import is_sparse
-from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.ranges import range_of
@@ -259,7 +259,7 @@ def checked_index(index: Any, n: int, axis: int) -> ndarray:
     if least >= 0:
         return h
     known = None if is_much else index._peek()
-    if known is not None and known.nbytes <= min(config.small_bytes, copied_bytes()):
+    if known is not None and door.is_small(known.nbytes) and known.nbytes <= copied_bytes():
         return wrap(np.where(known < 0, known + np.int64(n), known))
     return wrap_node(build.map_("where", as_handle(h < 0)._node(), as_handle(h + n)._node(), h._node()))
 

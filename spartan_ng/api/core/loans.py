@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.forcing import run
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import is_mapped
-from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node, topological
@@ -48,7 +48,7 @@ def lends(a: Any) -> bool:
     smaller ones NumPy makes something at once."""
     if (type(a) is list or type(a) is tuple) and a:
         a = a[0]
-    return type(a) is np.ndarray and a.nbytes > config.small_bytes > 0
+    return type(a) is np.ndarray and not door.is_small(a.nbytes) and door.is_open()
 
 
 def leaf_on_loan(cell: Cell) -> Node | None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import PYTHON_SCALARS, as_handle, check_wraps, forced, is_array_like
 from spartan_ng.api.core.handle import Handle, converted_node, copied, wrap, wrap_array, wrap_node
 from spartan_ng.api.core.kinds import any_stays
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
-from spartan_ng.config import config
 from spartan_ng.errors import ShapeError, alone
 from spartan_ng.graph import build
 from spartan_ng.ops.elementwise import resolved_dtypes
@@ -102,7 +102,7 @@ def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ..
                 return None
         nbytes += getattr(a, "nbytes", 0)
         known.append(a)
-    if nbytes > config.small_bytes and not any_stays(known):
+    if not door.is_small(nbytes) and not any_stays(known):
         return None
     return tuple(known) if alike or not broadcast or stay_small(tuple(known)) else None
 
@@ -119,7 +119,7 @@ def stay_small(operands: tuple[Any, ...]) -> bool:
         return True
     longest = max(map(len, shapes))
     size = prod(max(s[-i] for s in shapes if len(s) >= i) for i in range(1, longest + 1))
-    return size * 8 <= max(config.small_bytes, 8 * max(map(prod, shapes)))  # type: ignore[no-any-return]
+    return size <= max(map(prod, shapes)) or door.is_small(8 * size)
 
 
 def common_mask(operands: list[Any]) -> Masked | None:

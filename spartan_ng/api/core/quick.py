@@ -119,6 +119,10 @@ if TYPE_CHECKING or _module is None:
         """`ours`, but NumPy's function at once where its arguments are small arrays and no other ones."""
         return ours
 
+    is_small: Callable[[float], bool] | None = None
+    is_open: Callable[[], bool] | None = None
+    """The questions of `door.py`, asked without a frame of Python's."""
+
     array_of: Callable[[Any], Any] | None = None
     """An array of its own of a small array's elements, or of few numbers in lists; None for all else."""
 
@@ -148,6 +152,7 @@ else:
         fold, is_mean = FOLDED.get(numpys, (None, False))
         return _module.in_front(ours, numpys, names, most, size, fold, is_mean)  # type: ignore[no-any-return]
 
+    is_small, is_open = _module.is_small, _module.is_open
     applied, array_of = _module.applied, _module.array_of
     selected, put, binned = _module.selected, _module.put, _module.binned
 

@@ -4,41 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import forced
 from spartan_ng.api.core.handle import wrap
-from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.streams import is_long, long_stream, numbers_ahead
-from spartan_ng.config import config
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
-
-
-_FEW = 1 << 10
-"""Numbers that are drawn in less time than it takes to ask who should draw them."""
-_FEW_BYTES = 1 << 17
-"""Where less counts as small, nothing is NumPy's at once, not even these."""
-_INTEGERS = frozenset({int})
-_PLAIN = NUMBERS | {type(None)}
-
-
-def are_few(size: Any, *parameters: Any) -> bool:
-    """Whether NumPy draws so many numbers at once, from parameters that are numbers: one, or a thousand
-    at most where small arrays are NumPy's at all."""
-    if type(size) is tuple:
-        if not _INTEGERS.issuperset(map(type, size)):
-            return False
-        size = prod(size)
-    elif size is None:
-        return _PLAIN.issuperset(map(type, parameters))
-    few = type(size) is int and size <= _FEW and config.small_bytes >= _FEW_BYTES
-    return few and _PLAIN.issuperset(map(type, parameters))
 
 
 class Drawing(metaclass=OfNumPys):
@@ -60,7 +37,7 @@ def drawn(numpys: Callable[..., Any]) -> Callable[..., ndarray]:
 
     def draw(self: Any, *args: Any, **keywords: Any) -> ndarray:
         size = args[place] if len(args) > place else keywords.get("size")
-        if are_few(size, *args[:place], *(v for k, v in keywords.items() if k != "size")):
+        if door.are_few(size, *args[:place], *(v for k, v in keywords.items() if k != "size")):
             return wrap(numpys(self._numpy, *args, **keywords))
         if size is not None and self._in_parallel(size):
             bound = signature.bind(self, *args, **keywords)

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining, manipulation
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
 from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.drawing.bit_generators import OfNumPys
-from spartan_ng.api.drawing.distributions import Drawing, are_few, drawn
+from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
 from spartan_ng.api.drawing.streams import (
     is_copied,
@@ -33,7 +34,6 @@ from spartan_ng.api.drawing.streams import (
 )
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
-from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.ops.random import DISTRIBUTIONS
 
@@ -93,8 +93,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     # --- how numbers are drawn -----------------------------------------------------------------------
 
     def _small(self, shape: tuple[int, ...], itemsize: int = 8) -> bool:
-        small = config.small_bytes
-        return (prod(shape) * itemsize <= small and small > 0) or not shape
+        return not shape or (door.is_open() and door.is_small(prod(shape) * itemsize))
 
     def _stream(self, name: str, parameters: tuple[Any, ...], shape: tuple[int, ...]) -> ndarray:
         """Doubles reached by jumping; the generator goes on behind them."""
@@ -160,7 +159,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
         """Doubles (or floats) in [0, 1)."""
-        if out is None and dtype is np.float64 and are_few(size):
+        if out is None and dtype is np.float64 and door.are_few(size):
             return wrap(self._numpy.random(size))
         if out is not None:
             return self._into(out, "random", (), size, dtype)  # type: ignore[no-any-return]
@@ -170,7 +169,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> ndarray:
         """Doubles in [low, high)."""
-        if are_few(size, low, high):
+        if door.are_few(size, low, high):
             return wrap(self._numpy.uniform(low, high, size))
         if self._jumps_for(size) and _scalars(low, high):
             self._numpy.uniform(low, high, 0)  # its errors for bad parameters
@@ -220,7 +219,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
     ) -> ndarray:
         """Integers in [low, high), or in [low, high] with `endpoint`."""
-        if dtype is np.int64 and are_few(size, low, high):
+        if dtype is np.int64 and door.are_few(size, low, high):
             return wrap(self._numpy.integers(low, high, size, endpoint=endpoint))
         if high is None:
             low, high = 0, low
@@ -237,7 +236,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
         """The standard normal distribution."""
-        if out is None and dtype is np.float64 and are_few(size):
+        if out is None and dtype is np.float64 and door.are_few(size):
             return wrap(self._numpy.standard_normal(size))
         if out is not None:
             return self._into(out, "standard_normal", (), size, dtype)  # type: ignore[no-any-return]
@@ -327,7 +326,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if self._in_parallel(shape) and p is None and replace:
             return taking.take(a, self.integers(0, a.shape[where], shape), where)
         value = a._peek()
-        if type(value) is np.ndarray and not a.dtype.hasobject and value.nbytes <= config.small_bytes:
+        if type(value) is np.ndarray and not a.dtype.hasobject and door.is_small(value.nbytes):
             line = value.nbytes // max(value.shape[where], 1)
             if self._small(shape or (), line):
                 return fresh(self._numpy.choice(value, shape, replace, forced(p), where, shuffle))  # type: ignore[no-any-return]
@@ -354,7 +353,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         """A shuffled copy (or a shuffled range)."""
         if isinstance(x, np.ndarray) and is_subclass(x):
             return self._numpy.permutation(x, axis)  # type: ignore[return-value]
-        if type(x) is int and are_few(x):
+        if type(x) is int and door.are_few(x):
             return wrap(self._numpy.permutation(x))
         n = as_count(x)
         if isinstance(n, int | np.integer):

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
 from spartan_ng.api.core.handle import Handle, wrap
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing.bit_generators import OfNumPys
-from spartan_ng.api.drawing.distributions import Drawing, are_few, drawn
+from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.api.drawing.generator import default_rng
 from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
 from spartan_ng.api.drawing.streams import is_copied, long_order, long_stream, numbers_ahead
-from spartan_ng.config import config
 from spartan_ng.ops.random import DISTRIBUTIONS
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def random_sample(self, size: Any = None) -> ndarray:
         """Doubles in [0, 1)."""
-        if are_few(size):
+        if door.are_few(size):
             return wrap(self._numpy.random_sample(size))
         if self._parallel is not None and self._in_parallel(size):
             return self._parallel.random(size)
@@ -95,10 +95,10 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> ndarray:
         """Integers in [low, high)."""
-        if dtype is int and are_few(size, low, high):
+        if dtype is int and door.are_few(size, low, high):
             return wrap(self._numpy.randint(low, high, size))
         shape = None if size is None else shape_tuple(size)
-        if self._parallel is not None and shape is not None and prod(shape) * 8 > config.small_bytes:
+        if self._parallel is not None and shape is not None and not door.is_small(8 * prod(shape)):
             return self._parallel.integers(low, high, shape, dtype)
         if shape is not None and np.ndim(low) == np.ndim(high) == 0:
             numbers_ahead(shape)
@@ -183,7 +183,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         """A shuffled copy (or a shuffled range)."""
         if isinstance(x, np.ndarray) and is_subclass(x):
             return self._numpy.permutation(x)  # type: ignore[return-value]
-        if type(x) is int and are_few(x):
+        if type(x) is int and door.are_few(x):
             return wrap(self._numpy.permutation(x))
         n = as_count(x)
         counts = isinstance(n, int | np.integer)
@@ -197,7 +197,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             raise IndexError("x must be an integer or at least 1-dimensional")
         a = as_handle(x)
         value = a._peek()
-        if type(value) is np.ndarray and value.nbytes <= config.small_bytes:
+        if type(value) is np.ndarray and door.is_small(value.nbytes):
             return wrap(self._numpy.permutation(value))
         return a[self._order(a.shape[0])]  # type: ignore[no-any-return]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, is_array_like, numpys
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.warn import warn_user
-from spartan_ng.config import config
 
 
 def as_count(a: Any) -> Any:
@@ -30,7 +30,7 @@ def few_to_write(a: Handle) -> Any:
     Who must not write is told before anything is drawn.
     """
     here = a._open()
-    if here is not None and here.nbytes <= config.small_bytes:
+    if here is not None and door.is_small(here.nbytes):
         return here
     if not a.flags.writeable:  # type: ignore[attr-defined]
         raise ValueError("array is read-only")

@@ -18,7 +18,7 @@ from spartan_ng.api.core.conversion import (
     wraps,
 )
 from spartan_ng.api.core.dispatch import by_numpy
-from spartan_ng.api.core.few import few_values
+from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.handle import Handle, copied, wrap
 from spartan_ng.api.core.kinds import as_dtype, is_foreign, is_subclass, stays
 from spartan_ng.api.core.late import Late

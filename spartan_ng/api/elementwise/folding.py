@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import cumulative, reductions, segments
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import (
     as_handle,
     numbers_here,
 )
 from spartan_ng.api.core.dispatch import by_numpy
-from spartan_ng.api.core.few import few_values
+from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBERS, PYTHONS
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.elementwise.asked import (
     asking_others,
 )
-from spartan_ng.config import config
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -63,7 +63,7 @@ class Folding:
         if self.nin != 2:
             raise ValueError("outer product only supported for binary functions")
         x, y = numbers_here(A), numbers_here(B)
-        small = x is not None and y is not None and x.nbytes * y.size <= config.small_bytes
+        small = x is not None and y is not None and door.is_small(x.nbytes * y.size)
         if small and not keywords:
             return self._now((x.reshape(x.shape + (1,) * y.ndim), y))
         return self._outer(A, B, **keywords)
@@ -92,7 +92,7 @@ class Folding:
         ):
             return False
         target = a._open()
-        if target is None or target.nbytes > config.small_bytes or target.dtype.kind not in "biufc":
+        if target is None or not door.is_small(target.nbytes) or target.dtype.kind not in "biufc":
             return False  # objects raise half-way
         try:
             self.np.at(target, tuple(known[:n]) if type(indices) is tuple else known[0], *known[n:])

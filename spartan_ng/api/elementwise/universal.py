@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import (
     as_handle,
@@ -25,7 +26,7 @@ from spartan_ng.api.core.conversion import (
     wraps,
 )
 from spartan_ng.api.core.dispatch import by_numpy, gathered
-from spartan_ng.api.core.few import few_pair, few_values
+from spartan_ng.api.core.door import few_pair, few_values
 from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_masked, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, SubclassError
 from spartan_ng.api.core.late import Late
@@ -65,7 +66,6 @@ from spartan_ng.api.elementwise.asked import (
 )
 from spartan_ng.api.elementwise.folding import Folding
 from spartan_ng.arrays.sparse import is_sparse
-from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.errors import alone, is_refusal
 from spartan_ng.graph import build
@@ -151,7 +151,7 @@ class ufunc(QuickFunction, Folding):
             args, keywords = args[:-1], {"out": args[-1]}
         if self.simple and not keywords and len(args) == 1 and type(a := args[0]) is Late.ndarray:
             x = a._peek() if a._views else a._cell.value
-            if type(x) is np.ndarray and x.nbytes <= config.small_bytes:
+            if type(x) is np.ndarray and door.is_small(x.nbytes):
                 return wrap(applied(self.np, (x,)))
         elif len(args) == self.nin:
             if type(args[0]) in NUMBERS and type(args[-1]) in NUMBERS and len(args) < 3 and not keywords:
@@ -189,7 +189,7 @@ class ufunc(QuickFunction, Folding):
             return False
         mask = [True] if where is True else few_values((where,))
         target = out._open()
-        if mask is None or target is None or target.nbytes > config.small_bytes:
+        if mask is None or target is None or not door.is_small(target.nbytes):
             return False
         if where is True and not asked:
             applied(self.np, known, target)
@@ -199,7 +199,7 @@ class ufunc(QuickFunction, Folding):
 
     def _written(self, args: tuple[Any, ...], out: Any, where: Any, **asked: Any) -> bool:
         """`_write` for operands of several shapes, and whatever else NumPy is asked for."""
-        if out is None or self.nout > 1 or not config.small_bytes:
+        if out is None or self.nout > 1 or not door.is_open():
             return False
         try:
             known = small_values(args)
@@ -229,7 +229,7 @@ class ufunc(QuickFunction, Folding):
             if x is None:
                 return self._lazy((a, b))
             nbytes = x.nbytes
-            if weak and type(x) is np.ndarray and nbytes <= config.small_bytes and config.small_bytes:
+            if weak and type(x) is np.ndarray and door.is_small(nbytes) and door.is_open():
                 return self._now((x, y))
         elif not weak and is_sparse(a):
             return self._lazy((a, b))
@@ -240,7 +240,7 @@ class ufunc(QuickFunction, Folding):
             nbytes += y.nbytes
         elif not weak and is_sparse(b):
             return self._lazy((a, b))
-        if nbytes > config.small_bytes and not has_objects(x, y):
+        if not door.is_small(nbytes) and not has_objects(x, y):
             return self._lazy((a, b))
         if weak and nbytes:
             if self.of_scalars is not None and (isinstance(x, np.generic) or isinstance(y, np.generic)):

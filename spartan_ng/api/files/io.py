@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, over_buffer, sparse_handle
 from spartan_ng.api.core.dispatch import numpy_function
@@ -18,7 +19,6 @@ from spartan_ng.api.files.saving import place, replacing, rewritten, save_npy, u
 from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
-from spartan_ng.config import config
 from spartan_ng.errors import SourceError
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.sources import MappedFile, npz_member
@@ -100,7 +100,7 @@ class Archive(np.lib.npyio.NpzFile):
             return None
         with suppress(KeyError, ValueError, TypeError, OSError):
             member = npz_member(path, name)
-            if member is not None and prod(member.shape) * member.dtype.itemsize > config.small_bytes:
+            if member is not None and not door.is_small(prod(member.shape) * member.dtype.itemsize):
                 return over(member)
         return None
 
@@ -192,7 +192,7 @@ def load(
             file = opened_file(file, storage_options)
     if mmap_mode is None and isinstance(file, str | os.PathLike) and os.fspath(file).endswith(".npy"):
         mapped = _mapped(os.fspath(file), options)
-        if isinstance(mapped, np.memmap) and mapped.nbytes > config.small_bytes:
+        if isinstance(mapped, np.memmap) and not door.is_small(mapped.nbytes):
             return _over_map(mapped)
         return wrap(np.array(mapped) if isinstance(mapped, np.memmap) else mapped)
     opened = np.load(file, mmap_mode, **options)

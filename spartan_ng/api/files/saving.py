@@ -16,10 +16,10 @@ from uuid import uuid4
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import values
 from spartan_ng.api.core.forcing import once, run
 from spartan_ng.api.core.handle import wrap_node
-from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process, shares_files
 from spartan_ng.graph.node import VIEWS, Node, Op, topological
@@ -234,8 +234,7 @@ def is_large(a: ndarray) -> bool:
     have it in parts."""
     if a._peek() is not None:
         return False
-    room = budget_bytes() // _SHARE
-    return a.nbytes > (room if in_process() else min(room, config.small_bytes))
+    return a.nbytes > budget_bytes() // _SHARE or not (in_process() or door.is_small(a.nbytes))
 
 
 def in_parts(a: ndarray, most: int | None = None) -> Iterator[np.ndarray[Any, Any]] | None:

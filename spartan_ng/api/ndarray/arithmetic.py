@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.algebra import products, small_products
+from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import values
 from spartan_ng.api.core.dispatch import fresh
@@ -23,15 +24,12 @@ from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values,
 from spartan_ng.api.core.quick import applied, plainly
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.sparse import is_sparse
-from spartan_ng.config import config
 from spartan_ng.errors import ShapeError, alone, is_refusal
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
-LEAST_BYTES = 1 << 18
-"""Operators with results of so many bytes ask more before NumPy does them."""
 _PLAIN = frozenset({int, float, complex, list, tuple, str, bytes})
 
 _array = np.ndarray
@@ -86,11 +84,11 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
                 y = other._peek() if other._views else other._cell.value
                 if type(y) is _array:
                     nbytes = x.nbytes * y.size  # no result is larger, however they broadcast
-                    if nbytes >= LEAST_BYTES and x.shape == y.shape:
+                    if not door.is_plain(nbytes) and x.shape == y.shape:
                         nbytes = x.nbytes + y.nbytes
                 elif y is not None:
                     nbytes = x.nbytes
-        if nbytes < LEAST_BYTES and nbytes < config.small_bytes:
+        if door.is_plain(nbytes) and door.is_small(nbytes + 1):  # less than that, as in C
             try:
                 found = numpys(y, x) if reflected else numpys(x, y)
             except ValueError as error:  # ours name the shapes
@@ -127,7 +125,7 @@ def _sign(function: ufuncs.ufunc) -> Callable[[Any], ndarray]:
 
     def method(self: Arithmetic) -> Any:
         x = self._peek() if self._views else self._cell.value
-        if type(x) is _array and x.nbytes <= config.small_bytes:
+        if type(x) is _array and door.is_small(x.nbytes):
             return wrap(applied(numpys, (x,)))
         return function(self)
 
@@ -151,7 +149,7 @@ def _assigning(function: ufuncs.ufunc) -> Any:
 
     def method(self: Arithmetic, other: Any) -> Any:
         target = self._open()
-        if target is not None and target.nbytes <= config.small_bytes:
+        if target is not None and door.is_small(target.nbytes):
             known = other if type(other) in NUMBERS else other._peek() if isinstance(other, Handle) else None
             if known is not None:
                 try:
@@ -331,7 +329,7 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
             return a  # type: ignore[return-value]
     value = a._peek()
     operands = small_values((other,))
-    if value is not None and operands is not None and value.nbytes <= config.small_bytes:
+    if value is not None and operands is not None and door.is_small(value.nbytes):
         target = a._in_place()
         if target is not None:
             try:
@@ -374,7 +372,7 @@ def _power(a: Handle, b: Any) -> ndarray:
     """`a ** b`; a number's power is no square, whose dtype may be another."""
     value = a._peek()
     quick = None if a._cell.frozen else _quick_power(a.dtype, b)
-    if type(b) in (int, float) and value is not None and value.nbytes <= config.small_bytes:
+    if type(b) in (int, float) and value is not None and door.is_small(value.nbytes):
         if type(value) is np.ndarray and value.ndim and value.dtype.kind == "f":
             return wrap(applied(np.power, (value, b)) if quick is None else applied(quick.np, (value,)))
         return wrap(value**b)

@@ -9,14 +9,12 @@ from uuid import uuid4
 
 import numpy as np
 
-from spartan_ng.api.algebra.small_products import QUICK_FLOPS
 from spartan_ng.api.base import constants, joining
-from spartan_ng.api.core import temporaries
+from spartan_ng.api.core import door, temporaries
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, forced, over_buffer
 from spartan_ng.api.core.deriving import Deriving
 from spartan_ng.api.core.dispatch import operand_or_fresh
-from spartan_ng.api.core.few import SURELY
 from spartan_ng.api.core.handle import CHAIN, Handle, settle, wrap
 from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.core.late import register
@@ -25,7 +23,6 @@ from spartan_ng.api.core.numbers import OURS
 from spartan_ng.api.core.quick import Probe, Quick, connect
 from spartan_ng.api.core.views import REVERSED, field
 from spartan_ng.api.elementwise import ufuncs
-from spartan_ng.api.ndarray.arithmetic import LEAST_BYTES
 from spartan_ng.api.ndarray.elements import NUMPYS_INTEGERS, Elements
 from spartan_ng.config import config
 from spartan_ng.system.machine import cores
@@ -165,9 +162,9 @@ connect(
     finish=operand_or_fresh,
     reversed=REVERSED,
     config=config,
-    surely=SURELY,
-    least=LEAST_BYTES,
-    flops=QUICK_FLOPS,
+    surely=door.SURELY,
+    least=door.PLAIN_BYTES,
+    flops=door.QUICK_FLOPS,
     chain=CHAIN,
     cores=cores(),
     field=field,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation
+from spartan_ng.api.core import door
 from spartan_ng.api.core.chains import is_read_only
 from spartan_ng.api.core.conversion import in_order, order_for
 from spartan_ng.api.core.dispatch import check_device, fresh
@@ -21,7 +22,6 @@ from spartan_ng.api.core.views import Broadcast
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.attributes import Attributes
 from spartan_ng.api.places import blockwise
-from spartan_ng.config import config
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -46,14 +46,14 @@ class Copies(Attributes):
     ) -> ndarray:
         """The elements as another dtype."""
         value = self._peek()
-        if copy is True and value.__class__ is np.ndarray and value.nbytes <= config.small_bytes:
+        if copy is True and value.__class__ is np.ndarray and door.is_small(value.nbytes):
             return wrap(value.astype(dtype, order, casting))  # type: ignore[call-overload]
         return in_order(creation.astype(self, dtype, casting=casting, copy=copy), order_for(order, self))
 
     def copy(self, order: str = "C") -> ndarray:
         """The same elements in an array of their own."""
         value = self._peek()
-        if type(value) is np.ndarray and value.nbytes <= config.small_bytes:
+        if type(value) is np.ndarray and door.is_small(value.nbytes):
             return wrap(value.copy(order))  # type: ignore[arg-type]
         result = copied(self, order)
         result._cell.frozen = False

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.base import assigning, indexing, reductions
+from spartan_ng.api.core import door
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import forced, numpys
 from spartan_ng.api.core.dispatch import fresh
-from spartan_ng.api.core.few import few_values
+from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.handle import CHAIN, Handle, wrap
 from spartan_ng.api.core.kinds import NUMBERS, PYTHONS
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.quick import put, selected
 from spartan_ng.api.ndarray.copies import Copies
-from spartan_ng.config import config
 from spartan_ng.memory import copied_bytes
 
 NUMPYS_INTEGERS = frozenset(t for t in NUMERIC if issubclass(t, np.integer))
@@ -50,15 +50,15 @@ def _plain(key: Any) -> Any:
 
 def _stays_small(value: Any, index: Any) -> bool:
     """Whether a small array's elements that an array of truths or integers selects are few bytes, too."""
-    nbytes, small = value.nbytes, config.small_bytes
-    if nbytes > small or not value.ndim:
+    nbytes = value.nbytes
+    if not door.is_small(nbytes) or not value.ndim:
         return False
-    return index.dtype.kind == "b" or index.size * nbytes < small * len(value)  # type: ignore[no-any-return]
+    return index.dtype.kind == "b" or (len(value) > 0 and door.is_small(index.size * (nbytes // len(value))))
 
 
 def _has_room(value: Any, key: tuple[Any, ...], lists: Sequence[list[Any]]) -> bool:
     """Whether memory has room for what a key with short lists in it selects, or one, be it all they can."""
-    if value.nbytes <= config.small_bytes:
+    if door.is_small(value.nbytes):
         return True
     one = slice(0, 1)
     try:
@@ -81,13 +81,16 @@ def _integer(part: Any) -> Any:
     return int(part) if type(part) in NUMPYS_INTEGERS else part
 
 
-_SHORT = 64
-"""Indices in a list for which NumPy is asked first."""
+def _is_copied(nbytes: int) -> bool:
+    """Whether memory has room for a copy of so many bytes."""
+    return nbytes <= copied_bytes()
 
 
 def _is_short(key: Any) -> bool:
     """Whether a part of a key is a list of a few integers, of which NumPy makes a copy."""
-    return key.__class__ is list and 0 < len(key) <= _SHORT and _INTEGERS.issuperset(map(type, key))
+    return (
+        key.__class__ is list and len(key) > 0 and door.is_short(key) and _INTEGERS.issuperset(map(type, key))
+    )
 
 
 class Elements(Copies):
@@ -215,7 +218,7 @@ class Elements(Copies):
             key = numbers
             if _SIMPLE.issuperset(map(type, key)):
                 return self[key]
-        if shown is not None and config.small_bytes and not self._cell.frozen:
+        if shown is not None and door.is_open() and not self._cell.frozen:
             lists = [k for k in key if type(k) not in _SIMPLE]
             if all(map(_is_short, lists)) and _has_room(shown, key, lists):
                 try:
@@ -235,12 +238,12 @@ class Elements(Copies):
                     pass
         elif kind is tuple and shown is not None:
             index = _with_arrays(key)
-            if index is not None and indexing.selects_little(index, shown, copied_bytes()):
+            if index is not None and indexing.selects_little(index, shown, _is_copied):
                 try:
                     return fresh(shown[index])
                 except IndexError:
                     pass
-        elif shown is not None and config.small_bytes and _is_short(key) and _has_room(shown, (), (key,)):
+        elif shown is not None and door.is_open() and _is_short(key) and _has_room(shown, (), (key,)):
             try:
                 return wrap(shown[key])
             except IndexError:

@@ -13,13 +13,13 @@ import numpy as np
 
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import assigning, cumulative, manipulation, reductions
+from spartan_ng.api.core import door
 from spartan_ng.api.core.quick import shortened
 from spartan_ng.api.elementwise import logic
 from spartan_ng.api.ndarray.arithmetic import Arithmetic
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import rearranging, taking
 from spartan_ng.api.statistics import statistics
-from spartan_ng.config import config
 from spartan_ng.sinks.places import check_file
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Methods(Arithmetic):
         """Sort in place along `axis`."""
         axis = operator.index(axis)
         target = self._open()
-        if target is not None and target.nbytes <= config.small_bytes and target.flags.writeable:
+        if target is not None and door.is_small(target.nbytes) and target.flags.writeable:
             target.sort(axis, kind, order, stable=stable)
             return
         assigning.setitem(self, ..., sorting.sort(self, axis, kind, order, stable=stable))

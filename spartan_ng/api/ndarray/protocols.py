@@ -11,7 +11,7 @@ from spartan_ng.api.algebra import products
 from spartan_ng.api.core import printing, summaries, temporaries
 from spartan_ng.api.core.conversion import as_handle, forced, is_override, knows_numpys_alone, numpys, values
 from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
-from spartan_ng.api.core.few import few_pair, few_values
+from spartan_ng.api.core.door import few_pair, few_values
 from spartan_ng.api.core.forcing import value_of
 from spartan_ng.api.core.handle import Handle, settle, wrap
 from spartan_ng.api.core.late import Late

@@ -13,6 +13,7 @@ import numpy as np
 
 from spartan_ng.api.algebra import matrices
 from spartan_ng.api.base import constants, creation, joining, manipulation
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import array_of, as_handle, forced, over_buffer, shape_tuple
 from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function
 from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
@@ -22,7 +23,6 @@ from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.core.quick import AS_OUTER, shortened
 from spartan_ng.api.elementwise import operators, ufuncs
 from spartan_ng.api.ordering import sorting
-from spartan_ng.config import config
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """An array of grid indices."""
     shape = shape_tuple(dimensions)
     dtype = np.dtype(dtype)
-    if not sparse and len(shape) * prod(shape) * dtype.itemsize <= config.small_bytes > 0:
+    if not sparse and (door.is_open() and door.is_small(len(shape) * prod(shape) * dtype.itemsize)):
         return wrap(np.indices(shape, dtype))
     grids = meshgrid(*(creation.arange(n, dtype=dtype) for n in shape), indexing="ij", sparse=sparse)
     return grids if sparse else joining.stack(grids) if grids else constants.zeros((0,), dtype)
@@ -151,7 +151,7 @@ def diag_indices_from(arr: Any) -> tuple[ndarray, ...]:
 def _is_small(n: Any, m: Any) -> bool:
     """Whether the indices of an (n, m) array's elements are small together: NumPy has them at once."""
     sides = n if m is None else m, n
-    return all(type(s) is int for s in sides) and 2 * 8 * prod(sides) <= config.small_bytes
+    return all(type(s) is int for s in sides) and door.is_small(2 * 8 * prod(sides))
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[ndarray, ...]:

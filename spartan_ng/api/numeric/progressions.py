@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, joining, manipulation, reductions
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, converted_node, wrap, wrap_node
@@ -15,7 +16,6 @@ from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.operands import common_dtype
 from spartan_ng.api.elementwise import ufuncs
-from spartan_ng.config import config
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def linspace(
         np.ndim(p) == 0 and np.asarray(p).dtype.kind in "biufc" for p in plain
     )
     numbers = numbers and not any(map(is_subclass, plain))
-    if not numbers or num * 16 <= config.small_bytes:
+    if not numbers or door.is_small(16 * num):
         result = np.linspace(plain[0], plain[1], num, endpoint, retstep, dtype, axis)  # type: ignore[call-overload]
         return (wrap(result[0]), wrap(result[1])) if retstep else wrap(result)
     div = num - 1 if endpoint else num
@@ -75,7 +75,7 @@ def _is_large(end: Any) -> bool:
     if not isinstance(end, Handle) or end.ndim == 0:
         return False
     value = end._peek()
-    return value is None or (value.nbytes > config.small_bytes and value.dtype.kind in "biufc")
+    return value is None or (not door.is_small(value.nbytes) and value.dtype.kind in "biufc")
 
 
 def _between_arrays(
@@ -132,7 +132,7 @@ def geomspace(
     plain = [forced(v) for v in (start, stop)]
     num = operator.index(num)
     scalars = all(not np.ndim(p) and not is_subclass(p) for p in plain)
-    if scalars and num > 1 and num * 16 > config.small_bytes:
+    if scalars and num > 1 and not door.is_small(16 * num):
         kind = np.result_type(*plain, float(num))
         if kind.kind == "f" and plain[0] * plain[1] > 0:
             return _geometric(plain[0], plain[1], num, endpoint, kind).astype(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import constants, creation, cumulative, joining, manipulation, reductions
-from spartan_ng.api.core import conversion
+from spartan_ng.api.core import conversion, door
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
@@ -225,10 +225,6 @@ def unique_all(x: Any) -> Any:
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
 
 
-_FEW_TESTS = 10
-"""Tests, times a power of the elements, up to which NumPy compares all elements with one after the other."""
-
-
 def _have_tables(a: ndarray, tests: ndarray) -> bool:
     """Whether NumPy may look integers up in a table, and not sort them."""
     return {a.dtype.kind, tests.dtype.kind} <= {*"biu"}
@@ -282,7 +278,7 @@ def isin(
     if tests.size == 0:
         return constants.full(a.shape, invert, bool)
     known = small_values((a, tests), broadcast=False)
-    if known is not None and (_have_tables(a, tests) or tests.size < _FEW_TESTS * a.size**0.145):
+    if known is not None and (_have_tables(a, tests) or door.are_few_tests(tests.size, a.size)):
         return wrap(np.isin(known[0], known[1], assume_unique, invert, kind=kind))
     found = None if kind == "sort" else _by_table(a, tests, invert)
     if found is None:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import reductions
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import ufuncs
-from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
 
@@ -29,7 +29,7 @@ def on_blocks(function: Callable[..., Any], arrays: Sequence[Any], name: str) ->
     """A function of blocks with the shape of all arrays together; its results have memory of their own."""
     found = [as_handle(a) for a in arrays]
     known = [a._peek() for a in found]
-    if config.small_bytes and all(k is not None and k.nbytes <= config.small_bytes for k in known):
+    if door.is_open() and all(k is not None and door.is_small(k.nbytes) for k in known):
         return wrap(function(*known))
     kind = function(*(np.empty(0, a.dtype) for a in found)).dtype
     node = build.map_(UserFunction(function, origin=name), *(a._node() for a in found), dtype=kind)

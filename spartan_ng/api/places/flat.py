@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import indexing, manipulation
+from spartan_ng.api.core import door
 from spartan_ng.api.core.chains import bounded, is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
 from spartan_ng.api.core.handle import Handle, copied, wrap
 from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
-from spartan_ng.config import config
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -25,8 +25,7 @@ MOST_AXES_OF_FLAT = 32
 
 def is_at_hand(memory: np.ndarray[Any, Any]) -> bool:
     """Whether the memory of an array is small, of numbers, and may be written to."""
-    small = memory.nbytes <= config.small_bytes
-    return small and memory.dtype.kind in NUMBER_KINDS and memory.flags.writeable
+    return door.is_small(memory.nbytes) and memory.dtype.kind in NUMBER_KINDS and memory.flags.writeable
 
 
 def elements_of(value: Any, dtype: np.dtype[Any]) -> ndarray:

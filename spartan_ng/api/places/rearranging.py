@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import constants, creation, cumulative, joining, manipulation, reductions
+from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple, values
@@ -22,10 +23,8 @@ from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import converted, small_values
 from spartan_ng.api.core.views import Slice, assigned
 from spartan_ng.api.elementwise import logic, operators, ufuncs
-from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process
 from spartan_ng.memory import copied_bytes
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     a = as_handle(a)
     value = a._peek()
     few = value is not None and repeats.__class__ is int and repeats >= 0
-    if few and (stays(value.dtype) or repeats * value.nbytes < config.small_bytes):
+    if few and (stays(value.dtype) or (door.is_open() and door.is_small(repeats * value.nbytes))):
         return wrap(np.repeat(value, repeats, axis))
     a, where = manipulation.along(a, axis)
     given = converted(repeats, np.int64)
@@ -48,10 +47,10 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     if (counts < 0).any():
         raise ValueError("repeats may not contain negative values.")
     known = small_values((a,))
-    if known is not None and prod(a.shape) * max(counts.max(initial=0), 1) * a.itemsize <= config.small_bytes:
+    if known is not None and door.is_small(prod(a.shape) * max(counts.max(initial=0), 1) * a.itemsize):
         return wrap(np.repeat(known[0], counts, where))
     times = counts.item() if counts.size == 1 else int(counts.sum()) / max(a.shape[where], 1)
-    here = config.small_bytes and a._peek() is not None and in_process()
+    here = a._peek() is not None and door.works_here()
     if here and times * a.nbytes <= copied_bytes():  # nothing is gained by views of it
         return wrap(np.repeat(a._peek(), counts, where))
     if counts.size == 1:
@@ -97,7 +96,7 @@ def tile(A: Any, reps: Any) -> ndarray:
     outer = [n for pair in zip(counts, shape, strict=True) for n in pair]
     final = tuple(c * n for c, n in zip(counts, shape, strict=True))
     known = small_values((a,))
-    if known is not None and prod(final) * a.itemsize <= config.small_bytes:
+    if known is not None and door.is_small(prod(final) * a.itemsize):
         return wrap(np.tile(known[0], counts))
     node = build.broadcast(build.reshape(a._node(), tuple(inner)), tuple(outer))
     return make(Cell(node=build.reshape(node, final)))

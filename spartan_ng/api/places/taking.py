@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import assigning, constants, creation, manipulation
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
-from spartan_ng.api.core.few import few_values
+from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.handle import Handle, copied, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, PLAIN_OR_NUMERIC
 from spartan_ng.api.core.late import Late
@@ -28,7 +29,6 @@ from spartan_ng.api.places.flat import (
     may_overlap,
     set_in_copy,
 )
-from spartan_ng.config import config
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
@@ -89,7 +89,7 @@ def _writing(numpys: Callable[..., None]) -> Callable[[Callable[..., None]], Cal
         def call(*args: Any, **keywords: Any) -> None:
             if args and not keywords and type(args[0]) is Late.ndarray:
                 target, known = args[0]._open(), few_values(args[1:], PLAIN_OR_NUMERIC)
-                if target is not None and known is not None and target.nbytes <= config.small_bytes:
+                if target is not None and known is not None and door.is_small(target.nbytes):
                     try:
                         numpys(target, *known)
                         return
@@ -109,17 +109,13 @@ def _writing(numpys: Callable[..., None]) -> Callable[[Callable[..., None]], Cal
 def _few_numbers(given: Any) -> Any:
     """A number, a list of few, or a small array as NumPy takes it; else None."""
     if type(given) is list:
-        return given if 0 < len(given) <= _FEW and NUMBERS.issuperset(map(type, given)) else None
+        return given if given and door.is_short(given) and NUMBERS.issuperset(map(type, given)) else None
     few = few_values((given,))
     return (
         None
         if few is None or (few[0].__class__ is np.ndarray and few[0].dtype.kind not in "biufc")
         else few[0]
     )
-
-
-_FEW = 64
-"""Numbers in a list of which NumPy makes a copy at once."""
 
 
 def _is_put_at_once(a: Any, ind: Any, v: Any, mode: Any) -> bool:
@@ -368,7 +364,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
             f"Cannot cast array data from {new.dtype!r} to {dst.dtype!r} according to the rule {casting!r}"
         )
     target, plain = dst._open(), new._peek()
-    if target is not None and plain is not None and target.nbytes <= config.small_bytes:
+    if target is not None and plain is not None and door.is_small(target.nbytes):
         np.copyto(target, plain, casting=casting, where=forced(where))  # type: ignore[arg-type]
         return
     if np.ndim(where) > dst.ndim:

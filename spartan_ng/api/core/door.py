@@ -1,0 +1,182 @@
+"""What NumPy does at once, on the driver, and what is left to be planned: the one door to eager work.
+
+Every bound of it stands here, and nobody else in the API reads one. A chapter has the lazy meaning of its
+functions, and asks these questions with the bytes of its operands, or of its result, whichever may be more.
+The plain case in C (`_quick.c`) is given the same numbers, and answers the first two questions, which every
+call asks.
+
+`config.small_bytes` is the bound that users set. What takes no longer than asking for it, or is bound by the
+memory's speed wherever it runs, has a bound of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sized
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.api.core import quick
+from spartan_ng.api.core.kinds import NUMBERS
+from spartan_ng.api.core.late import Late
+from spartan_ng.config import config
+from spartan_ng.graph.evaluation import in_process
+
+_array = np.ndarray
+_INTEGERS = frozenset({int})
+_PLAIN = NUMBERS | {type(None)}
+SURELY = 1 << 17
+"""Bytes that every result may have, however operands broadcast."""
+PLAIN_BYTES = 1 << 18
+"""Operators with results of so many bytes ask more before NumPy does them."""
+SHORT = 64
+"""Items of a list that are looked at one by one: of so few, NumPy makes a copy at once."""
+TINY_FLOPS, QUICK_FLOPS, AT_ONCE_FLOPS = 1 << 12, 1 << 20, 1 << 28
+"""Operations of a product: so few NumPy does whatever the operands take, so few without further questions,
+and so many of small operands at most: BLAS takes some milliseconds, on all cores."""
+_LOOPED = 1 << 17
+"""Products of elements that NumPy adds up before a plan is made."""
+_DRAWN, _DRAWN_BYTES = 1 << 10, 1 << 17
+"""Numbers that are drawn in less time than it takes to ask who should draw them; and where fewer bytes than
+these count as small, nothing is NumPy's at once, not even they."""
+_BLANK_BYTES = 1 << 28
+"""Zeros up to so large are asked of the operating system at once, which has them for nothing."""
+_PICKS = 8
+"""So many single elements are read from a lazy array before it is evaluated for them."""
+_PICKED_BYTES = 1 << 28
+"""Arrays up to so large are: a loop over elements of a larger one is no reason to store it."""
+_TESTS = 10
+"""Tests, times a power of the elements, up to which NumPy compares all elements with one after the other."""
+
+
+def _is_small(nbytes: float) -> bool:
+    return nbytes <= config.small_bytes
+
+
+def _is_open() -> bool:
+    return config.small_bytes > 0
+
+
+is_small: Callable[[float], bool] = quick.is_small or _is_small
+"""Whether so many bytes are NumPy's at once."""
+is_open: Callable[[], bool] = quick.is_open or _is_open
+"""Whether NumPy does anything at once. An array of no bytes is small even where it does not."""
+is_plain: Callable[[int], bool] = PLAIN_BYTES.__gt__
+"""Whether an operator on so few bytes, if they are small, is the plain case."""
+is_sure: Callable[[int], bool] = SURELY.__ge__
+"""Whether a result may have so few bytes, if they are small, without further questions."""
+
+
+def few_pair(a: Any, b: Any) -> tuple[Any, Any] | None:
+    """`few_values` of two operands, one after the other: most calls that programs make by the million."""
+    x, y, nbytes = a, b, 0
+    if type(a) is Late.ndarray:
+        x = a._peek() if a._views else a._cell.value
+        if type(x) is not _array:
+            return None
+        nbytes = x.nbytes
+    elif type(a) not in NUMBERS:
+        return None
+    if type(b) is Late.ndarray:
+        y = b._peek() if b._views else b._cell.value
+        if type(y) is not _array:
+            return None
+        if nbytes * y.size > SURELY and x.shape != y.shape:
+            return None
+        nbytes += y.nbytes
+    elif type(b) not in NUMBERS:
+        return None
+    return (x, y) if is_small(nbytes) else None
+
+
+def few_values(operands: tuple[Any, ...], others: frozenset[type] = NUMBERS) -> list[Any] | None:
+    """NumPy's values of operands that are small arrays on the driver, and stay small when they are broadcast
+    together, or are of `others`, classes that NumPy takes as they are; None if one is anything else."""
+    known = []
+    nbytes, size = 0, 1
+    for a in operands:
+        kind = type(a)
+        if kind is Late.ndarray:
+            a = a._peek() if a._views else a._cell.value
+            if type(a) is not _array:
+                return None
+            nbytes += a.nbytes
+            size *= a.size
+        elif kind not in others:
+            return None
+        known.append(a)
+    if not is_small(nbytes):
+        return None
+    if 8 * size > SURELY and len({a.shape for a in known if type(a) is _array}) > 1:
+        return None
+    return known
+
+
+def works_here() -> bool:
+    """Whether what is bound by the memory's speed is done at once, however large it is: where the array lies
+    here, and so do programs. On workers a write is a step of the graph."""
+    return is_open() and in_process()
+
+
+def is_blank(nbytes: int) -> bool:
+    """Whether so many bytes of zeros, which are not small, are memory that nobody has touched yet."""
+    return works_here() and not is_small(nbytes) and nbytes <= _BLANK_BYTES
+
+
+def is_counted(first: float, end: float, step: float) -> bool:
+    """Whether the numbers from one to another are few, at eight bytes each."""
+    return abs(end - first) * 8 <= abs(step) * config.small_bytes
+
+
+def is_short(items: Sized) -> bool:
+    """Whether so few items are looked at one by one."""
+    return len(items) <= SHORT
+
+
+def is_quick_work(flops: int) -> bool:
+    """Whether a product of what is here is so little work that no plan is faster, whatever runs it."""
+    return flops <= QUICK_FLOPS
+
+
+def is_quick_product(flops: int) -> bool:
+    """Whether such a product is so small that nothing else is asked; it has no more elements than that."""
+    return is_quick_work(flops) and 8 * flops < config.small_bytes
+
+
+def is_tiny_product(flops: int) -> bool:
+    """Whether a product of what is here is done at once, whatever its operands take."""
+    return flops <= TINY_FLOPS and is_open()
+
+
+def is_little_product(size: int, flops: int) -> bool:
+    """Whether NumPy does a product of small operands, with so many elements, in so many operations."""
+    return flops <= AT_ONCE_FLOPS and is_small(8 * size)
+
+
+def is_looped(products: int) -> bool:
+    """Whether so few products of small operands' elements are added up by NumPy's loops."""
+    return products <= _LOOPED
+
+
+def are_few(size: Any, *parameters: Any) -> bool:
+    """Whether NumPy draws so many numbers at once, from parameters that are numbers: one, or a thousand
+    at most where small arrays are NumPy's at all."""
+    if type(size) is tuple:
+        if not _INTEGERS.issuperset(map(type, size)):
+            return False
+        size = prod(size)
+    elif size is None:
+        return _PLAIN.issuperset(map(type, parameters))
+    few = type(size) is int and size <= _DRAWN and is_small(_DRAWN_BYTES)
+    return few and _PLAIN.issuperset(map(type, parameters))
+
+
+def are_few_tests(tests: int, elements: int) -> bool:
+    """Whether NumPy finds among so many tests those elements of a small array that are one."""
+    return bool(tests < _TESTS * elements**0.145)
+
+
+def is_walked_over(picks: int, nbytes: int) -> bool:
+    """Whether a program that has asked for so many elements one by one wants an array of those here."""
+    return picks > _PICKS and nbytes <= _PICKED_BYTES and works_here()
