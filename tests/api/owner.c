@@ -40,6 +40,14 @@ static PyNumberMethods as_number = {
 };
 static PyMappingMethods as_mapping = {.mp_subscript = do_subtract};
 
+/* What a function gives for the array. */
+static PyObject *
+call(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    PyObject *function = PyTuple_GET_ITEM(args, 0);
+    return PyObject_VectorcallDict(function, &((Owner *)self)->array, 1, keywords);
+}
+
 static PyObject *
 new_owner(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
@@ -74,6 +82,7 @@ static PyTypeObject OwnerType = {
     .tp_new = new_owner,
     .tp_dealloc = dealloc,
     .tp_getset = attributes,
+    .tp_call = call,
     .tp_as_number = &as_number,
     .tp_as_mapping = &as_mapping,
 };

@@ -67,3 +67,15 @@ def test_what_compiled_classes_hold_is_kept(owner_class, dtype, size):
         numpy.testing.assert_array_equal(found, theirs, err_msg=expression)
         tried += 1
     assert tried > 30
+
+
+@pytest.mark.parametrize("function", [numpy.array, numpy.asarray, numpy.asanyarray, numpy.ascontiguousarray])
+def test_what_numpy_takes_of_what_compiled_classes_hold_is_a_copy(owner_class, function):
+    a = np.array(values("f8", 60_000))
+    for keywords in {}, {"dtype": "f8"}, {"dtype": "f4"}:
+        owner = owner_class(np.cumsum(a))
+        taken = owner(function, **keywords)
+        wanted = numpy.cumsum(values("f8", 60_000))
+        numpy.testing.assert_array_equal(taken, wanted.astype(taken.dtype))
+        taken[...] = -1
+        numpy.testing.assert_array_equal(owner.array, wanted)

@@ -243,11 +243,13 @@ def test_numpy_takes_the_memory_of_what_nobody_holds(making, small_bytes, copied
     make = MADE[making]
     with np.config.override(small_bytes=small_bytes):
         x = np.array(values("f8"))
-        taken = numpy.asarray(make(x))
-        assert not copied
+        for _ in range(100):  # also once the interpreter has specialized the call
+            taken = numpy.asarray(make(x))
+        assert not (TAKES and copied)
         assert taken.flags.writeable
         numpy.testing.assert_array_equal(taken, make(x).compute())
-        assert not copied
+        assert not (TAKES and copied)
+        copied.clear()
         held = make(x)
         numpy.testing.assert_array_equal(taken, numpy.asarray(held))
         assert len(copied) == 1

@@ -65,6 +65,10 @@ static PyMethodDef quick_methods[] = {
     {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc, METH_FASTCALL | METH_KEYWORDS,
      "__array_ufunc__($self, function, method, /, *inputs, **keywords)\n--\n\n"
      "NumPy's ufuncs of our arrays are ours (NEP 13)."},
+    {"__array__", (PyCFunction)(void (*)(void))array, METH_FASTCALL | METH_KEYWORDS,
+     "__array__($self, /, dtype=None, copy=None)\n--\n\n"
+     "The elements in memory of the caller's own; without a copy (`copy=False`), only to be read.\n\n"
+     "Of an array that only the call holds, as in `numpy.asarray(a + b)`, that is the memory they lie in."},
     {"copy", (PyCFunction)(void (*)(void))copy, METH_FASTCALL | METH_KEYWORDS,
      "copy($self, /, order='C')\n--\n\nThe same elements in an array of their own."},
     {NULL},
@@ -158,15 +162,15 @@ static PyObject *
 connect(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"array",  "methods", "cell",   "wrap",  "numbers", "integers", "ours", "ufuncs",
-                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  "cores",  "field", "temporaries", NULL};
+                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  "cores",  "field", "temporaries", "asked", NULL};
     PyObject *array, *methods, *cell, *wrap, *numbers, *integers, *ours, *ufuncs, *dot, *finish, *reversed,
         *config, *field;
-    Py_ssize_t surely, least, flops, chain;
+    Py_ssize_t surely, least, flops, chain, asked;
     int cores, temporaries;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!OnnnniOp:connect", names, &PyType_Type, &array,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!OnnnniOpn:connect", names, &PyType_Type, &array,
                                      &methods, &PyType_Type, &cell, &wrap, &numbers, &integers, &ours, &ufuncs,
                                      &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &chain, &cores,
-                                     &field, &temporaries))
+                                     &field, &temporaries, &asked))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)array, &Quick) || !PyType_IsSubtype((PyTypeObject *)cell, &CellFields)
         || !PyAnySet_Check(numbers) || !PyAnySet_Check(integers) || !PyAnySet_Check(ufuncs)
@@ -180,7 +184,7 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
         || kept(&known.shape, methods, "shape") < 0 || kept(&known.ndim, methods, "ndim") < 0
         || kept(&known.size, methods, "size") < 0 || kept(&known.dtype, methods, "dtype") < 0
         || kept(&known.transposed, methods, "T") < 0
-        || kept(&known.copy, methods, "copy") < 0)
+        || kept(&known.copy, methods, "copy") < 0 || kept(&known.handed, methods, "_handed") < 0)
         return NULL;
     Py_XSETREF(known.array, (PyTypeObject *)Py_NewRef(array));
     Py_XSETREF(known.cell, (PyTypeObject *)Py_NewRef(cell));
@@ -201,6 +205,7 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     known.chain = chain;
     known.cores = cores;
     known.temporaries = temporaries;
+    known.asked = asked;
     Py_RETURN_NONE;
 }
 

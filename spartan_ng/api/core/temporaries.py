@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+_SPECIALIZED = 64
+"""After so many calls the interpreter has specialized an instruction."""
+
 
 def learn(probe: Any) -> bool:
     """Have the interpreter call the operators of a class that learns who calls them (`plain/callers.h`).
@@ -28,29 +31,26 @@ def learn(probe: Any) -> bool:
     return {*counts} == {1} and named + 1 > 1
 
 
+def learn_asked(probe: Any) -> int:
+    """Have the interpreter call NumPy's functions that ask such a class for its elements, before and after it
+    has specialized the call; how many references a temporary has then, or 0 where variables have as many."""
+    p, named, counts = probe, probe(), set()
+    for _ in range(_SPECIALIZED):
+        asked = np.asarray(p()), np.array(p()), np.asanyarray(p()), np.ascontiguousarray(p())
+        counts |= {a.item() for a in asked}
+    return counts.pop() if len(counts) == 1 and np.asarray(named) > max(counts) else 0
+
+
 class _Asked:
-    def __init__(self, counts: list[int]) -> None:
-        self.counts = counts
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        self.counts.append(sys.getrefcount(self))
-        return np.zeros(0)
-
-    def compute(self) -> None:
-        self.counts.append(sys.getrefcount(self))
+    def references(self) -> int:
+        return sys.getrefcount(self)
 
 
-def _references_asked() -> tuple[int, int]:
-    """What `__array__`, asked by NumPy, and a method count on what only the stack holds; zeros where names
-    count the same."""
-    counts: list[int] = []
-    named = _Asked(counts)
-    np.asarray(named)
-    named.compute()
-    np.asarray(_Asked(counts))
-    _Asked(counts).compute()
-    array, method, unnamed_array, unnamed_method = counts
-    return unnamed_array * (unnamed_array < array), unnamed_method * (unnamed_method < method)
+def _of_method() -> int:
+    """What a method counts on what only the stack holds, or 0 where names count the same."""
+    named = _Asked()
+    unnamed = _Asked().references()
+    return unnamed if unnamed < named.references() else 0
 
 
-OF_ASKED, OF_METHOD = _references_asked()
+OF_METHOD = _of_method()

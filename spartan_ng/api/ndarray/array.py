@@ -169,6 +169,7 @@ connect(
     cores=cores(),
     field=field,
     temporaries=Probe is not None and temporaries.learn(Probe),
+    asked=0 if Probe is None else temporaries.learn_asked(Probe),
 )
 
 __all__ = ["compute", "ndarray", "persist"]

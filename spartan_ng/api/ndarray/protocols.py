@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.algebra import products
-from spartan_ng.api.core import printing, summaries, temporaries
+from spartan_ng.api.core import printing, summaries
 from spartan_ng.api.core.conversion import as_handle, forced, is_override, knows_numpys_alone, numpys, values
 from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
 from spartan_ng.api.core.door import few_pair, few_values
@@ -94,16 +94,19 @@ class Protocols(Methods):
     # --- NumPy's protocols ---------------------------------------------------------------------------
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """The elements in memory of the caller's own; without a copy (`copy=False`), only to be read.
+        """The elements in memory of the caller's own; without a copy (`copy=False`), only to be read."""
+        return self._to_numpy(dtype, copy, False)
 
-        Of an array that only the call holds, as in `numpy.asarray(a + b)`, that is the memory they lie in.
-        """
+    def _handed(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """The same of an array that only the call holds, as in `numpy.asarray(a + b)`: their own memory."""
+        return self._to_numpy(dtype, copy, True)
+
+    def _to_numpy(self, dtype: Any, copy: bool | None, is_temporary: bool) -> np.ndarray[Any, Any]:
         if copy is False:
             shown = self._to_read()
             if dtype is not None and shown.dtype != dtype:
                 raise ValueError(f"a copy is needed to convert {shown.dtype} to {np.dtype(dtype)}")
             return shown
-        is_temporary = sys.getrefcount(self) == temporaries.OF_ASKED  # before a method holds it, too
         if dtype is not None and self.dtype != dtype:
             return np.asarray(self._force()).astype(dtype)
         return self._own_memory(is_temporary)

@@ -47,7 +47,7 @@ enum {
 #define NUMBERED(name, ...) op_##name,
     BINARY(NUMBERED) INPLACE(NUMBERED) UNARY(NUMBERED) COMPARISON(NUMBERED)
 #undef NUMBERED
-    op_matmul, op_power, op_getitem, op_setitem, op_delitem, op_len, op_array_ufunc, op_count
+    op_matmul, op_power, op_getitem, op_setitem, op_delitem, op_len, op_array_ufunc, op_array, op_count
 };
 
 static Operator operators[op_count] = {
@@ -63,6 +63,7 @@ static Operator operators[op_count] = {
     [op_delitem] = {"__delitem__"},
     [op_len] = {"__len__"},
     [op_array_ufunc] = {"__array_ufunc__"},
+    [op_array] = {"__array__"},
 };
 
 static struct {
@@ -78,13 +79,15 @@ static struct {
     PyTypeObject *number;          /* the class of our numbers of double precision */
     PyObject *transposed, *shape, *ndim, *size, *dtype; /* properties */
     PyObject *copy;                /* a method */
+    PyObject *handed;              /* the method that gives the elements of a temporary */
     PyObject *field;               /* what a field is as a view */
     PyObject *config;              /* where the options stand, */
     Py_ssize_t small_bytes;        /* and where in it the threshold, */
     Py_ssize_t threads;            /* and how many threads there are to be */
     int cores;                     /* processors that this process may use */
     Py_ssize_t surely, least;      /* bytes of broadcast results, and from which the methods ask more */
-    int temporaries;               /* whether references tell them */
+    int temporaries;               /* whether references tell them, */
+    Py_ssize_t asked;              /* and how many they have when NumPy asks for elements; 0 where that tells nothing */
     Py_ssize_t flops;              /* of products that are done without further questions */
     Py_ssize_t chain;              /* views of views that are joined */
 } known;
