@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from spartan_ng.errors import ConnectionFailed, OptionError
 from spartan_ng.events import now_ns
 from spartan_ng.extras import needed
-from spartan_ng.master.clocks import Clocks
 from spartan_ng.master.jobs import Instructions
 from spartan_ng.master.journal import Journal
 from spartan_ng.master.state import MasterState
 from spartan_ng.system.segments import host_identity
 from spartan_ng.wire.access import Access, is_local, leave, own_address
+from spartan_ng.wire.clocks import Clocks
 from spartan_ng.wire.codec import encode
 from spartan_ng.wire.loop import Frames, Loop
 from spartan_ng.wire.messages import (

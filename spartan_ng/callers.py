@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import warnings
 from collections.abc import Iterable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -87,6 +88,11 @@ def user_place() -> str:
 def user_frame() -> tuple[int, FrameType]:
     """The user's frame, and how many frames it is above the caller's own, that one included."""
     return frame_of_the_users(sys._getframe(1), 1)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of the user's line that called this package."""
+    warnings.warn(message, category, stacklevel=user_frame()[0])
 
 
 def frame_of_the_users(frame: FrameType, level: int) -> tuple[int, FrameType]:

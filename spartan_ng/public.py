@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,10 @@ import numpy as np
 
 from spartan_ng import beginning
 from spartan_ng.api.base.creation import asarray
+from spartan_ng.api.core.forcing import is_kept
 from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.core.holders import written_at
 from spartan_ng.api.core.late import Late
-from spartan_ng.api.core.together import with_same_steps
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import MASTER_VARIABLE
@@ -24,7 +24,7 @@ from spartan_ng.extras import needed
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import Door, open_door
-from spartan_ng.graph.node import Node, topological
+from spartan_ng.graph.node import OPERATORS, Node, topological
 
 if TYPE_CHECKING:
     from spartan_ng.local_clusters import Cluster
@@ -306,8 +306,23 @@ def explain(*arrays: Any, run: bool = False) -> Explanation:
     steps = {name: v._node() for name, v in lazy if v._masked() is None}
     places = written_at(topological(nodes))
     theirs = {name: node for name, node in steps.items() if not name.startswith("_")}
-    again = with_same_steps([n for n in nodes if n.data is None], theirs)
+    again = _with_same_steps([n for n in nodes if n.data is None], theirs)
     return explained(session.current(), nodes, run, names, name_of, steps, places, again)
+
+
+def _with_same_steps(nodes: Sequence[Node], others: Mapping[str, Node]) -> dict[str, Node]:
+    """Those of the `others`, by their names, that need steps or read files of these nodes', and find none of
+    those that an evaluation of `nodes` keeps."""
+    order = topological(nodes)
+    own = set(order)
+    steps = {n for n in order if n.op in OPERATORS or (n.data is not None and n.data.chunks is not None)}
+    kept = {n for n in order if is_kept(n, set(nodes))}
+    found: dict[str, Node] = {}
+    for name, other in others.items():
+        below = set(topological([other]))
+        if other not in own and not below.isdisjoint(steps) and below.isdisjoint(kept):
+            found.setdefault(name, other)
+    return found
 
 
 def _arrays_of(frame: FrameType) -> Iterator[tuple[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
@@ -17,7 +18,6 @@ from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph.formats import contract_format, map_format
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.graph.reshaped import reshaped_file
 from spartan_ng.ops.elementwise import ELEMENTWISE, resolved_dtypes
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
@@ -25,6 +25,8 @@ from spartan_ng.ops.line_states import Between
 from spartan_ng.ops.scans import SCANS
 
 INTP = np.dtype(np.intp)
+_files: WeakValueDictionary[tuple[int, tuple[int, ...]], Node] = WeakValueDictionary()
+"""By the serial of the file's own leaf: what is asked for twice is one leaf, which a pass reads once."""
 
 
 # --- sources ---------------------------------------------------------------------------------------
@@ -350,8 +352,19 @@ def reshape(a: Node, shape: tuple[int, ...]) -> Node:
         raise ShapeError(f"reshape: {a.size} elements of shape {a.shape} do not fill shape {shape}")
     if a.op is Op.RESHAPE:
         return reshape(a.inputs[0], shape)
-    of_file = None if a.data is None else reshaped_file(a.data, shape)
+    of_file = None if a.data is None else _reshaped_file(a.data, shape)
     return of_file or Node(Op.RESHAPE, None, (a,), (), shape, a.dtype)
+
+
+def _reshaped_file(ref: ArrayRef, shape: tuple[int, ...]) -> Node | None:
+    """A leaf of its own with the elements of a file's under another shape, where they lie in C order; None
+    where they are to be put together."""
+    if not ref.is_mapped:
+        return None
+    found = _files.get((ref.serial, shape))
+    if found is None and (of := ref.reshaped(shape)) is not None:
+        found = _files[ref.serial, shape] = Node(Op.DATA, None, (), (), shape, ref.dtype, data=of)
+    return found
 
 
 def broadcast(a: Node, shape: tuple[int, ...]) -> Node:

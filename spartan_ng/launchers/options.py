@@ -10,7 +10,7 @@ import click
 
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE
 from spartan_ng.sinks.places import check_file, check_new_folder
-from spartan_ng.system.users import user_id
+from spartan_ng.system.ownership import user_id
 
 if TYPE_CHECKING:
     from spartan_ng.wire.access import Access

@@ -1,4 +1,4 @@
-"""Files and folders that are the user's own: what a secret or machine code may be read from."""
+"""Who the user is, and which files and folders are theirs: what a secret or machine code may be read from."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import os
 import stat
 from pathlib import Path
 
-from spartan_ng.system.users import user_id
-
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def user_id() -> int | None:
+    """The number of the user in whose name this process acts; None where users have none."""
+    return os.geteuid() if hasattr(os, "geteuid") else None
 
 
 def why_not_own(path: str | os.PathLike[str], private: bool = False) -> str | None:

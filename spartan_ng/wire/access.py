@@ -27,9 +27,8 @@ import zmq
 from zmq.utils import z85
 
 from spartan_ng.errors import AuthenticationFailed, MasterUnreachable, OptionError
-from spartan_ng.system.ownership import why_not_own
+from spartan_ng.system.ownership import user_id, why_not_own
 from spartan_ng.system.sockets import answers, user_of
-from spartan_ng.system.users import user_id
 from spartan_ng.wire.keys import ROLES, Keys, Pair, Users
 
 _IPC = "ipc://"

@@ -8,10 +8,12 @@ Cristian, Probabilistic clock synchronization (Distributed Computing, 1989); Mil
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 from msgspec.structs import replace
 
-from spartan_ng.wire.messages import Happened
+from spartan_ng.system.segments import host_identity
+from spartan_ng.wire.messages import Happened, Here
 
 _TRIPS = 32
 """Round trips that count: clocks drift apart."""
@@ -48,3 +50,27 @@ def on_our_clock(message: Happened, clock: Clock) -> Happened:
         return replace(message, events=())
     events = (e._replace(begin_ns=e.begin_ns - ahead_ns, end_ns=e.end_ns - ahead_ns) for e in message.events)
     return replace(message, events=tuple(events))
+
+
+class Clocks:
+    """The clocks of those who have greeted a master."""
+
+    def __init__(self) -> None:
+        self._clocks: dict[str, Clock] = {}
+
+    def greet(self, peer: str, host: str) -> None:
+        """Somebody is there."""
+        self._clocks[peer] = Clock(host == host_identity() != "")
+
+    def forget(self, peer: str) -> None:
+        """Somebody is gone."""
+        self._clocks.pop(peer, None)
+
+    def take(self, peer: str, message: Any, now_ns: int) -> Any:
+        """What `peer` says, with its events on our clock; learns from the answers to our probes."""
+        match message:
+            case Here():
+                self._clocks[peer].note(message.sent_ns, message.now_ns, message.now_ns, now_ns)
+            case Happened():
+                return on_our_clock(message, self._clocks[peer])
+        return message

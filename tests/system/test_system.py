@@ -13,8 +13,7 @@ import pytest
 from spartan_ng import memory
 from spartan_ng.system import files, library, machine, mapping, processes, sockets
 from spartan_ng.system.bell import Bell
-from spartan_ng.system.ownership import why_not_own
-from spartan_ng.system.users import user_id
+from spartan_ng.system.ownership import user_id, why_not_own
 from tests.system.platforms import MODULES, lacking, names
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -38,9 +38,8 @@ from spartan_ng.plan.stages import (
 from spartan_ng.worker.scheduling.lending import lending
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.nonzeros import run_nonzeros
-from spartan_ng.worker.stages.products import multiplied
+from spartan_ng.worker.stages.products import is_sparse_product, multiplied, run_sparse_product
 from spartan_ng.worker.stages.results import InTurn, in_place, is_crowded, is_tight, one_by_one
-from spartan_ng.worker.stages.sparse_products import is_sparse_product, run_sparse_product
 from spartan_ng.worker.stages.sweep import run_sweep
 from spartan_ng.worker.stages.windows import Bands, opened
 

@@ -18,6 +18,8 @@ import numpy as np
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.kernels.compiled.sparse_product import prepare
 from spartan_ng.kernels.contract import dense_product, matrices, sparse_first
+from spartan_ng.kernels.sparse_products import SparseProduct
+from spartan_ng.memory import budget_bytes
 from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
 
@@ -34,6 +36,11 @@ _LEAST_ROWS, _LEAST_COLUMNS, _LEAST_SUMMED = 240, 480, 256
 _MOST_PIECES, _MOST_OF_ROWS, _MOST_SUMS = 16, 8, 4
 """Pieces at most: of the result, along its rows (for each, BLAS packs all of the other operand), and along
 what is summed. They are a power of two, so that few threads have the same number of them."""
+
+_SMALL_PAIRS = 1 << 13
+"""Pairs of non-zeros that one thread multiplies sooner."""
+_RUNS = 16
+"""Runs of rows for each thread: they differ in how far apart their columns are."""
 
 Span = tuple[int, int]
 
@@ -119,3 +126,20 @@ def _sparse(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
     ranges = found.ranges(ex.threads * (1 if turned else _RANGES))
     ex.parallel(run, ranges, lambda: lambda rows: found.run(rows, out, flipped), small=False)
     return out if flipped is None else flipped
+
+
+def is_sparse_product(stage: Fused) -> bool:
+    """Whether the stage's one row is such a product: nothing joins it."""
+    return [(row.kind, row.format) for row in stage.rows] == [("contract", "csr")]
+
+
+def run_sparse_product(ex: Executor, run: Run, stage: Fused, operands: list[Any]) -> None:
+    """Count what each run of rows has, have room for it all, and fill it."""
+    (row,), (write,) = stage.rows, stage.writes
+    product = SparseProduct(*matrices(*(operands[n] for n in row.args), *row.params))
+    small = int(product.pairs[-1]) < _SMALL_PAIRS
+    runs = product.runs(1 if small else ex.threads * _RUNS)
+    counts = ex.parallel(run, runs, lambda: product.count, small)
+    product.begin(runs, counts, budget_bytes())
+    ex.parallel(run, runs, lambda: product.fill, small)
+    ex.put(run, write.slots[0], product.result())

@@ -26,9 +26,9 @@ from spartan_ng.api.core.handle import (
 from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes, stays
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.quick import AS_ITSELF, AS_RANGE, array_of, shortened
-from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse
+from spartan_ng.callers import warn_user
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.memory import copied_bytes

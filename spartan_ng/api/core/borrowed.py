@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
-from spartan_ng.api.core.warn import warn_user
+from spartan_ng.callers import warn_user
 from spartan_ng.submodules import package
 
 NAMES = frozenset(

@@ -28,8 +28,8 @@ from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.numbers import NUMERIC, OURS
 from spartan_ng.api.core.outputs import INTO, into
 from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, ASKING, in_front
-from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays.sparse import is_sparse
+from spartan_ng.callers import warn_user
 from spartan_ng.errors import alone
 from spartan_ng.memory import copied_bytes
 

@@ -33,8 +33,8 @@ from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import as_number
 from spartan_ng.api.core.quick import HandleFields
 from spartan_ng.api.core.views import View, assigned
-from spartan_ng.api.core.warn import warn_user
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.callers import warn_user
 from spartan_ng.error_state import error_state
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spartan_ng.api.core.warn import user_line, warn_user
+from spartan_ng.callers import user_line, warn_user
 from spartan_ng.errors import PerformanceWarning
 
 TIMES, SECONDS = 10.0, 1.0

@@ -12,12 +12,12 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
 from spartan_ng.api.core.handle import Handle, wrap
 from spartan_ng.api.core.kinds import is_subclass
-from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.api.drawing.generator import default_rng
 from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
 from spartan_ng.api.drawing.streams import is_copied, long_order, long_stream, numbers_ahead
+from spartan_ng.callers import warn_user
 from spartan_ng.ops.random import DISTRIBUTIONS
 
 if TYPE_CHECKING:

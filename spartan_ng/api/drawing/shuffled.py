@@ -10,7 +10,7 @@ import numpy as np
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, is_array_like, numpys
 from spartan_ng.api.core.handle import Handle
-from spartan_ng.api.core.warn import warn_user
+from spartan_ng.callers import warn_user
 
 
 def as_count(a: Any) -> Any:

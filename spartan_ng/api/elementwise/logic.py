@@ -14,8 +14,8 @@ from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_array, wrap_no
 from spartan_ng.api.core.layouts import lie, lying_as
 from spartan_ng.api.core.operands import WEAK, common_dtype, kind_of, operand, small_values, stored
 from spartan_ng.api.core.views import COMPLEX, assigned
-from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.callers import warn_user
 from spartan_ng.errors import alone
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction

@@ -50,7 +50,6 @@ from spartan_ng.api.core.operands import (
     wrapped_by,
 )
 from spartan_ng.api.core.quick import IS_COMPILED, QuickFunction, applied
-from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise.asked import (
     HALVES,
     Asked,
@@ -66,6 +65,7 @@ from spartan_ng.api.elementwise.asked import (
 )
 from spartan_ng.api.elementwise.folding import Folding
 from spartan_ng.arrays.sparse import is_sparse
+from spartan_ng.callers import warn_user
 from spartan_ng.error_state import error_state
 from spartan_ng.errors import alone, is_refusal
 from spartan_ng.graph import build

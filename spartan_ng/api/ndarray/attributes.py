@@ -15,9 +15,9 @@ from spartan_ng.api.core.flags import Flags
 from spartan_ng.api.core.handle import Handle, make, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.views import REVERSED, Part
-from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.ndarray.protocols import Protocols
 from spartan_ng.api.places.flat import MOST_AXES_OF_FLAT, Flat
+from spartan_ng.callers import warn_user
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:

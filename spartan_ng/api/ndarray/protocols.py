@@ -10,12 +10,11 @@ import numpy as np
 from spartan_ng.api.algebra import products
 from spartan_ng.api.core import printing, summaries
 from spartan_ng.api.core.conversion import as_handle, forced, is_override, knows_numpys_alone, numpys, values
-from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
+from spartan_ng.api.core.dispatch import FUNCTIONS, gathered, to_write
 from spartan_ng.api.core.door import few_pair, few_values
 from spartan_ng.api.core.forcing import value_of
 from spartan_ng.api.core.handle import Handle, settle, wrap
 from spartan_ng.api.core.late import Late
-from spartan_ng.api.core.ufuncs_of_others import by_others_ufunc
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.methods import Methods
 from spartan_ng.arrays.copying import private_copy
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 
 _NUMPYS = (Handle, np.ndarray, np.generic)
 """Classes of operands that we know; arrays of other libraries may know us instead."""
+_WRITES = "operand array with iterator write flag set is read-only"
+"""What NumPy says of an operand that a universal function writes into, and may not."""
 
 
 class Protocols(Methods):
@@ -149,7 +150,7 @@ class Protocols(Methods):
             inputs = (inputs[0], *map(np.asarray, inputs[1:]))
         ours = ufuncs.of_name(function.__name__) or products.GUFUNCS.get(function)
         if ours is None or ours.np is not function:
-            return by_others_ufunc(function, method, inputs, keywords)
+            return _by_others_ufunc(function, method, inputs, keywords)
         out = keywords.get("out")
         if isinstance(out, tuple) and len(out) == 1:
             keywords["out"] = out[0]
@@ -223,3 +224,29 @@ class Protocols(Methods):
         if self.format == "csr" and ref is not None:
             return csr_array(value_of(ref), copy=True)
         return csr_array(self._force())
+
+
+def _by_others_ufunc(function: Any, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Run a universal function that is not NumPy's on the driver: SciPy's, Numba's, or `np.frompyfunc`'s.
+
+    It may write into its operands, and does not tell which: it gets them to be read first, and the arrays'
+    own memory where it asks for that.
+    """
+    if method == "at":
+        return gathered(function.at, to_write(inputs[0]), *inputs[1:], **keywords)
+    if method != "__call__":
+        return gathered(getattr(function, method), *inputs, **keywords)
+    if len(inputs) > function.nin:
+        keywords = {**keywords, "out": inputs[function.nin :]}
+        inputs = inputs[: function.nin]
+    values(*inputs)
+    try:
+        return gathered(function, *map(_to_read, inputs), **keywords)
+    except ValueError as error:
+        if str(error) != _WRITES:
+            raise
+    return gathered(function, *map(to_write, inputs), **keywords)
+
+
+def _to_read(operand: Any) -> Any:
+    return operand._to_read() if isinstance(operand, Handle) else operand

@@ -18,9 +18,9 @@ from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.api.core.layouts import lying_as, lying_as_copy
 from spartan_ng.api.core.operands import check_output
-from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.numeric import long_fft
 from spartan_ng.api.places import rearranging
+from spartan_ng.callers import warn_user
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 

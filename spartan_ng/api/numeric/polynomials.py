@@ -15,10 +15,10 @@ from spartan_ng.api.base.stacks import on_stack
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle
-from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import logic
 from spartan_ng.api.numeric import filters
 from spartan_ng.api.places import rearranging
+from spartan_ng.callers import warn_user
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray

@@ -11,9 +11,9 @@ from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, values
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import wrap
-from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.statistics.statistics import mean
+from spartan_ng.callers import warn_user
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray

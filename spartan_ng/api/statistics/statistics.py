@@ -13,8 +13,8 @@ from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_cast, mask_of, stored
-from spartan_ng.api.core.warn import warn_user
 from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.callers import warn_user
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 
