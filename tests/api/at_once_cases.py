@@ -62,7 +62,7 @@ np.linalg.multi_dot([a, b.T, a])  # 28800
 np.trace(a)  # 240
 np.eye(20)  # 3200
 np.eye(20, 10, 1, dtype=numpy.float32)  # 800
-np.tri(9)  # never
+np.tri(9)  # 648
 np.diag(w)  # 1, 7200
 np.zeros(20)  # 1, 160
 np.zeros((4, 5), complex)  # 1, 320
@@ -109,8 +109,8 @@ np.indices((4, 5))  # 320
 np.indices((4, 5), numpy.int8)  # 40
 np.indices((0, 5))  # 1
 np.mgrid[:4, :5]  # 0
-np.tril_indices(9)  # 360, 1296
-np.triu_indices(9, m=4)  # 80, 576
+np.tril_indices(9)  # 81
+np.triu_indices(9, m=4)  # 36
 np.meshgrid(w, w)  # 481
 np.fromfunction(lambda i, j: i + j, (4, 5))  # 320
 a.reshape(30, 40)  # 0

@@ -258,6 +258,16 @@ r = np.zeros('3')|r = np.arange(5)|r = np.arange(1, 5, 2)|r = np.arange(5, 1, -2
 r = np.arange(1, 2, 0)|r = np.arange(s)|r = np.arange(1, 3, 0.5)|r = np.arange(float('nan'))
 r = np.arange(2 ** 70)|r = np.arange(3, dtype='f4')|r = np.arange('3')|r = np.arange(1e300)
 r = np.arange(True)|q = np.asarray(a); q[...] = 2; r = a|r = np.asarray(a) is a|r = np.asarray(s)
+r = np.asarray([1, 2.5])|r = np.asarray((1, True))|r = np.asarray([a, b])|r = np.asarray([])
+r = np.asarray(3.5)|q = np.asarray(4); q[...] = 5; r = q|r = np.asarray(2j)|r = np.asarray(True)
+r = np.asarray(2 ** 70)|r = np.asarray('x')|r = np.asarray(['a', 'b'])|r = np.asarray([[1], [2, 3]])
+r = np.asarray(np.float32(2))|r = np.asarray(None)|q = np.array(4.5); q[...] = 5; r = q
+r = np.array(True)|r = np.array(2 ** 63)|r = np.array(np.int8(3))|r = np.array(s)
+q = np.array(s); q += 1; r = s|r = np.array('x')|r = np.array(None)|r = np.array(a[0])
+r = np.array(float)|r = a[None]|r = a[...]|q = a[None]; q[0] = 3; r = a|q = a[...]; q += 1; r = a
+a[...] = 2; r = a|a[None] = b; r = a|a[...] = a[::-1]; r = a|a[None] = s; r = a|r = a[..., None]
+r = s[...]|r = s[None]|r = a[0][...]|a[...] = 'x'; r = a|r = np.array(1.0)[...]
+q = np.array(1.0); q[None] = 3; r = q|r = np.array(1.0)[None]|r = a[...] is a|r = a[i][None]
 r = np.asarray(a, 'f4')|r = np.asarray(a, copy=True) is a|r = np.asarray(a[1:])
 with lazily(np): q = a + b;; r = np.sum(q)|with lazily(np): q = a + b;; r = np.concatenate([q, a])
 q = np.concatenate([a]); q[...] = 7; r = a|a.setflags(write=False); r = np.concatenate([a, a])

@@ -56,11 +56,14 @@ def identity(n: int, dtype: Any = None, *, like: Any = None) -> ndarray:
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> ndarray:
     """Ones at and below a diagonal."""
     rows, columns = (max(0, ceil(n)) for n in (N, N if M is None else M))
+    kind = np.dtype(dtype)
+    if type(k) is int and door.is_open() and door.is_small(rows * columns * kind.itemsize):
+        return wrap(np.tri(rows, columns, k, kind))
     i = build.reshape(build.iota(rows), (rows, 1))
     first, second = np.arange(-k, 2 - k, dtype=np.int64)[:2].tolist()  # of a fraction, NumPy's first columns
     offset = _within(-first, rows, columns) if first < second else np.int64(columns)
     shifted = build.map_("add", i, build.constant(offset), dtype=i.dtype)
-    return wrap_node(build.cast(build.map_("greater_equal", shifted, build.iota(columns)), np.dtype(dtype)))
+    return wrap_node(build.cast(build.map_("greater_equal", shifted, build.iota(columns)), kind))
 
 
 @numpy_function(np.tril, few=2)

@@ -12,12 +12,14 @@ is_integer(PyObject *part)
     return is_among(known.integers, part);
 }
 
-/* A key as Python's integers and slices, and tuples of them (a new reference), or NULL without an error. */
+/* A key as one of Python's integers or slices, or a tuple of simple ones (a new reference), or NULL without an error. */
 static PyObject *
 basic_key(PyObject *key)
 {
     if (PyLong_CheckExact(key) || PySlice_Check(key))
         return Py_NewRef(key);
+    if (key == Py_None || key == Py_Ellipsis)
+        return PyTuple_Pack(1, key);
     if (!PyTuple_CheckExact(key)) {
         PyObject *index = is_integer(key) ? PyNumber_Long(key) : NULL;
         if (index == NULL)

@@ -260,6 +260,8 @@ fold_at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
     return found == NULL ? NULL : wrapped(found);
 }
 
+static PyObject *array_of(PyObject *module, PyObject *listed);
+
 static PyObject *
 shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *names)
 {
@@ -272,6 +274,12 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
         int is_array = n == 1 && more == 0 && Py_TYPE(args[0]) == known.array && shown_of((Handle *)args[0]) != NULL;
         if (is_array && !cell_of((Handle *)args[0])->frozen)
             return Py_NewRef(args[0]);
+        if (n == 1 && more == 0 && Py_TYPE(args[0]) != known.array) {
+            PyObject *found = array_of(NULL, args[0]);
+            if (found != Py_None)
+                return found;
+            Py_DECREF(found);
+        }
     }
     else if (is_plain) {
         PyObject *found = f->fold == NULL ? NULL : fold_at_once(f, args, n, names);
@@ -414,8 +422,8 @@ is_of_texts(PyObject *listed)
     return n > 0 && n <= MOST_LISTED;
 }
 
-/* `array_of(listed)`: an array of its own of a small array's elements, or of a list of few numbers or texts, of small
- * arrays, or of lists of them; None for all else. */
+/* `array_of(listed)`: an array of its own of a small array's elements, of a number, or of a list of few numbers or texts,
+ * of small arrays, or of lists of them; None for all else. */
 static PyObject *
 array_of(PyObject *module, PyObject *listed)
 {
@@ -429,7 +437,8 @@ array_of(PyObject *module, PyObject *listed)
     Given given = {.size = 1, .alike = 1};
     int is_list = PyList_CheckExact(listed) && PyList_GET_SIZE(listed) > 0;
     int is_texts = is_of_texts(listed);
-    int is_plain = is_list ? is_texts || !PyUnicode_Check(PyList_GET_ITEM(listed, 0)) : is_of_numbers(listed);
+    int is_plain = is_list ? is_texts || !PyUnicode_Check(PyList_GET_ITEM(listed, 0))
+                           : is_number(listed) || is_of_numbers(listed);
     PyObject *values = known.array != NULL && is_plain ? given_value(listed, DEEPEST, &given) : NULL, *found = NULL;
     if (values != NULL && (given.first == NULL || given.nbytes < Py_MIN(known.least, small_bytes())))
         found = PyArray_FromAny(values, NULL, 0, 0, NPY_ARRAY_DEFAULT, NULL);
