@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.kernels.compiled.intrinsics import array_at, compiled
+from spartan_ng.kernels.compiled.intrinsics import array_at, compiled, local
 from spartan_ng.kernels.compiled.loops.dictionary_rows import (
     find_first_cursors,
     find_first_words,
@@ -22,103 +22,33 @@ MOST = 3
 0.33, 0.45, 0.6 ns a row for 1, 2, 3 columns; 0.7 ns for an addition."""
 
 
-@compiled
-def multiply_1(codes: Any, x: Any, words: Any, out: Any) -> None:
-    """Rows times tuples of one word: the sums of four rows at a time are in registers."""
-    a0_0 = NUMBER(0)
-    a1_0 = NUMBER(0)
-    a2_0 = NUMBER(0)
-    a3_0 = NUMBER(0)
-    n, whole = len(x), len(x) // 4 * 4
-    for i in range(0, whole, 4):
-        x0, p0 = x[i], np.int64(codes[i])
-        a0_0 += x0 * words[p0]
-        x1, p1 = x[i + 1], np.int64(codes[i + 1])
-        a1_0 += x1 * words[p1]
-        x2, p2 = x[i + 2], np.int64(codes[i + 2])
-        a2_0 += x2 * words[p2]
-        x3, p3 = x[i + 3], np.int64(codes[i + 3])
-        a3_0 += x3 * words[p3]
-    for i in range(whole, n):
-        p0 = np.int64(codes[i])
-        a0_0 += x[i] * words[p0]
-    out[0] += a0_0 + a1_0 + a2_0 + a3_0
+def multiplier(k: int) -> Any:
+    """The function that adds rows times tuples of `k` words: the sums of four rows at a time are in registers,
+    as loops of so few steps are unrolled."""
+
+    @compiled
+    def multiply(codes: Any, x: Any, words: Any, out: Any) -> None:
+        sums = array_at(local(96), (4, k), NUMBER)  # room for four rows of MOST sums
+        for r in range(4):
+            for c in range(k):
+                sums[r, c] = 0
+        whole = len(x) // 4 * 4
+        for i in range(0, whole, 4):
+            for r in range(4):
+                p = np.int64(codes[i + r]) * k
+                for c in range(k):
+                    sums[r, c] += x[i + r] * words[p + c]
+        for i in range(whole, len(x)):
+            p = np.int64(codes[i]) * k
+            for c in range(k):
+                sums[0, c] += x[i] * words[p + c]
+        for c in range(k):
+            out[c] += sums[0, c] + sums[1, c] + sums[2, c] + sums[3, c]
+
+    return multiply
 
 
-@compiled
-def multiply_2(codes: Any, x: Any, words: Any, out: Any) -> None:
-    """The same of tuples of two words."""
-    a0_0 = NUMBER(0)
-    a0_1 = NUMBER(0)
-    a1_0 = NUMBER(0)
-    a1_1 = NUMBER(0)
-    a2_0 = NUMBER(0)
-    a2_1 = NUMBER(0)
-    a3_0 = NUMBER(0)
-    a3_1 = NUMBER(0)
-    n, whole = len(x), len(x) // 4 * 4
-    for i in range(0, whole, 4):
-        x0, p0 = x[i], np.int64(codes[i]) * 2
-        a0_0 += x0 * words[p0]
-        a0_1 += x0 * words[p0 + 1]
-        x1, p1 = x[i + 1], np.int64(codes[i + 1]) * 2
-        a1_0 += x1 * words[p1]
-        a1_1 += x1 * words[p1 + 1]
-        x2, p2 = x[i + 2], np.int64(codes[i + 2]) * 2
-        a2_0 += x2 * words[p2]
-        a2_1 += x2 * words[p2 + 1]
-        x3, p3 = x[i + 3], np.int64(codes[i + 3]) * 2
-        a3_0 += x3 * words[p3]
-        a3_1 += x3 * words[p3 + 1]
-    for i in range(whole, n):
-        p0 = np.int64(codes[i]) * 2
-        a0_0 += x[i] * words[p0]
-        a0_1 += x[i] * words[p0 + 1]
-    out[0] += a0_0 + a1_0 + a2_0 + a3_0
-    out[1] += a0_1 + a1_1 + a2_1 + a3_1
-
-
-@compiled
-def multiply_3(codes: Any, x: Any, words: Any, out: Any) -> None:
-    """The same of tuples of three words."""
-    a0_0 = NUMBER(0)
-    a0_1 = NUMBER(0)
-    a0_2 = NUMBER(0)
-    a1_0 = NUMBER(0)
-    a1_1 = NUMBER(0)
-    a1_2 = NUMBER(0)
-    a2_0 = NUMBER(0)
-    a2_1 = NUMBER(0)
-    a2_2 = NUMBER(0)
-    a3_0 = NUMBER(0)
-    a3_1 = NUMBER(0)
-    a3_2 = NUMBER(0)
-    n, whole = len(x), len(x) // 4 * 4
-    for i in range(0, whole, 4):
-        x0, p0 = x[i], np.int64(codes[i]) * 3
-        a0_0 += x0 * words[p0]
-        a0_1 += x0 * words[p0 + 1]
-        a0_2 += x0 * words[p0 + 2]
-        x1, p1 = x[i + 1], np.int64(codes[i + 1]) * 3
-        a1_0 += x1 * words[p1]
-        a1_1 += x1 * words[p1 + 1]
-        a1_2 += x1 * words[p1 + 2]
-        x2, p2 = x[i + 2], np.int64(codes[i + 2]) * 3
-        a2_0 += x2 * words[p2]
-        a2_1 += x2 * words[p2 + 1]
-        a2_2 += x2 * words[p2 + 2]
-        x3, p3 = x[i + 3], np.int64(codes[i + 3]) * 3
-        a3_0 += x3 * words[p3]
-        a3_1 += x3 * words[p3 + 1]
-        a3_2 += x3 * words[p3 + 2]
-    for i in range(whole, n):
-        p0 = np.int64(codes[i]) * 3
-        a0_0 += x[i] * words[p0]
-        a0_1 += x[i] * words[p0 + 1]
-        a0_2 += x[i] * words[p0 + 2]
-    out[0] += a0_0 + a1_0 + a2_0 + a3_0
-    out[1] += a0_1 + a1_1 + a2_1 + a3_1
-    out[2] += a0_2 + a1_2 + a2_2 + a3_2
+multiply_1, multiply_2, multiply_3 = multiplier(1), multiplier(2), multiplier(3)
 
 
 @compiled
