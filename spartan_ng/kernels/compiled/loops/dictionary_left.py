@@ -23,8 +23,8 @@ MOST = 3
 
 
 def multiplier(k: int) -> Any:
-    """The function that adds rows times tuples of `k` words: the sums of four rows at a time are in registers,
-    as loops of so few steps are unrolled."""
+    """The function that adds rows times tuples of `k` words: the sums of four rows at a time are in
+    registers, as loops of so few steps are unrolled."""
 
     @compiled
     def multiply(codes: Any, x: Any, words: Any, out: Any) -> None:
