@@ -11,11 +11,9 @@ from collections.abc import Sequence
 
 from spartan_ng.backends.protocol import Way
 from spartan_ng.costs import Profile
+from spartan_ng.costs.choices import STOPPING_S
 from spartan_ng.ops.functions import users_of
 from spartan_ng.plan.plan import Plan
-
-_STOPPING_S = 2.0
-"""To stop a job, to hear what is left of it, to plan the rest, and to send that plan."""
 
 
 def pays(plan: Plan, way: Way, workers: int, profile: Profile) -> bool:
@@ -32,7 +30,7 @@ def pays(plan: Plan, way: Way, workers: int, profile: Profile) -> bool:
     known = {*plan.inputs, *(n for stage in plan.stages[: way.done] for n in stage.written_slots())}
     moving_s = profile.move_ns(sum(plan.slots[n].nbytes for n in known)) / plan.workers / 1e9
     won_s = rest_s - under_way_s - rest_s * plan.workers / workers
-    return won_s >= 2 * (_STOPPING_S + moving_s)
+    return won_s >= 2 * (STOPPING_S + moving_s)
 
 
 def remaining_s(predicted: Sequence[float | None], way: Way) -> float:

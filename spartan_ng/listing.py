@@ -16,10 +16,11 @@ from numpy.lib.stride_tricks import as_strided
 
 from spartan_ng.arrays import box_shape
 from spartan_ng.arrays.sparse import csr_array
+from spartan_ng.costs.choices import HOT_S
 from spartan_ng.kernels.compiled.cache import kernel_name
 from spartan_ng.kernels.compiled.compile import Kernel
 from spartan_ng.kernels.compiled.scans import prepare_scan
-from spartan_ng.kernels.compiled.select import HOT_S, explain_plan_tiers
+from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.kernels.listing import body_text
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import Combine, Fused, Pass, ScanTotals, Stage

@@ -24,6 +24,7 @@ import numpy as np
 from spartan_ng.arrays import ArrayRef, Box, box_of, box_slices
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.config import config
+from spartan_ng.costs.choices import SAMPLED
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.functions import UserFunction
@@ -33,9 +34,6 @@ from spartan_ng.optimizer.rewrite.selection import Ends, Places, put_in, searche
 
 _CLUSTERS, _CLUSTER = 8192, 128
 """Places of the line that are looked at, and elements at each, at least: a page of a file has more."""
-_SAMPLED = 2.6
-"""Of a line of n elements, so many times n to the power of 2/3 are sampled: what a sample of s costs grows
-with s, and what is collected with n over the root of s. Set by `benchmarks larger`, quantiles, 2 and 6 GB."""
 _FEWEST = 256
 """With fewer places a sample says little of lines whose parts are unlike each other."""
 _SPARE = 8
@@ -169,7 +167,7 @@ def _expected(drawn: Any, cuts: Cuts, size: int) -> int:
 def _places(line: Node, room: int) -> Any:
     """Places along the first axis, some beside each other in each row; None where there are too few."""
     rows, unit = line.shape[0], prod(line.shape[1:])
-    run = -(-max(_CLUSTER, int(_SAMPLED * line.size ** (2 / 3)) // _CLUSTERS) // unit)
+    run = -(-max(_CLUSTER, int(SAMPLED * line.size ** (2 / 3)) // _CLUSTERS) // unit)
     most = min(line.size * line.dtype.itemsize // _LITTLE, room) // (run * unit * line.dtype.itemsize)
     clusters = min(_CLUSTERS, most, rows // run)
     if clusters < _FEWEST:

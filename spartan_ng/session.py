@@ -24,6 +24,7 @@ from spartan_ng.backends.protocol import Backend, Losing, RunStats, Way, bring
 from spartan_ng.backends.reaching import reach
 from spartan_ng.callers import user_place, user_step
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
+from spartan_ng.costs.choices import SAVED_S
 from spartan_ng.costs.measured import measure_later
 from spartan_ng.debugging import tell_direct, tell_run, tell_stay
 from spartan_ng.errors import (
@@ -58,9 +59,6 @@ from spartan_ng.turning import turned
 _log = logging.getLogger(__name__)
 _PLANNED = 8
 """Plans made for one evaluation, while workers come and go faster than it begins."""
-SAVED_S = 1.0
-"""A run that a worker's death ends earlier is begun again: to plan anew around what is left of it, and to put
-that together, takes about as long."""
 
 
 class Session:

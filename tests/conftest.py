@@ -48,7 +48,8 @@ __all__ = [
 
 os.environ[PROFILE_VARIABLE] = "assumed"  # plans are the same on every machine, also those of processes
 Compiler.patience_s = 86_400.0
-select.SOON_S, trust.WARM = float("inf"), 1  # which kernels lie on disk depends on the tests before
+# Which kernels lie on disk depends on the tests before.
+vars(select)["SOON_S"], vars(trust)["WARM"] = float("inf"), 1
 config.small_bytes = 1 << 20
 config.check = True
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -90,7 +90,7 @@ def planning() -> Counter[str]:
 
 def a_sum() -> Counter[str]:
     """The calls of a sum whose plan is there."""
-    select.HOT_S = watch._QUICK_S = float("inf")  # how soon it is compiled depends on the machine
+    vars(select)["HOT_S"] = watch._QUICK_S = float("inf")  # how soon it is compiled depends on the machine
     random = numpy.random.default_rng(0)
     x, y = random.random((2, 100, 100))
     X, Y = np.asarray(x), np.asarray(y)

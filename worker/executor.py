@@ -19,6 +19,7 @@ import numpy as np
 
 from spartan_ng.arrays import Key
 from spartan_ng.compressed import is_compressed
+from spartan_ng.costs.choices import BACKUP_S
 from spartan_ng.error_state import entered
 from spartan_ng.errors import JobCancelled, WorkerLost
 from spartan_ng.events import now_ns, record
@@ -34,7 +35,7 @@ from spartan_ng.worker.memory.regions import Operand, Piece, data_bytes, gathere
 from spartan_ng.worker.memory.store import Region, Store, read_region
 from spartan_ng.worker.network.protocol import Transfer
 from spartan_ng.worker.network.whereabouts import OwnTiles, Whereabouts
-from spartan_ng.worker.scheduling.backups import LEAST_S, Backup
+from spartan_ng.worker.scheduling.backups import Backup
 from spartan_ng.worker.scheduling.lending import borrow
 from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.scheduling.shares import Task
@@ -202,7 +203,7 @@ class Executor(Blocks):
         none. Whole shares of theirs it runs only until a job begins here.
         """
         done, begun = self._done.pop(job, None), self._begun
-        if done is None or stopped.wait(_IDLE_S if done.program.lends else LEAST_S):
+        if done is None or stopped.wait(_IDLE_S if done.program.lends else BACKUP_S):
             return
         if not done.program.lends and self._begun != begun:
             return

@@ -16,6 +16,7 @@ from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_slices
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.backends.protocol import Audience, Progress, RunStats
 from spartan_ng.costs import Profile
+from spartan_ng.costs.choices import INTERRUPTIBLE_S
 from spartan_ng.costs.measured import rates
 from spartan_ng.error_state import error_state
 from spartan_ng.interrupts import is_interruptible, run_interruptibly
@@ -30,9 +31,6 @@ from spartan_ng.worker.memory.pool import BufferPool, tiles_bytes
 from spartan_ng.worker.memory.recycle import Recycler
 from spartan_ng.worker.memory.store import Store
 from spartan_ng.worker.network.protocol import NoPeers
-
-LONG_S = 0.1
-"""Plans that are predicted to take longer run on a thread that Ctrl-C can give up; it costs some 0.1 ms."""
 
 
 class EmbeddedBackend:
@@ -133,7 +131,8 @@ class EmbeddedBackend:
         program = self._executor.program(plan)
         if program.is_long is None:
             found = program.calls_users or program.calls_matrices
-            found = found or sum(stage.seconds(plan.slots, 0, self.profile) for stage in plan.stages) > LONG_S
+            expected_s = 0.0 if found else sum(s.seconds(plan.slots, 0, self.profile) for s in plan.stages)
+            found = found or expected_s > INTERRUPTIBLE_S
             program.is_long = found
         return program.is_long
 

@@ -9,6 +9,7 @@ people and for what waits, and cuboids divide by rates themselves.
   loop over elements that take as long (BLAS does several in the time of one).
 - `profile`: what a worker streams, computes and receives in a second, and what beginning costs.
 - `tuned`: how much longer one thing takes than another, which is neither counted nor measured by programs.
+- `choices`: from how much on another way of computing is taken.
 - `measured`: the profile of this machine, the middle one of a few moments, and kept.
 
 Rooms below this one (`ops`, `arrays`, `compressed`) have rows and numbers of their own: what an element of a

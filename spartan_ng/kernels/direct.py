@@ -14,6 +14,15 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.costs.choices import (
+    BLAS_SIDE,
+    FEW_THREADS,
+    FLAT,
+    LONG_SUM,
+    LONG_SUM_FLOPS,
+    SPARSE_S,
+    TINY_BYTES,
+)
 from spartan_ng.costs.operations import of_node, work_of_node
 from spartan_ng.costs.profile import ONE_THREAD
 from spartan_ng.costs.tuned import DIRECT_FLOPS, FRESH
@@ -30,22 +39,10 @@ from spartan_ng.ops.matrices import evaluate
 from spartan_ng.ops.scans import SCANS
 
 _LYING_OTHERWISE = frozenset({Op.BROADCAST, Op.TRANSPOSE, Op.SLICE})
-TINY_BYTES = 1 << 16
-"""An operator that touches no array beyond this size is not counted."""
 MOST_NODES = 24
 
 
-_SPARSE_S = 0.001
-"""Seconds of steps over CSR arrays up to which a plan takes longer: it cuts blocks, and waits for kernels."""
-FEW_THREADS = 2
-"""So many threads read memory hardly faster than one does."""
 _PLACED = frozenset({"argmax", "argmin"})
-_WIDE = 64
-"""A product of matrices of so many rows and columns keeps BLAS and its threads at work on arithmetic."""
-_LONG, _LONG_FLOPS = 16, 1 << 28
-"""A product is long that adds so many times its sides, in so many operations. (`benchmarks larger`)"""
-_FLAT = 64
-"""A vector is nothing beside a matrix of so many times its bytes."""
 _STREAMED = frozenset({"add", "maximum", "minimum", "argmax", "argmin", "logical_or", "logical_and"})
 """Folds that NumPy runs at the memory's speed where they fold everything."""
 
@@ -90,7 +87,7 @@ def run_direct(
 def _run_sparse(roots: Sequence[Node], order: Sequence[Node]) -> list[Any] | None:
     """The values of a graph with CSR arrays, or None if a plan should make them."""
     stored = Stored(roots, order)
-    return run_stepwise(roots, order, stored) if _stepped_s(order, stored) <= _SPARSE_S else None
+    return run_stepwise(roots, order, stored) if _stepped_s(order, stored) <= SPARSE_S else None
 
 
 def stepwise_s(roots: Sequence[Node], order: Sequence[Node]) -> float:
@@ -162,13 +159,13 @@ def _is_made(node: Node) -> bool:
 def _is_of_vector(node: Node) -> bool:
     """Whether a node is a product of a matrix and a vector: BLAS reads the matrix once."""
     floats = node.fn == "contract" and node.dtype.char in "fdFD"
-    return floats and node.ndim == 1 and node.nbytes * _FLAT < max(i.nbytes for i in node.inputs)
+    return floats and node.ndim == 1 and node.nbytes * FLAT < max(i.nbytes for i in node.inputs)
 
 
 def _tiny_bytes(order: Sequence[Node]) -> int:
     """Bytes that count for nothing: few of them, or few beside the matrix of a product with a vector."""
     of_vectors = [max(i.nbytes for i in node.inputs) for node in order if _is_of_vector(node)]
-    return max(TINY_BYTES, min(of_vectors, default=0) // _FLAT)
+    return max(TINY_BYTES, min(of_vectors, default=0) // FLAT)
 
 
 def _is_stream(node: Node, threads: int) -> bool:
@@ -197,14 +194,14 @@ def _lies_plain(node: Node) -> bool:
 def _is_of_matrices(node: Node) -> bool:
     """Whether a node is a product that keeps BLAS and its threads at work."""
     floats = node.fn == "contract" and node.dtype.char in "fdFD"
-    return floats and all(n.ndim == 2 and min(n.shape) >= _WIDE for n in (node, *node.inputs))
+    return floats and all(n.ndim == 2 and min(n.shape) >= BLAS_SIDE for n in (node, *node.inputs))
 
 
 def _is_long_sum(product: Node) -> bool:
     """Whether a product adds up far more than its result has: BLAS's threads wait for each other at every
     panel, and ours, each with its part of the sums, once."""
     operations = of_node(product)
-    return operations > _LONG_FLOPS and operations // (2 * product.size) > _LONG * max(product.shape)
+    return operations > LONG_SUM_FLOPS and operations // (2 * product.size) > LONG_SUM * max(product.shape)
 
 
 def _has_step(node: Node) -> bool:

@@ -16,14 +16,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from spartan_ng.costs.choices import SORT_ELEMENTS
+
 Each: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 """Calls a function for every item, by threads; results in order."""
 Array: TypeAlias = np.ndarray[Any, Any]
 Make: TypeAlias = Callable[[tuple[int, ...], "np.dtype[Any]"], Array]
 """Makes an array without elements."""
 
-_LEAST = 1 << 17
-"""Shorter lines are sorted by one thread."""
 _SAMPLES = 1 << 14
 """Elements that tell where ranges end; one is then about a hundredth longer or shorter than wanted."""
 _BLOCK = 1 << 16
@@ -42,7 +42,7 @@ def is_vectorized(dtype: np.dtype[Any]) -> bool:
 def sorted_line(x: Array, threads: int, each: Each, make: Make = np.empty) -> Array:
     """A sorted copy of a vector, as `np.sort` makes it."""
     n = len(x)
-    if threads < 2 or n < _LEAST or x.dtype.kind not in "iufmM":
+    if threads < 2 or n < SORT_ELEMENTS or x.dtype.kind not in "iufmM":
         return np.sort(x)
     if _ascends(x):
         return x.copy()
@@ -108,7 +108,7 @@ def _spread(x: Array, share: tuple[int, int], counts: Array, starts: Array, out:
 def argsorted_line(x: Array, threads: int, each: Each, make: Make = np.empty) -> tuple[Array, Array]:
     """The sorted vector and the indices that sort it, equal elements in their order."""
     n = len(x)
-    if n < _LEAST or x.dtype.kind not in "iufmM" or x.dtype.itemsize > 8:
+    if n < SORT_ELEMENTS or x.dtype.kind not in "iufmM" or x.dtype.itemsize > 8:
         order = np.argsort(x, kind="stable")
         return x[order], order
     if _ascends(x):

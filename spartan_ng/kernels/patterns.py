@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from spartan_ng.costs.choices import WHOLE_SHARE
 from spartan_ng.kernels.formats import dense, is_sparse
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
@@ -21,8 +22,6 @@ _GATHER_BYTES = 1 << 19
 """What the gathered rows of a chunk's dot products may take: a share of the cache."""
 _DENSE_BYTES = 1 << 22
 """What a piece of a whole product may take."""
-_DENSE_SHARE = 1 / 32
-"""Share of non-zeros from which on the whole product costs less than gathering for dot products."""
 
 
 class Step(Protocol):
@@ -112,7 +111,7 @@ def dots(product: Step, a: Any, b: Any, pattern: Pattern) -> Any:
 
 def is_whole(count: int, shape: tuple[int, ...]) -> bool:
     """Whether so many non-zeros cost more, gathered for dot products, than the whole product of the shape."""
-    return count > _DENSE_SHARE * prod(shape)
+    return count > WHOLE_SHARE * prod(shape)
 
 
 def _lines(x: Any, labels: tuple[int, ...], out: tuple[int, ...]) -> Any:

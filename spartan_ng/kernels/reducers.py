@@ -16,10 +16,11 @@ import numpy as np
 from spartan_ng.arrays import WHOLE, Box
 from spartan_ng.arrays.sparse import csr_array, is_imported
 from spartan_ng.compressed import is_compressed
+from spartan_ng.costs.choices import GROUP_SUM_ELEMENTS
 from spartan_ng.kernels.compiled import tall
 from spartan_ng.kernels.compiled.between import state_between
 from spartan_ng.kernels.compiled.deviations import sum_and_deviations
-from spartan_ng.kernels.compiled.group_sums import LEAST, group_sums
+from spartan_ng.kernels.compiled.group_sums import group_sums
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract, contract_and_sums
 from spartan_ng.kernels.formats import dense, is_sparse
@@ -289,7 +290,7 @@ class Reducer:
 def _sums_by_scipy(labels: Any, rows: Any, count: int) -> Any:
     """The sums of rows by their labels; of few elements by NumPy, as long as nobody needs SciPy. Both add in
     the order of the rows."""
-    if rows.size < LEAST and not is_imported():
+    if rows.size < GROUP_SUM_ELEMENTS and not is_imported():
         found = np.zeros((count, rows.shape[1]), rows.dtype)
         np.add.at(found, labels, rows)
         return found

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from spartan_ng.arrays import Box
+from spartan_ng.costs.choices import LINES_ONE_BY_ONE, SCAN_PIECE
 from spartan_ng.kernels.user import guarded
 from spartan_ng.ops.frames import weigh
 from spartan_ng.ops.functions import UserFunction
@@ -26,12 +27,8 @@ State = tuple[Any, ...]
 
 _PIECES = 32
 """Pieces (times chunks) that a large tile is scanned in, at most."""
-_LARGE = 1 << 17
-"""Elements of a piece, at least: fewer are not worth the call."""
 _NEIGHBOURS = 64
 """Neighbours in a row that stay together."""
-_FEW = 16
-"""Lines up to which a recurrence goes line by line: a step of a whole row costs as much as so many floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,7 @@ def one_piece(box: Box, axis: int) -> Cut:
 def cut_lines(box: Box, axis: int, lines: bool = False) -> Cut:
     """The pieces and chunks of the tile at `box`; only pieces if `lines` are to be scanned whole."""
     sizes = [hi - lo for lo, hi in box]
-    every = left = max(1, min(_PIECES, prod(sizes) // _LARGE))
+    every = left = max(1, min(_PIECES, prod(sizes) // SCAN_PIECE))
     spans: list[list[tuple[int, int]]] = []
     for d, (lo, hi) in enumerate(box):
         least = _NEIGHBOURS if d == len(box) - 1 else 1
@@ -182,7 +179,7 @@ class FrameScan(MonoidScan):
         n = out.shape[self.axis]
         y, w, z = (np.moveaxis(np.asarray(x, self.dtype), self.axis, 0) for x in (*xs, out))
         before = None if carry is None else np.moveaxis(np.asarray(carry[0], self.dtype), self.axis, 0)[0]
-        if z[0].size > _FEW:
+        if z[0].size > LINES_ONE_BY_ONE:
             for i in range(n):
                 z[i] = y[i] if before is None else y[i] + weigh(w[i], before)
                 before = z[i]

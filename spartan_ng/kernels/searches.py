@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.costs.choices import SEARCH_ELEMENTS
 from spartan_ng.kernels.line_sorts import is_vectorized
 
-_LEAST = 1 << 12
-"""Elements of a line, and values, from which sorting them first takes half the time."""
 _PIECE = 1 << 18
 """Values that are sorted at a time: with fewer, more of a long line lies between one and the next."""
 
 
 def searched(line: Any, values: Any, side: Any) -> Any:
     """What `np.searchsorted` gives, of elements of one dtype."""
-    if min(line.size, values.size) < _LEAST or not is_vectorized(values.dtype):
+    if min(line.size, values.size) < SEARCH_ELEMENTS or not is_vectorized(values.dtype):
         return np.asarray(np.searchsorted(line, values, side))
     flat, places = values.reshape(-1), np.empty(values.shape, np.intp)
     out = places.reshape(-1)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spartan_ng.arrays.sparse import csr_array, is_csr
+from spartan_ng.costs.choices import GATHERED_PAIR_FLOPS
 from spartan_ng.costs.operations import by_pairs, flops, lookups, met, of_node, pairs, work_of_node
 from spartan_ng.costs.tuned import FRESH, NEAR_LOOKUP_FLOPS
 from spartan_ng.graph.formats import is_sparse_product
@@ -21,9 +22,6 @@ from spartan_ng.kernels.patterns import Pattern, dots, is_whole, mapped
 from spartan_ng.kernels.sparse_folds import sparse_fold
 from spartan_ng.ops.elementwise import ELEMENTWISE
 
-_PAIR_FLOPS = 20
-"""Operations that a pair of elements takes the time of in a dot product of two lines that are gathered.
-(`benchmarks cold`: log-likelihood)"""
 _EXTREMES = frozenset({"maximum", "minimum"})
 
 
@@ -191,7 +189,7 @@ class Stored:
             count = of_node(node)
             if is_whole(nnz, shape):
                 return work_of_node(node), made
-            return nnz * (count // (2 * node.size)) * _PAIR_FLOPS, made
+            return nnz * (count // (2 * node.size)) * GATHERED_PAIR_FLOPS, made
         if node.op is not Op.MAP:
             return NEAR_LOOKUP_FLOPS * nnz, 2 * made
         read = sum(i not in self.places and i.size > 1 for i in node.inputs)

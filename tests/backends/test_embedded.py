@@ -273,7 +273,7 @@ def test_plans_that_take_long_leave_the_main_thread_to_ctrl_c(monkeypatch):
     monkeypatch.setattr(backend, "_run", noted)
     with running_on(backend), config.override(small_bytes=0):
         for size, away in ((1000, False), (3_000_000, True)):
-            monkeypatch.setattr(embedded, "LONG_S", 1e-3)
+            monkeypatch.setattr(embedded, "INTERRUPTIBLE_S", 1e-3)
             assert float(sp.exp(sp.ones(size)).sum()) > size
             assert (threads.pop() is not threading.main_thread()) == away
 

@@ -24,7 +24,7 @@ DTYPES = ["f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1"]
 @pytest.fixture(autouse=True, scope="module")
 def everything_is_compiled():
     with pytest.MonkeyPatch.context() as patch, config.override(kernels="compile"):
-        patch.setattr(between, "LEAST", 0)
+        patch.setattr(between, "BETWEEN_ELEMENTS", 0)
         yield
 
 

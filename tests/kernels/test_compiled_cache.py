@@ -12,9 +12,10 @@ import pytest
 
 from spartan_ng import session
 from spartan_ng.config import config
+from spartan_ng.costs.choices import HOT_S
 from spartan_ng.errors import OptionError
 from spartan_ng.graph import build
-from spartan_ng.kernels.compiled import cache, select
+from spartan_ng.kernels.compiled import cache
 from spartan_ng.kernels.compiled.cache import (
     CACHE_VARIABLE,
     _thin_out,
@@ -324,9 +325,9 @@ def test_the_first_runs_are_interpreted_and_hot_stages_compiled():
     tier = plan_of(node)
     with config.override(kernels="auto"):
         assert tier.choose(operands(x), QUIET) is None
-        tier.record(select.HOT_S / 2)
+        tier.record(HOT_S / 2)
         assert tier.choose(operands(x), QUIET) is None
-        tier.record(select.HOT_S)
+        tier.record(HOT_S)
         tier.choose(operands(x), QUIET)  # asks for the kernel, whether it is there already or not
         assert wait_for_compiles()
         assert tier.choose(operands(x), QUIET) is not None

@@ -28,7 +28,7 @@ def compiled(monkeypatch):
         asked.append(trust.at_hand(*args))
         return asked[-1]
 
-    monkeypatch.setattr(dictionaries, "WORTH", 0)
+    monkeypatch.setattr(dictionaries, "DICTIONARY_LOOKUPS", 0)
     monkeypatch.setattr(dictionaries, "at_hand", at_hand)
     with config.override(kernels="compile"):
         yield

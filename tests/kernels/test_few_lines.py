@@ -23,8 +23,8 @@ from tests.test_programs import running_on
 @pytest.fixture(autouse=True, scope="module")
 def everything_is_compiled():
     with pytest.MonkeyPatch.context() as patch, config.override(kernels="compile"):
-        patch.setattr(few_lines, "WORTH", 1)
-        patch.setattr(few_lines, "_WIDE", 1)
+        patch.setattr(few_lines, "FEW_LINES_ELEMENTS", 1)
+        patch.setattr(few_lines, "FEW_LINES_WIDTH", 1)
         yield
 
 
@@ -79,7 +79,7 @@ def test_what_blas_does() -> None:
 
 def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = np.ones((4, 30)), np.ones((30, 50))
-    monkeypatch.setattr(few_lines, "_heat", trust.Heat(3 * trust.WARM * b.nbytes))
+    monkeypatch.setattr(few_lines, "_heat", trust.Heat(3 * b.nbytes))
     asked: list[str] = []
     monkeypatch.setattr(few_lines, "at_hand", lambda source, *rest, heat: asked.append(source))
     with config.override(kernels="auto"):

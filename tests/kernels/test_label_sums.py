@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spartan_ng.costs.choices import GROUP_SUM_ELEMENTS
 from spartan_ng.kernels import reducers
-from spartan_ng.kernels.compiled.group_sums import LEAST
 from tests.kernels.test_compiled_cache import run
 
 
@@ -30,7 +30,7 @@ import sys
 import numpy, spartan_ng as np
 from spartan_ng.kernels.compiled import group_sums
 from spartan_ng.kernels.compiled.compile import wait_for_compiles
-group_sums._IMPORT_S = 60.0  # here others may have the processor
+group_sums.SCIPY_S = 60.0  # here others may have the processor
 np.config.small_bytes = 0
 x = np.asarray(numpy.arange({rows} * 8.0).reshape(-1, 8))
 marks = ((np.arange({rows}) % 5)[:, None] == np.arange(5)).astype(float)
@@ -42,6 +42,6 @@ print("scipy.sparse" in sys.modules)
 
 @pytest.mark.slow
 def test_scipy_is_not_imported_where_a_kernel_lies_on_disk(tmp_path):
-    program = PROGRAM.format(rows=LEAST)
+    program = PROGRAM.format(rows=GROUP_SUM_ELEMENTS)
     assert run(program, tmp_path) == "True True"
     assert run(program, tmp_path) == "True False"

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spartan_ng.costs.choices import SORT_ELEMENTS
 from spartan_ng.kernels import line_sorts
 from spartan_ng.kernels.line_sorts import argsorted_line, sorted_line
 from tests.sampling import examples
@@ -75,7 +76,7 @@ def check(x: np.ndarray[Any, Any], threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("kind", LINES)
 def test_lines_are_numpys(kind: str, threads: int) -> None:
-    assert len(LINES[kind](np.random.default_rng(0))) >= line_sorts._LEAST
+    assert len(LINES[kind](np.random.default_rng(0))) >= SORT_ELEMENTS
     check(LINES[kind](np.random.default_rng(1)), threads)
 
 
@@ -95,5 +96,5 @@ def test_short_lines(values: list[float], dtype: str, threads: int) -> None:
         if dtype[0] != "f"
         else np.array(values, dtype)
     )
-    with patch.multiple(line_sorts, _LEAST=1, _BLOCK=3, _SAMPLES=5):
+    with patch.multiple(line_sorts, SORT_ELEMENTS=1, _BLOCK=3, _SAMPLES=5):
         check(x, threads)

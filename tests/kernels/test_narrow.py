@@ -23,9 +23,9 @@ def vectors(request: pytest.FixtureRequest):
     """Everything is compiled, also for processors whose vectors are shorter."""
     real = ready_made.source_of
     with pytest.MonkeyPatch.context() as patch, config.override(kernels="compile"):
-        patch.setattr(narrow, "SHORTEST", 1)
+        patch.setattr(narrow, "NARROW_WIDTH", 1)
         patch.setattr(narrow, "_LEAST_BYTES", 1)
-        patch.setattr(narrow, "_TALL", 0)
+        patch.setattr(narrow, "NARROW_TALL", 0)
         if request.param == "of 32 bytes":
             patch.setattr(narrow, "source_of", lambda name, **given: real(name, BYTES="32", **given))
         yield
@@ -82,19 +82,19 @@ def test_what_blas_does(monkeypatch: pytest.MonkeyPatch) -> None:
         assert narrow.product(left, right) is None
     with np.errstate(over="raise"):
         assert narrow.product(x, w) is None
-    monkeypatch.setattr(narrow, "_TALL", 16)
+    monkeypatch.setattr(narrow, "NARROW_TALL", 16)
     assert narrow.product(x, w) is None
-    monkeypatch.setattr(narrow, "_TALL", 8)
-    monkeypatch.setattr(narrow, "SHORTEST", 21)
+    monkeypatch.setattr(narrow, "NARROW_TALL", 8)
+    monkeypatch.setattr(narrow, "NARROW_WIDTH", 21)
     assert narrow.product(x, w) is None
-    monkeypatch.setattr(narrow, "SHORTEST", 1)
+    monkeypatch.setattr(narrow, "NARROW_WIDTH", 1)
     monkeypatch.setattr(narrow, "_LEAST_BYTES", 49)
     assert narrow.product(x, w) is None
 
 
 def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = np.ones((300, 20)), np.ones((20, 6))
-    monkeypatch.setattr(narrow, "_heat", trust.Heat(3 * trust.WARM * x.nbytes))
+    monkeypatch.setattr(narrow, "_heat", trust.Heat(3 * x.nbytes))
     asked: list[str] = []
     monkeypatch.setattr(narrow, "at_hand", lambda source, *rest, heat: asked.append(source))
     with config.override(kernels="auto"):

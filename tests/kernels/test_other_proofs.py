@@ -74,12 +74,12 @@ READY = {
 @pytest.fixture(autouse=True)
 def everything_is_compiled(monkeypatch):
     monkeypatch.setattr(trust, "_ready_made", trust.Trust())
-    monkeypatch.setattr(sparse_product, "WORTH", 1)
-    monkeypatch.setattr(few_lines, "WORTH", 1)
-    monkeypatch.setattr(few_lines, "_WIDE", 1)
-    monkeypatch.setattr(group_sums, "LEAST", 1)
-    monkeypatch.setattr(tall, "LEAST_FLOPS", 1)
-    monkeypatch.setattr(lines, "_LARGE", 1 << 12)
+    monkeypatch.setattr(sparse_product, "SPARSE_PRODUCTS", 1)
+    monkeypatch.setattr(few_lines, "FEW_LINES_ELEMENTS", 1)
+    monkeypatch.setattr(few_lines, "FEW_LINES_WIDTH", 1)
+    monkeypatch.setattr(group_sums, "GROUP_SUM_ELEMENTS", 1)
+    monkeypatch.setattr(tall, "TALL_FLOPS", 1)
+    monkeypatch.setattr(lines, "SCAN_PIECE", 1 << 12)
     with config.override(small_bytes=0, kernels="compile"), running_on(EmbeddedBackend(2)):
         yield
 

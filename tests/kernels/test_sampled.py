@@ -289,7 +289,7 @@ def test_rows_in_any_order_and_strided_parts(name, kernels):
 @pytest.mark.parametrize("name", ["log likelihood", "sums of rows", "sums of columns", "update of V"])
 @pytest.mark.parametrize("density", [0.002, 0.05])
 def test_threads_and_skew_change_no_bit(name, density, monkeypatch):
-    monkeypatch.setattr(bound, "_RUN_FLOPS", 1)
+    monkeypatch.setattr(bound, "RUN_FLOPS", 1)
     monkeypatch.setattr(bound, "SMALL_FLOPS", 0)
     random = np.random.default_rng(5)
     X = sparse.random_array((600, 80), density=density, rng=random, format="csr")
@@ -328,7 +328,7 @@ def test_tables_are_made_anew_for_other_layouts(name):
 @pytest.mark.parametrize("name", ["sums of columns", "update of V", "from the left", "log likelihood"])
 def test_long_states_are_added_in_parts(name, monkeypatch):
     monkeypatch.setattr(bound, "_SPAN", 8)
-    monkeypatch.setattr(bound, "_RUN_FLOPS", 1)
+    monkeypatch.setattr(bound, "RUN_FLOPS", 1)
     monkeypatch.setattr(bound, "SMALL_FLOPS", 0)
     with running_on(EmbeddedBackend(2)), config.override(kernels="compile"):
         check(EXPRESSIONS[name], data(0.6))
@@ -342,7 +342,7 @@ def test_long_work_is_done_in_many_calls(monkeypatch):
             calls.append(turn)
             super().run(turn)
 
-    monkeypatch.setattr(bound, "_RUN_FLOPS", 1)
+    monkeypatch.setattr(bound, "RUN_FLOPS", 1)
     monkeypatch.setattr(bound, "_TURN_FLOPS", 1)
     monkeypatch.setattr(bound, "SMALL_FLOPS", 0)
     monkeypatch.setattr(fused, "Bound", Spy)

@@ -9,6 +9,7 @@ import pytest
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.config import config
+from spartan_ng.costs.choices import PREFIX_ELEMENTS
 from spartan_ng.kernels import scans as interpreted
 from spartan_ng.kernels.compiled import prefixes, scans
 from spartan_ng.kernels.compiled.scans import CompiledScan, compiled_scan
@@ -35,7 +36,7 @@ STEPS = [
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scans, "LEAST", 1)
+    monkeypatch.setattr(scans, "SCAN_ELEMENTS", 1)
     monkeypatch.setattr(scans, "_STRIP", 8)
 
 
@@ -99,7 +100,7 @@ CUBES = [(700, 90), (40, 70, 3), (2, 300, 64), (3, 5, 130, 4), (65, 2, 2, 130)]
 @pytest.mark.parametrize("large", [64, 1000, 1 << 20])
 def test_pieces_along_any_dimensions(shape: tuple[int, ...], large: int, monkeypatch) -> None:
     """However a tile is cut, compiled and interpreted: chunk after chunk of each piece, and nothing else."""
-    monkeypatch.setattr(interpreted, "_LARGE", large)
+    monkeypatch.setattr(interpreted, "SCAN_PIECE", large)
     x = np.random.default_rng(5).integers(-9, 9, shape)
     box = tuple((0, n) for n in shape)
     for axis in range(len(shape)):
@@ -246,7 +247,7 @@ def test_cuts_cover_the_tile_once(shape: tuple[int, ...]) -> None:
 
 def test_lines_are_cut_into_as_many_pieces_as_they_are_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any axis but the last, whose elements are neighbours, may be cut into its single indices."""
-    monkeypatch.setattr(interpreted, "_LARGE", 1)
+    monkeypatch.setattr(interpreted, "SCAN_PIECE", 1)
     for n in range(1, 100):
         wanted = min(n, interpreted._PIECES)
         assert len(cut_lines(((0, n), (0, 50)), 1).pieces) == wanted
@@ -257,7 +258,7 @@ def test_lines_are_cut_into_as_many_pieces_as_they_are_worth(monkeypatch: pytest
 
 @pytest.mark.parametrize("name", ["minimum", "maximum"])
 def test_extremes_of_prefix_sums(name: str) -> None:
-    x = np.random.default_rng(2).standard_normal(prefixes.LEAST + 3)
+    x = np.random.default_rng(2).standard_normal(PREFIX_ELEMENTS + 3)
     fold = FOLDS[PREFIX_FOLDS[name]]
     special = x.copy()
     special[[100, 5000]] = np.inf, -np.inf

@@ -37,7 +37,7 @@ def test_places_are_numpys(
     line, values = np.sort(numbers(size)), numbers(asked)
     values = values.T[::-1] if turned and values.ndim else values
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searches, "_LEAST", 1)
+        patch.setattr(searches, "SEARCH_ELEMENTS", 1)
         patch.setattr(searches, "_PIECE", 6)
         found = searches.searched(line, values, side)
     wanted = np.searchsorted(line, values, side)

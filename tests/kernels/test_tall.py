@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
+from spartan_ng.costs.choices import TALL_WIDTH
 from spartan_ng.kernels.compiled import ready_made, tall, trust
 from tests.kernels.products import RTOL, check_product
 from tests.sampling import examples
@@ -23,9 +24,9 @@ def vectors(request: pytest.FixtureRequest):
     """Everything is compiled, also for processors whose vectors are shorter."""
     real = ready_made.source_of
     with pytest.MonkeyPatch.context() as patch, config.override(kernels="compile"):
-        patch.setattr(tall, "NARROWEST_BYTES", 1)
-        patch.setattr(tall, "_TALL", 0)
-        patch.setattr(tall, "LEAST_FLOPS", 0)
+        patch.setattr(tall, "TALL_BYTES", 1)
+        patch.setattr(tall, "TALL_SHAPE", 0)
+        patch.setattr(tall, "TALL_FLOPS", 0)
         if request.param == "of 32 bytes":
             patch.setattr(tall, "source_of", lambda name, **given: real(name, BYTES="32", **given))
         yield
@@ -89,7 +90,7 @@ def test_what_blas_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wide rows, rows along the sum, other numbers, few rows, and where errors are asked for."""
     x = np.ones((300, 20))
     for left, right in (
-        (np.ones((300, tall.WIDEST + 1)).T, x),
+        (np.ones((300, TALL_WIDTH + 1)).T, x),
         (x.T, np.asfortranarray(x)),
         (np.asfortranarray(x).T, x),
         (x.astype(complex).T, x.astype(complex)),
@@ -100,21 +101,21 @@ def test_what_blas_does(monkeypatch: pytest.MonkeyPatch) -> None:
         assert tall.product(left, right) is None
     with np.errstate(over="raise"):
         assert tall.product(x.T, x) is None
-    monkeypatch.setattr(tall, "_TALL", 16)
+    monkeypatch.setattr(tall, "TALL_SHAPE", 16)
     assert tall.product(x.T, x) is None
-    monkeypatch.setattr(tall, "_TALL", 8)
-    monkeypatch.setattr(tall, "NARROWEST_BYTES", 161)
+    monkeypatch.setattr(tall, "TALL_SHAPE", 8)
+    monkeypatch.setattr(tall, "TALL_BYTES", 161)
     assert tall.product(x.T, x) is None
-    monkeypatch.setattr(tall, "NARROWEST_BYTES", 160)
-    monkeypatch.setattr(tall, "LEAST_FLOPS", 2 * 300 * 20 * 20)
+    monkeypatch.setattr(tall, "TALL_BYTES", 160)
+    monkeypatch.setattr(tall, "TALL_FLOPS", 2 * 300 * 20 * 20)
     assert tall.product(x.T, x) is not None
-    monkeypatch.setattr(tall, "LEAST_FLOPS", 2 * 300 * 20 * 20 + 1)
+    monkeypatch.setattr(tall, "TALL_FLOPS", 2 * 300 * 20 * 20 + 1)
     assert tall.product(x.T, x) is None
 
 
 def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.ones((300, 20))
-    monkeypatch.setattr(tall, "_heat", trust.Heat(3 * trust.WARM * 2 * 300 * 20 * 20))
+    monkeypatch.setattr(tall, "_heat", trust.Heat(3 * 2 * 300 * 20 * 20))
     asked: list[str] = []
     monkeypatch.setattr(tall, "at_hand", lambda source, *rest, heat: asked.append(source))
     with config.override(kernels="auto"):

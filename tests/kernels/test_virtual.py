@@ -237,24 +237,11 @@ def test_builds_that_fail_are_refusals(monkeypatch):
         machine.build("a0 + a0 + a0 + a0", ("f8",), 1)
 
 
-# --- the rule ---------------------------------------------------------------------------------------------
-
-
-def test_the_rule_chooses_what_is_predicted_to_be_faster(monkeypatch):
-    """Not with the figures of vectorized loops, but with those of functions that NumPy is slow at."""
-    assert "virtual machine" not in explained(kernels="auto", n=400_000)
-    monkeypatch.setattr(programs, "COSTS_NS", {"where": (5.0, 2.0)})
-    assert "in numexpr's virtual machine until compiled" in explained(kernels="auto", n=400_000)
-    assert "virtual machine" not in explained(kernels="auto", n=40)
-    assert "virtual machine" not in explained(kernels="interpret", n=400_000)
-    assert "virtual machine" not in explained(kernels="compile", n=400_000)
-
-
-def test_importing_counts(monkeypatch):
-    monkeypatch.setattr(programs, "COSTS_NS", {"where": (5.0, 2.0)})
-    assert "virtual machine" in explained(kernels="auto", n=20_000)
-    monkeypatch.setattr(programs, "is_loaded", lambda: False)
-    assert "virtual machine" not in explained(kernels="auto", n=20_000)
+def test_only_who_asks_for_programs_has_them():
+    """NumPy's calls are done sooner, or as soon."""
+    for kernels in ("auto", "interpret", "compile"):
+        assert "virtual machine" not in explained(kernels=kernels, n=400_000)
+    assert "in numexpr's virtual machine" in explained(kernels="numexpr", n=400_000)
 
 
 def bound(monkeypatch) -> list[str]:
@@ -268,15 +255,6 @@ def bound(monkeypatch) -> list[str]:
 
     monkeypatch.setitem(KINDS, "program", program)
     return ran
-
-
-def test_auto_runs_programs_until_the_stage_is_compiled(monkeypatch):
-    monkeypatch.setattr(programs, "COSTS_NS", {"where": (1e6, 2.0)})
-    ran = bound(monkeypatch)
-    x, y = RANDOM.random((6000, 13)), RANDOM.random((6000, 13))
-    with running_on(EmbeddedBackend(2)), config.override(kernels="auto", small_bytes=0):
-        assert same_bits(values(sp, "a chain", sp.asarray(x), sp.asarray(y))[0], chain(np, x, y))
-    assert len(ran) == 1
 
 
 def test_strict_error_states_are_interpreted():

@@ -17,6 +17,7 @@ from spartan_ng import session
 from spartan_ng.api.files.sources import over
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
+from spartan_ng.costs.choices import BACKUP_S
 from spartan_ng.costs.tuned import LENDING_S, NETWORK_BYTES_S, PATIENCE, SLOW
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
@@ -34,7 +35,7 @@ from spartan_ng.sinks import Sink
 from spartan_ng.worker import executor
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.scheduling import backups, program
-from spartan_ng.worker.scheduling.backups import LEAST_S, Backup
+from spartan_ng.worker.scheduling.backups import Backup
 from spartan_ng.worker.scheduling.shares import task_of
 from spartan_ng.worker.scheduling.stealing import Offers
 from tests.sources.recorder import Recorder
@@ -63,7 +64,7 @@ def test_a_share_is_run_again_once_it_takes_three_times_as_long_as_another(clock
 def test_neither_what_takes_a_moment_nor_what_takes_longer_to_send_is_run_again(
     clock: SimpleNamespace,
 ) -> None:
-    clock.now = LEAST_S / 2
+    clock.now = BACKUP_S / 2
     assert not Backup(0, lambda slot, tile: None).lend(1e-6)
     large = Backup(10 * NETWORK_BYTES_S, lambda slot, tile: None)
     clock.now += 10 * SLOW * 0.5
@@ -197,7 +198,7 @@ class Held:
 def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], Held]]:
     """Holds a rank from now on."""
     monkeypatch.setattr(program, "BACKED_S", 0.0)
-    monkeypatch.setattr(backups, "LEAST_S", 0.02)
+    monkeypatch.setattr(backups, "BACKUP_S", 0.02)
     found: list[Held] = []
 
     def begin(rank: int) -> Held:
@@ -286,8 +287,8 @@ def test_what_workers_have_no_room_for_is_done_by_its_own_worker_alone(
 
 
 def test_who_asks_when_all_is_done_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backups, "LEAST_S", 0.0)
-    monkeypatch.setattr(executor, "LEAST_S", 0.0)
+    monkeypatch.setattr(backups, "BACKUP_S", 0.0)
+    monkeypatch.setattr(executor, "BACKUP_S", 0.0)
     asked = threading.Event()
 
     def borrow(ex: Executor, run: Any, rank: int, is_busy: Callable[[], bool]) -> None:

@@ -186,7 +186,7 @@ def test_random_cases(shard: int, some: Some, monkeypatch: pytest.MonkeyPatch) -
         case = drawn(rng, number)
         monkeypatch.setattr(ordered, "_BLOCK", int(rng.choice([1, 5, 40, 1 << 15])))
         monkeypatch.setattr(worker_scans, "_FOLDED", int(rng.choice([1, 7, 1 << 17])))
-        monkeypatch.setattr(scans, "_LARGE", int(rng.choice([1, 1 << 17])))
+        monkeypatch.setattr(scans, "SCAN_PIECE", int(rng.choice([1, 1 << 17])))
         monkeypatch.setattr(scans, "_NEIGHBOURS", int(rng.choice([1, 64])))
         levels = check(case, rng)
         if case.tiling == "row" and case.axis == 0 and number % 100 in (0, 1, 2) and case.shape[0] > 1:

@@ -150,8 +150,8 @@ def test_infinite_weights_do_what_they_do_row_by_row(
     shape: tuple[int, ...], axis: int, often: float, kernels: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Zeros, infinities and NaN anywhere, in chunks and blocks, on several workers and levels."""
-    monkeypatch.setattr(compiled_scans, "LEAST", 1)
-    monkeypatch.setattr(scans, "_LARGE", 1)
+    monkeypatch.setattr(compiled_scans, "SCAN_ELEMENTS", 1)
+    monkeypatch.setattr(scans, "SCAN_PIECE", 1)
     monkeypatch.setattr(ordered, "_BLOCK", 16)
     rng = np.random.default_rng(5)
     y, w = np.rint(rng.standard_normal((2, *shape)) * 2)
@@ -172,7 +172,7 @@ def test_infinite_weights_do_what_they_do_row_by_row(
 
 def test_the_states_of_chunks_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the forward cascade has found of a part's chunks, the part's own scan uses again."""
-    monkeypatch.setattr(scans, "_LARGE", 16)
+    monkeypatch.setattr(scans, "SCAN_PIECE", 16)
     found = []
     total = ordered.Ordered.total
 
@@ -240,7 +240,7 @@ def test_scans_are_folded_in_units_whatever_pieces_their_totals_had(
     shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fold that keeps last bits takes a tile as one piece, behind totals of many."""
-    monkeypatch.setattr(scans, "_LARGE", 16)
+    monkeypatch.setattr(scans, "SCAN_PIECE", 16)
     monkeypatch.setattr(scans, "_NEIGHBOURS", 1)
     x = np.random.default_rng(9).integers(0, 3, shape).astype(dtype)
     for axis in range(len(shape)):

@@ -242,7 +242,7 @@ class Held:
 @pytest.fixture(autouse=True)
 def parts_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Passes lend parts: none is compiled, and no whole share run again (`test_backups` has them)."""
-    monkeypatch.setattr(backups, "LEAST_S", float("inf"))
+    monkeypatch.setattr(backups, "BACKUP_S", float("inf"))
     with config.override(kernels="interpret"):
         yield
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import is_mapped
+from spartan_ng.costs.choices import QUICK_BYTES
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import encode
@@ -56,8 +57,6 @@ from spartan_ng.worker.network.long_writes import Arrivals
 from spartan_ng.worker.network.sharing import describe_shared, open_shared
 from spartan_ng.worker.scheduling.stealing import Offers
 
-_QUICK_BYTES = 1 << 18
-"""Up to this much the loop's own thread copies."""
 _READERS = {"worker": TO_OWNER, "client": FROM_READER, "admin": FROM_READER}
 _LOOK_S = 1.0
 """How often readers are told what has been heard of them."""
@@ -237,7 +236,7 @@ class TileServer:
         if not self._lease(peer, message, part):
             if is_long(tile, message.region):
                 self._offer(peer, message, tile, message.region)
-            elif not isinstance(part, np.ndarray) or part.nbytes <= _QUICK_BYTES or part.flags.c_contiguous:
+            elif not isinstance(part, np.ndarray) or part.nbytes <= QUICK_BYTES or part.flags.c_contiguous:
                 self._answer(peer, message, part)
             else:
                 self._slow.submit(self._guard, peer, message.number, lambda: self._frames(peer, message))

@@ -15,12 +15,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from spartan_ng.costs.choices import BACKUP_S
 from spartan_ng.costs.tuned import PATIENCE, SLOW, WORTH
 from spartan_ng.worker.memory.regions import Operand
 from spartan_ng.worker.scheduling.stealing import way_s
-
-LEAST_S = 0.25
-"""A share that has taken less is not run again: what interrupts a worker for a moment is soon over."""
 
 
 class Backup:
@@ -85,7 +83,7 @@ class Backup:
         """Whether a worker should run it as well that needed `usual_s` for its own share."""
         with self._lock:
             now, way_s = time.monotonic(), self._way_s
-            slow_s = max(SLOW * usual_s, WORTH * way_s, LEAST_S) + way_s
+            slow_s = max(SLOW * usual_s, WORTH * way_s, BACKUP_S) + way_s
             if self._ended.is_set() or self._waits_since_s is not None or now < self._due_s:
                 return False
             if self.busy_s < slow_s:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.arrays.sparse import is_sparse
+from spartan_ng.costs.choices import ALONE_PAIRS, PIECE_FLOPS
 from spartan_ng.kernels.compiled.sparse_product import prepare
 from spartan_ng.kernels.contract import dense_product, matrices, sparse_first
 from spartan_ng.kernels.sparse_products import SparseProduct
@@ -29,16 +30,12 @@ if TYPE_CHECKING:
 
 _RANGES = 16
 """Ranges of kept rows of a sparse operand for each thread: they differ in how far apart their columns are."""
-_PIECE_FLOPS = 1 << 25
-"""A dense product is cut into pieces of at least this many operations, about a millisecond's work."""
 _LEAST_ROWS, _LEAST_COLUMNS, _LEAST_SUMMED = 240, 480, 256
 """Rows, columns and summed elements of a piece that is cut along them, at least."""
 _MOST_PIECES, _MOST_OF_ROWS, _MOST_SUMS = 16, 8, 4
 """Pieces at most: of the result, along its rows (for each, BLAS packs all of the other operand), and along
 what is summed. They are a power of two, so that few threads have the same number of them."""
 
-_SMALL_PAIRS = 1 << 13
-"""Pairs of non-zeros that one thread multiplies sooner."""
 _RUNS = 16
 """Runs of rows for each thread: they differ in how far apart their columns are."""
 
@@ -73,7 +70,7 @@ def _dense(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
     """Pieces of the result; where it is small, partial sums of it, added in order."""
     left, right = matrices(a, b, *row.params)
     (m, k), n = left.shape, right.shape[1]
-    most = max(1, 2 * m * n * k // _PIECE_FLOPS)
+    most = max(1, 2 * m * n * k // PIECE_FLOPS)
     rows = _spans(m, _power_of_two(min(most, _MOST_OF_ROWS, m // _LEAST_ROWS)))
     columns = _spans(n, _power_of_two(min(min(most, _MOST_PIECES) // len(rows), n // _LEAST_COLUMNS)))
     out = ex.store.allocate((m, n), row.dtype)
@@ -137,7 +134,7 @@ def run_sparse_product(ex: Executor, run: Run, stage: Fused, operands: list[Any]
     """Count what each run of rows has, have room for it all, and fill it."""
     (row,), (write,) = stage.rows, stage.writes
     product = SparseProduct(*matrices(*(operands[n] for n in row.args), *row.params))
-    small = int(product.pairs[-1]) < _SMALL_PAIRS
+    small = int(product.pairs[-1]) < ALONE_PAIRS
     runs = product.runs(1 if small else ex.threads * _RUNS)
     counts = ex.parallel(run, runs, lambda: product.count, small)
     product.begin(runs, counts, budget_bytes())

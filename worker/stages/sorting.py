@@ -17,6 +17,7 @@ import numpy as np
 
 from spartan_ng.arrays import box_shape
 from spartan_ng.arrays.copying import is_mapped
+from spartan_ng.costs.choices import MERGED_PARTS, PICKED_SHARE
 from spartan_ng.kernels.line_sorts import argsorted_line, is_vectorized, sorted_line
 from spartan_ng.plan.stages import MergeParts, SortParts
 from spartan_ng.scratch import put
@@ -29,13 +30,8 @@ if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
     from spartan_ng.worker.executor import Executor
 
-_MERGED = 4
-"""So many sorted parts are merged (as NumPy's stable sort does) faster than numbers are sorted anew, of which
-processors compare many at a time: 192 parts of doubles take five times longer."""
 Ends = tuple[tuple[int, Any], tuple[int, Any]]
 """The ranks that a piece of the output begins and ends with, and the cuts of the parts before each."""
-_FEW = 16
-"""One in so many places is worth a selection, and more a sort."""
 
 
 def run_sort_parts(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
@@ -148,7 +144,8 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
             values, *places = [parts.take(c) for c in coming]
             if not places:
                 np.concatenate(values, out=part)
-                part.sort(kind="stable" if len(values) <= _MERGED or not is_vectorized(part.dtype) else None)
+                merges = len(values) <= MERGED_PARTS or not is_vectorized(part.dtype)
+                part.sort(kind="stable" if merges else None)
             else:
                 order = np.argsort(np.concatenate(values), kind="stable")
                 np.take(np.concatenate(places[0]), order, out=part)
@@ -175,7 +172,7 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
 
 def _sorted_in(x: Any, spans: Sequence[tuple[int, int]]) -> Any:
     """A line that is sorted only as far as some places are the sort's; the others have its other elements."""
-    if sum(b - a for a, b in spans) * _FEW > len(x):
+    if sum(b - a for a, b in spans) * PICKED_SHARE > len(x):
         return np.sort(x)
     edges = {k for a, b in spans for k in (a, b) if k < len(x)}
     out = np.partition(x, sorted(edges))

@@ -34,6 +34,7 @@ from spartan_ng.backends.engines.steps import Step, is_sure, steps_of
 from spartan_ng.backends.protocol import INLINE_BYTES, Progress, RunStats, Way, bring, measured
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
+from spartan_ng.costs.tuned import ENGINE_MESSAGE_NS, ENGINE_TASK_NS
 from spartan_ng.errors import GivenUp, MasterUnreachable, UserFunctionError, WorkerLost, WorkersChanged
 from spartan_ng.events import record as happened
 from spartan_ng.ops.functions import UserFunction, named, users_of
@@ -52,9 +53,6 @@ _LOOK_S = 0.1
 """Seconds from one question to an engine that has arrays to the next, whether it has grown."""
 _DOUBTS = 256
 """Jobs that are waited for once something was lost."""
-_TASK_NS, _MESSAGE_NS = 2_000_000, 1_000_000
-"""What a rank more in a stage costs (its task and those that cut out what it reads), and a remote read, where
-the scheduler is a Python process."""
 
 
 @dataclass(slots=True)
@@ -112,7 +110,7 @@ class EngineBackend:
     @property
     def profile(self) -> Profile:
         """Assumed rates."""
-        return Profile(workers=self._workers, task_ns=_TASK_NS, message_ns=_MESSAGE_NS)
+        return Profile(workers=self._workers, task_ns=ENGINE_TASK_NS, message_ns=ENGINE_MESSAGE_NS)
 
     # --- arrays
 

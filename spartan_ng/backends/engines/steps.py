@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from spartan_ng.costs.choices import AGAIN_OPERATIONS, LITTLE_OPERATIONS
 from spartan_ng.ops.functions import users_of
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Row
@@ -30,10 +31,6 @@ from spartan_ng.worker.tasks import Wanted, reads
 LITTLE_BYTES = 64 * 1024
 """Tiles of up to this size go to their readers as they are: a task that cuts them would cost more. Stages
 whose arrays are no larger are one task for all ranks."""
-_LITTLE_OPERATIONS = 1 << 20
-"""About a millisecond of work, as long as a task's way to its worker."""
-_AGAIN_OPERATIONS = 1 << 22
-"""What every task of a step may do by itself, so that none waits for another's."""
 _SURE = frozenset({"map", "fold", "contract", "transpose", "broadcast", "reshape", "iota", "random", "scan"})
 """Kinds of rows that raise nothing, whatever numbers they are given: others call functions of whole lines, or
 look something up."""
@@ -186,7 +183,7 @@ def _is_made_by(plan: Plan, step: Step, reader: Step) -> bool:
     if reader.alone or reader.little or reader.asks or reader.teaches:
         return False
     stages = [plan.stages[n] for n in step.stages]
-    if users_of(stages) or sum(s.operations(plan.slots) for s in stages) > _AGAIN_OPERATIONS:
+    if users_of(stages) or sum(s.operations(plan.slots) for s in stages) > AGAIN_OPERATIONS:
         return False
     wanted = {w for w in step.reads() if w.slot not in step.written}
     slots = {w.slot: plan.slots[w.slot] for w in wanted}
@@ -246,5 +243,5 @@ def _is_little(plan: Plan, stage: Stage) -> bool:
     return (
         all(s.format == "dense" and s.chunks is None for s in slots)
         and sum(s.nbytes for s in slots) <= LITTLE_BYTES
-        and stage.operations(plan.slots) <= _LITTLE_OPERATIONS
+        and stage.operations(plan.slots) <= LITTLE_OPERATIONS
     )

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import address
+from spartan_ng.costs.choices import BETWEEN_ELEMENTS
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import constant_of, source_of
 from spartan_ng.kernels.compiled.trial import end_of, first_flaw
 from spartan_ng.kernels.compiled.trust import at_hand
 from spartan_ng.ops.line_states import Between, State
 
-LEAST = 1 << 14
-"""Elements from which a compiled look is worth having."""
 _STRIP: int = constant_of("between", "STRIP")
 _AT_ONCE = 2
 """Bounds that an element is compared with at a time."""
@@ -29,7 +28,7 @@ _WIDTHS = {"f": (4, 8), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8)}
 def state_between(line: Between, x: Any) -> State | None:
     """The state of a part, as from `Between.state`, or None: NumPy has to make it (for now)."""
     dtype = x.dtype
-    if x.size < LEAST or dtype.itemsize not in _WIDTHS.get(dtype.kind, ()) or not dtype.isnative:
+    if x.size < BETWEEN_ELEMENTS or dtype.itemsize not in _WIDTHS.get(dtype.kind, ()) or not dtype.isnative:
         return None
     source = source_of("between", NUMBER=f"np.{dtype.name}", MARK=f"np.int{8 * dtype.itemsize}")
     bounds = _strict(line, dtype)

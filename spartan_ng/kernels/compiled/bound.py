@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.arrays.copying import address
+from spartan_ng.costs.choices import NONZERO_ROW_FLOPS, RUN_FLOPS
 from spartan_ng.costs.tuned import SMALL_FLOPS, STATES_BYTES
 from spartan_ng.kernels.body import slicer
 from spartan_ng.kernels.rows import KINDS
@@ -27,16 +28,12 @@ if TYPE_CHECKING:
 
 _RUNS = 32
 """Runs of rows at most; and"""
-_RUN_FLOPS = 1 << 16
-"""the operations of one at least, some microseconds' work."""
 _TURN_FLOPS = 1 << 27
 """Operations that a call does at most before its thread looks whether to stop: some ten milliseconds."""
 _PATIENCE = 1 << 14
 """How often a call looks whether the others are done before it leaves that to Python: at most some tenths of
 a millisecond, which is what waking a thread may cost. All calls that find nothing left to do look,
 so that none is in Python, with the interpreter's lock, when the one that is waited for comes back."""
-_ROW_FLOPS = 16
-"""What a row of the body is taken to cost at a non-zero: between a sum and a logarithm."""
 _CACHED_BYTES = 1 << 18
 """Arrays of this size stay in a core's cache: nothing of them need be asked for ahead."""
 _AHEAD_BYTES = 1 << 10
@@ -102,12 +99,12 @@ def _lay_out(body: Sampled, indptr: Any, numbers: list[int], nnz: int, shape: tu
     loop, ending = body.loop, body.loop.ending
     named = dict(zip(loop.numbers, numbers, strict=True))
     width = named.get("wn", 1)
-    flops = _ROW_FLOPS * (1 + len(loop.rows)) + 2 * sum(named[name] for name in loop.lengths)
+    flops = NONZERO_ROW_FLOPS * (1 + len(loop.rows)) + 2 * sum(named[name] for name in loop.lengths)
     flops *= int(indptr[-1])
     kept = shape[body.axis] if ending.kept == "major" else shape[1 - body.axis] if ending.kept else 1
     itemsize = np.dtype(ending.code).itemsize
     most = _most_states(kept * width * itemsize, nnz // max(kept, 1)) if loop.has_states else _RUNS
-    rows = runs(indptr, min(_RUNS, flops // _RUN_FLOPS + 1, most))
+    rows = runs(indptr, min(_RUNS, flops // RUN_FLOPS + 1, most))
     count = len(rows) - 1
     named["patience"] = _PATIENCE
     most = named["most"] = max(1, _TURN_FLOPS * count // max(flops, 1))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from spartan_ng.costs.choices import COMPILE_SHARE
 from spartan_ng.costs.tuned import COMPILE_S, COMPILER_S
 from spartan_ng.ending import at_end
 from spartan_ng.events import record
@@ -37,8 +38,6 @@ from spartan_ng.system.processes import after_fork
 
 MOST_REASON = 120
 """Characters of a compiler's message that people are shown."""
-COMPILE_SHARE = 4
-"""What is done without kernels waits for the compiler for no longer than one part in so many of its time."""
 IDLE_S = 30.0
 """How long the compiler's process waits for a next kernel; starting another takes `COMPILER_S`."""
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import address, whole_lines
+from spartan_ng.costs.choices import DEVIATION_ELEMENTS
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import constant_of, real, source_of
 from spartan_ng.kernels.compiled.trial import end_of, first_flaw, largest
@@ -28,8 +29,6 @@ from spartan_ng.kernels.compiled.trust import at_hand
 from spartan_ng.ops.by_ufunc import State
 from spartan_ng.ops.folds import FOLDS, DeviationFold
 
-LEAST = 1 << 12
-"""Elements from which a compiled block is worth having."""
 _PIECE = 1 << 17
 """Elements that are copied at a time."""
 _PANEL: int = constant_of("deviations", "PANEL")
@@ -41,7 +40,7 @@ def sum_and_deviations(x: Any, axes: tuple[int, ...], out: np.dtype[Any]) -> tup
     """The states of a block's sum and deviations, as from `DeviationFold.block_and_sum`, or None:
     NumPy has to make them (for now)."""
     number = real(out)
-    if x.size < LEAST or x.dtype != out or number is None or x.strides[-1] != x.itemsize:
+    if x.size < DEVIATION_ELEMENTS or x.dtype != out or number is None or x.strides[-1] != x.itemsize:
         return None
     if axes != tuple(range(axes[0], axes[0] + len(axes))):
         return None

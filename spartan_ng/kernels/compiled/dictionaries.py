@@ -15,13 +15,12 @@ from spartan_ng.arrays.copying import address
 from spartan_ng.compressed.groups import Coding
 from spartan_ng.compressed.layouts import Codes, Layout, Offsets
 from spartan_ng.compressed.matrix import CompressedMatrix
+from spartan_ng.costs.choices import DICTIONARY_LOOKUPS
 from spartan_ng.kernels.compiled import dictionary_loops as loops
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.trial import largest, most_elements, unequal
 from spartan_ng.kernels.compiled.trust import at_hand
 
-WORTH = 1 << 12
-"""Look-ups, or elements, from which loops are worth a kernel's call."""
 _LISTED = 1
 """The number of groups that list their rows; and"""
 _DISTINCT, _COUNTS, _FIELDS = 5, 6, 10
@@ -40,7 +39,7 @@ def multiply(a: CompressedMatrix, b: Any) -> Any:
         return None
     number = "float64" if dtype.kind == "f" else "int64"
     columns = 1 if b.ndim == 1 else b.shape[1]
-    worth = a.rows * columns * len(a.coding.groups) >= WORTH and fits(a.coding)
+    worth = a.rows * columns * len(a.coding.groups) >= DICTIONARY_LOOKUPS and fits(a.coding)
     source = loops.from_left(number) if a.turned else loops.from_right(number)
     kinds = (_kinds(a.coding), columns == 1, a.turned)
     wrong = lambda f: _product_flaw(f, a, b, number)  # noqa: E731
@@ -97,7 +96,7 @@ def _kinds(coding: Coding) -> frozenset[tuple[int, int]]:
 
 def elements(a: CompressedMatrix) -> Any:
     """All elements."""
-    worth = a.rows * a.width >= WORTH and fits(a.coding) and a.dtype.itemsize <= 8
+    worth = a.rows * a.width >= DICTIONARY_LOOKUPS and fits(a.coding) and a.dtype.itemsize <= 8
     if not worth:
         return a.toarray()
     source, kinds = loops.elements(f"uint{8 * a.dtype.itemsize}"), (_kinds(a.coding), a.turned)

@@ -4,8 +4,9 @@ BLAS copies a matrix into panels for its caches, which pays where each element i
 to eight lines that takes longer than the arithmetic, and twice as long as reading the matrix. Here strips of
 rows go straight into sums that stay in the first-level cache, and the next rows are asked for meanwhile.
 
-The kernel, `loops/few_lines.py`, is compiled in the background once such products have read `HOT_BYTES`;
-until it is there, BLAS multiplies, and always where a matrix's lines lie along the summed axis.
+The kernel, `loops/few_lines.py`, is compiled in the background once such products have read
+`FEW_LINES_HOT_BYTES`; until it is there, BLAS multiplies, and always where
+a matrix's lines lie along the summed axis.
 """
 
 from __future__ import annotations
@@ -15,21 +16,16 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import address
+from spartan_ng.costs.choices import FEW_LINES_ELEMENTS, FEW_LINES_HOT_BYTES, FEW_LINES_WIDTH
 from spartan_ng.costs.tuned import FEW_LINES
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import constant_of, real, source_of
 from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements
 from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
-WORTH = 1 << 20
-"""Elements of a matrix from which it is worth a kernel: no core's caches hold them."""
-_WIDE = 256
-"""Elements that a row of the matrix has at least."""
-HOT_BYTES = 1 << 31
-"""Bytes of matrices that such products have read before their kernel is asked for: a fifth of a second."""
 _STRIP_BYTES = 2048
 
-_heat = Heat(HOT_BYTES)
+_heat = Heat(FEW_LINES_HOT_BYTES)
 
 
 def product(a: Any, b: Any, out: Any = None) -> Any:
@@ -55,7 +51,7 @@ def _is_large(matrix: Any) -> bool:
     """Whether a matrix takes longer to read than a few lines with it to compute, and has rows that lie in one
     piece."""
     in_one_piece: bool = matrix.strides[1] == matrix.itemsize
-    return in_one_piece and matrix.size >= WORTH and matrix.shape[1] >= _WIDE
+    return in_one_piece and matrix.size >= FEW_LINES_ELEMENTS and matrix.shape[1] >= FEW_LINES_WIDTH
 
 
 def _kernel(a: Any, b: Any) -> Function | None:

@@ -12,27 +12,23 @@ import numpy as np
 
 from spartan_ng.arrays.copying import address
 from spartan_ng.arrays.sparse import is_imported
+from spartan_ng.costs.choices import GROUP_SUM_ELEMENTS, SCIPY_S
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import real, source_of
 from spartan_ng.kernels.compiled.trial import first_flaw, most_elements
 from spartan_ng.kernels.compiled.trust import at_hand
-
-LEAST = 1 << 14
-"""Elements of a block from which compiled sums are worth having."""
-_IMPORT_S = 0.15
-"""What SciPy takes to be imported."""
 
 
 def group_sums(labels: Any, rows: Any, count: int) -> Any:
     """The sums of contiguous rows with each of the labels 0 to `count`, or None: SciPy has to do it (for
     now)."""
     number = real(rows.dtype)
-    if rows.size < LEAST or number is None or not rows.flags.c_contiguous:
+    if rows.size < GROUP_SUM_ELEMENTS or number is None or not rows.flags.c_contiguous:
         return None
     if labels.dtype != np.int64 or not labels.flags.c_contiguous:
         return None
     source = source_of("group_sums", NUMBER=number)
-    worth_s = 0.0 if is_imported() else _IMPORT_S
+    worth_s = 0.0 if is_imported() else SCIPY_S
     kernel = at_hand(source, None, lambda f: _flaw(f, labels, rows, count), "sums by labels", worth_s)
     return None if kernel is None else _sums(kernel, labels, rows, count)
 

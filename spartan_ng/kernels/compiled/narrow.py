@@ -4,8 +4,9 @@ BLAS copies the rows into panels for its caches first, which takes four times as
 each number is used for a few columns only. Here eight rows at a time are read as they lie, once, while the
 few columns stay in the first-level cache, and the next rows are asked for meanwhile.
 
-The kernel, `loops/narrow.py`, is compiled in the background once such products have read `HOT_BYTES`; until
-it is there, BLAS multiplies, and always where rows are long, or do not lie along the sum.
+The kernel, `loops/narrow.py`, is compiled in the background once such products have read
+`NARROW_HOT_BYTES`; until it is there, BLAS multiplies, and always where
+rows are long, or do not lie along the sum.
 """
 
 from __future__ import annotations
@@ -15,23 +16,18 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import LINE_BYTES, address, whole_lines
+from spartan_ng.costs.choices import NARROW_HOT_BYTES, NARROW_TALL, NARROW_WIDTH
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import real, source_of
 from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements
 from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
-SHORTEST = 32
-"""Numbers of a row at least: with less of them it is writing the result that takes time."""
-_TALL = 8
-"""Times as many rows as a row has numbers there are at least."""
 _LEAST_BYTES, _FEW_BYTES, _NEAR_BYTES = 32, 192, 1 << 14
 """What a row of the few columns takes at least and at most, and all of them at most, filled up to whole
 vectors."""
-HOT_BYTES = 1 << 29
-"""Bytes of rows that such products have read before their kernel is asked for: a tenth of a second."""
 _LINES = 8
 
-_heat = Heat(HOT_BYTES)
+_heat = Heat(NARROW_HOT_BYTES)
 
 
 def product(a: Any, b: Any, out: Any = None) -> Any:
@@ -51,7 +47,7 @@ def product(a: Any, b: Any, out: Any = None) -> Any:
 
 def _product(a: Any, b: Any, out: Any) -> Any:
     (rows, inner), n = a.shape, b.shape[1]
-    if not _LEAST_BYTES <= n * a.itemsize <= _FEW_BYTES or inner < SHORTEST or rows < _TALL * inner:
+    if not _LEAST_BYTES <= n * a.itemsize <= _FEW_BYTES or inner < NARROW_WIDTH or rows < NARROW_TALL * inner:
         return None
     if a.strides[1] != a.itemsize or inner * _wide(n, a.itemsize) > _NEAR_BYTES:
         return None

@@ -10,20 +10,19 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import address
+from spartan_ng.costs.choices import PREFIX_ELEMENTS
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import real, source_of
 from spartan_ng.kernels.compiled.trial import end_of, first_flaw, largest
 from spartan_ng.kernels.compiled.trust import at_hand
 from spartan_ng.ops.folds import FOLDS, PrefixFold
 
-LEAST = 1 << 15
-"""Elements from which a compiled line is worth having."""
-
 
 def prefix_state(name: str, x: Any, out: np.dtype[Any]) -> tuple[Any, Any] | None:
     """Sum and extreme prefix of a contiguous line, or None: NumPy has to do it (for now)."""
     number = real(out)
-    if x.ndim != 1 or x.size < LEAST or x.dtype != out or number is None or not x.flags.c_contiguous:
+    plain = x.ndim == 1 and x.dtype == out and x.flags.c_contiguous
+    if number is None or not plain or x.size < PREFIX_ELEMENTS:
         return None
     is_least = str(name.startswith("least"))
     source = source_of("prefixes", NUMBER=number, IS_LEAST=is_least)

@@ -16,6 +16,7 @@ import numpy as np
 from spartan_ng.arrays import WHOLE, Box, box_size
 from spartan_ng.arrays.copying import address
 from spartan_ng.config import config
+from spartan_ng.costs.choices import COMPILED_SCAN_ROWS, SCAN_ELEMENTS
 from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
 from spartan_ng.error_state import is_strict
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
@@ -29,10 +30,6 @@ from spartan_ng.ops.scans import SEGMENTED
 from spartan_ng.plan.rows import Read, Row
 from spartan_ng.system.machine import cores
 
-LEAST = 1 << 16
-"""Elements from which a compiled scan is worth having."""
-LONGEST = 60
-"""Rows beyond which compiling takes too long for what it brings."""
 _STRIP = 1024
 """Neighbours that go side by side: their states stay in the first-level cache."""
 
@@ -58,7 +55,7 @@ class _Array:
 def scan_obstacle(rows: tuple[Row, ...], dtypes: list[np.dtype[Any]]) -> str:
     """Why rows around a scan have no kernel, for reads of `dtypes`; empty where they have one."""
     every = [*dtypes, *(r.dtype for r in rows)]
-    if len(rows) > LONGEST:
+    if len(rows) > COMPILED_SCAN_ROWS:
         return "too many rows to compile"
     if any(code(d) not in DTYPES for d in every):
         return "a dtype that kernels do not know"
@@ -119,7 +116,7 @@ def prepare_scan(
     reads: tuple[Read, ...], rows: tuple[Row, ...], operands: list[Any], out: Any, cut: Cut
 ) -> CompiledScan | None:
     """As `compiled_scan`, its kernels compiled or not; None where none are wanted, or there are none."""
-    if not config.compiles or box_size(cut.box) < LEAST:
+    if not config.compiles or box_size(cut.box) < SCAN_ELEMENTS:
         return None
     if any(type(x) is not np.ndarray for x in operands):
         return None

@@ -6,15 +6,13 @@ compiled in the background; the first run that finds all its kernels ready uses 
 to be long waits for its kernels where these pay within it (`Compiler.wait_if_worth`). One that is predicted
 to take `SOON_S` uses kernels that lie on disk; if there are none, they are compiled when the program has
 ended (`heir`), and its next start has them from the first run on. A run never changes its tier under way, so
-that runs of one plan give the same bits once the tier is settled. Until then, programs take the place of rows
-where they are predicted to end the first run sooner: they give the same bits. Neither programs nor compiled
-loops report floating-point errors: where NumPy's error state asks for more than warnings, the interpreter
-stays.
+that runs of one plan give the same bits once the tier is settled. Where numexpr is asked for, its programs
+take the place of rows, and give the same bits. Neither programs nor compiled loops report floating-point
+errors: where NumPy's error state asks for more than warnings, the interpreter stays.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -24,9 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import WHOLE, Box, box_of, box_size
+from spartan_ng.arrays import WHOLE, Box, box_of
 from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.config import config
+from spartan_ng.costs.choices import COMPILED_ROWS, HOT_S, LONG_RUN_S, SOON_S
 from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
 from spartan_ng.error_state import is_strict
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut
@@ -42,21 +41,13 @@ from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step
 from spartan_ng.kernels.compiled.trust import Trust
 from spartan_ng.kernels.formats import is_sparse
 from spartan_ng.kernels.packed import ELEMENTS, LOOKUPS, WORDS, way_of
-from spartan_ng.kernels.virtual.programs import LEAST, with_programs
+from spartan_ng.kernels.virtual.programs import with_programs
 from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.stages import Fused, Pass, ScanTile, ScanTotals
 from spartan_ng.plan.stages.passes import row_operations
 
-HOT_S = 0.02
-"""Seconds of interpreting after which a stage is compiled."""
-SOON_S = 0.02
-"""A run of so many seconds on its threads is worth loading kernels that lie on disk."""
-LONG_S = 0.2
-"""A first run of so many seconds has its stage compiled at once."""
-LONGEST = 200
-"""Rows of a body beyond which compiling takes too long for what it brings."""
 _LAYOUTS = 8
 """Layouts of operands that a task keeps."""
 
@@ -97,14 +88,13 @@ class Tier:
         self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
         self._is_sampled = stage.is_sampled
         self._is_left = bool(exact_obstacle(stage))
-        self._is_small = box_size(tile) < LEAST
         self._seconds = 0.0
         self._lock = threading.Lock()
 
     @property
     def is_hot(self) -> bool:
         """Whether the stage may be compiled by now."""
-        known = self._seconds >= HOT_S or self._expected_s >= LONG_S
+        known = self._seconds >= HOT_S or self._expected_s >= LONG_RUN_S
         return (known or config.kernels != "auto") and config.compiles
 
     def choose(
@@ -166,18 +156,15 @@ class Tier:
 
     def interpreted(self, body: Body, operands: list[Any], error_state: dict[str, Any]) -> Body:
         """The body to interpret: `body`, or one with programs in it, which needs the same blocks."""
-        mode = config.kernels
-        if mode not in ("auto", "numexpr") or self.stage.heavy or self._is_sampled:
-            return body
-        if mode == "auto" and self._is_small:
+        if config.kernels != "numexpr" or self.stage.heavy or self._is_sampled:
             return body
         if any(type(o) is not np.ndarray for o in operands) or is_strict(error_state):
             return body
-        key = mode, tuple(o.dtype for o in operands)
+        key = tuple(o.dtype for o in operands)
         with self._lock:
             found = self._bodies.get(key)
             if found is None:
-                stage = with_programs(self.stage, list(key[1]), _cores()).stage
+                stage = with_programs(self.stage, list(key)).stage
                 found = self._bodies[key] = body if stage is self.stage else Body(stage)
             return found
 
@@ -190,7 +177,7 @@ class Tier:
         return self._kept(key, lambda: prepare(self.stage, self.tile, key))
 
     def _sampled(self, operands: list[Any]) -> Choice | Sampled | None:
-        if len(self.stage.rows) > LONGEST:
+        if len(self.stage.rows) > COMPILED_ROWS:
             return None
         key = sparse_signature(self.stage, operands)
         return self._kept(key, lambda: prepare_sampled(self.stage, self.tile, operands))
@@ -240,7 +227,7 @@ def exact_obstacle(stage: Fused) -> str:
 
 def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
     """A stage laid out for a tile and its operands; None where there is nothing worth compiling."""
-    if len(stage.rows) > LONGEST:
+    if len(stage.rows) > COMPILED_ROWS:
         return None
     steps = split(stage, [d for d, _, _ in operands])
     if not compiles(steps, stage):
@@ -272,16 +259,11 @@ def _calls_numpy(stage: Fused, steps: list[Step]) -> bool:
     return any(isinstance(s, NumpyStep) and stage.rows[s.register - first].kind not in VIEWS for s in steps)
 
 
-def _cores() -> int | None:
-    """Cores that the rule for programs counts with; None: all programs are wanted."""
-    return None if config.kernels == "numexpr" else config.threads or os.cpu_count() or 1
-
-
 def explain_tiers(stage: Fused, dtypes: list[np.dtype[Any]]) -> list[str]:
     """For people: what of a stage is compiled, and why the rest is not; reads have `dtypes`."""
     if obstacle := exact_obstacle(stage):
         return [f"interpreted ({obstacle})"]
-    if len(stage.rows) > LONGEST:
+    if len(stage.rows) > COMPILED_ROWS:
         return [f"interpreted: {len(stage.rows)} rows take too long to compile"]
     if stage.is_sampled:
         return _explain_sampled(stage, dtypes)
@@ -337,13 +319,10 @@ def _is_dense(stage: Pass, slots: list[Slot]) -> bool:
 
 
 def _explain_programs(stage: Any, dtypes: list[np.dtype[Any]]) -> list[str]:
-    """What of a dense stage runs in programs until it is compiled; if all should, why the rest does not."""
-    if config.kernels == "interpret":
-        return []
-    found = with_programs(stage, dtypes, _cores())
+    """What of a dense stage runs in programs, where they are wanted, and why the rest does not."""
     if config.kernels != "numexpr":
-        wanted = found.names if config.kernels == "auto" else ()
-        return [f"{names}: in numexpr's virtual machine until compiled" for names in wanted]
+        return []
+    found = with_programs(stage, dtypes)
     told = [f"{names}: in numexpr's virtual machine" for names in found.names]
     return [*told, *(f"{name}: interpreted ({reason})" for name, reason in found.left)]
 

@@ -20,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spartan_ng.arrays.copying import address
+from spartan_ng.costs.choices import SPARSE_PRODUCTS
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import source_of
 from spartan_ng.kernels.compiled.trial import Guards, largest, last_rows
 from spartan_ng.kernels.compiled.trust import at_hand
 
-WORTH = 1 << 20
-"""Multiplications from which a product is worth a kernel."""
 _SAMPLE = 1 << 14
 """Column indices that ranges of columns are balanced by."""
 
@@ -74,7 +73,7 @@ class SparseProduct:
 
 def prepare(a: Any, b: Any, turned: bool) -> SparseProduct | None:
     """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a matrix; None where no kernel is ready."""
-    if b.ndim != 2 or a.nnz * b.shape[1] < WORTH or not _fits(a, b):
+    if b.ndim != 2 or a.nnz * b.shape[1] < SPARSE_PRODUCTS or not _fits(a, b):
         return None
     source = source_of("sparse_product", NUMBER=f"np.{a.dtype.name}")
     kernel = at_hand(source, turned, lambda f: _flaw(f, a, b, turned), "sparse products")

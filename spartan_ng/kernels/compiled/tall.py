@@ -6,8 +6,9 @@ some rows at a time lie in the first-level cache, sums of tiles stay in register
 next rows are asked for meanwhile. Sums of the columns, as means and covariances need them, come of the same
 rows while they are there.
 
-The kernel, `loops/tall.py`, is compiled in the background once such products have taken `HOT_FLOPS`; until it
-is there, BLAS multiplies, and always where a matrix's rows are long, or lie along the sum.
+The kernel, `loops/tall.py`, is compiled in the background once such products have taken
+`TALL_HOT_FLOPS`; until it is there, BLAS multiplies, and always where
+a matrix's rows are long, or lie along the sum.
 """
 
 from __future__ import annotations
@@ -20,23 +21,15 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.copying import LINE_BYTES, address, whole_lines
+from spartan_ng.costs.choices import TALL_BYTES, TALL_FLOPS, TALL_HOT_FLOPS, TALL_SHAPE, TALL_WIDTH
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import constant_of, real, source_of
 from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements
 from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
-NARROWEST_BYTES, WIDEST = 128, 160
-"""What a row takes at least, and the numbers that it has at most: with less of them BLAS waits for memory as
-well, and more fill its panels."""
-_TALL = 8
-"""Times as many rows as that there are at least."""
-LEAST_FLOPS = 1 << 21
-"""Operations of a product: with less of them BLAS is done before the kernel is called."""
-HOT_FLOPS = 1 << 34
-"""Operations that such products have taken before their kernel is asked for: a fifth of a second."""
 _STEPS: int = constant_of("tall", "STEPS")
 
-_heat = Heat(HOT_FLOPS)
+_heat = Heat(TALL_HOT_FLOPS)
 _scratch = threading.local()
 
 
@@ -77,9 +70,9 @@ def is_worth(dtype: np.dtype[Any], m: int, n: int, rows: int) -> bool:
     if real(dtype) is None:
         return False
     least, most = min(m, n), max(m, n)
-    if least * dtype.itemsize < NARROWEST_BYTES or most > WIDEST or rows < _TALL * most:
+    if least * dtype.itemsize < TALL_BYTES or most > TALL_WIDTH or rows < TALL_SHAPE * most:
         return False
-    return 2 * m * n * rows >= LEAST_FLOPS
+    return 2 * m * n * rows >= TALL_FLOPS
 
 
 def _kernel(a: Any, b: Any, is_square: bool) -> Function | None:

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spartan_ng.config import config
+from spartan_ng.costs.choices import WARM
 from spartan_ng.error_state import error_state
 from spartan_ng.errors import KernelWarning
 
 if TYPE_CHECKING:
     from spartan_ng.kernels.compiled.compile import Kernel
     from spartan_ng.kernels.compiled.native import Function
-
-WARM = 8
-"""A part in so many of the work that a kernel is worth being compiled for is worth loading it."""
 
 
 class Trust:

@@ -9,7 +9,6 @@ bit. Nothing of numexpr's state is changed, and our threads run programs at the 
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from collections.abc import Callable
 from functools import lru_cache
@@ -27,11 +26,6 @@ MOST_OPERANDS = 30
 
 class Refused(Exception):
     """numexpr does not build the program; the message says why."""
-
-
-def is_loaded() -> bool:
-    """Whether numexpr has been imported, by us or by the user."""
-    return "numexpr" in sys.modules
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,8 @@
-"""Put programs in the place of a stage's rows, where the cost rule, or the user, wants numexpr to run them.
+"""Put programs in the place of a stage's rows, where the user wants numexpr to run them.
+
+Nothing else asks for them: NumPy's loops are vectorized, numexpr's take half a nanosecond of a core for each
+element and function, so that NumPy's calls are done as soon or sooner, and need no building (`python -m
+benchmarks virtual-chain-16 virtual-choices`).
 
 A program has one value, so it is a row and those before it that nothing else reads. In the stage's place
 stands another with as many registers: the program at its value's row, and nothing at the rows inside it, so
@@ -9,34 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from spartan_ng.kernels.compiled.formulas import code
-from spartan_ng.kernels.virtual.machine import MOST_OPERANDS, Refused, build, is_loaded
+from spartan_ng.kernels.virtual.machine import MOST_OPERANDS, Refused, build
 from spartan_ng.kernels.virtual.texts import TEXTS, expression, obstacle
-from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
 
 LONGEST = 48
 """Functions in a program's text; a value that is read twice stands in it twice."""
-
-COSTS_NS = {"where": (0.15, 4.0), "cast": (0.125, 0.6)}
-"""Nanoseconds of a core that NumPy takes for each byte of a result, and numexpr for each element of one, of
-functions that are no single vector loop in NumPy. Measured in blocks that threads seldom wait for with NumPy
-2.4 and numexpr 2.14 (AMD EPYC, AVX-512): `python -m benchmarks virtual-choices`."""
-_LOOP_NS = (0.05, 0.5)
-"""The same of all others: NumPy's loops are vectorized, numexpr's take a step at a time, whatever the dtype
-(`python -m benchmarks virtual-chain-2 virtual-chain-16`). With these figures NumPy wins any body; they are
-those of a machine and of two releases."""
-_VALUE_NS = 1.0
-"""What a program's product takes: the value filled with ones, multiplied, stored."""
-LEAST = 1 << 16
-"""Elements below which building a program takes longer than any calls it could save."""
-_BUILD_S, _IMPORT_S = 1e-4, 0.016
-"""Seconds to build a program, for each function, and to import numexpr."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +47,14 @@ class Programs:
     """The maps that no program can express, each with the reason."""
 
 
-def with_programs(stage: Fused, dtypes: list[np.dtype[Any]], cores: int | None) -> Programs:
-    """The stage with the programs that the rule chooses for `cores`, or all there can be where that is None.
-
-    `dtypes` are those of the reads.
-    """
+def with_programs(stage: Fused, dtypes: list[np.dtype[Any]]) -> Programs:
+    """The stage with all programs that there can be; `dtypes` are those of the reads."""
     rows, first = list(stage.rows), len(stage.reads)
     finder = _Finder(stage, dtypes)
     names = []
     for found in finder.programs():
         *inside, head = found.members
         row = rows[head - first]
-        if cores is not None and not _pays([rows[m - first] for m in found.members], cores):
-            continue
         try:
             build(found.text, found.codes, len(row.shape))
         except Refused as refusal:
@@ -87,16 +69,6 @@ def with_programs(stage: Fused, dtypes: list[np.dtype[Any]], cores: int | None) 
     reasons = sorted(finder.reasons.items())
     left = tuple((str(stage.rows[i - first].fn), reason) for i, reason in reasons if reason)
     return Programs(replace(stage, rows=tuple(rows)) if names else stage, tuple(names), left)
-
-
-def _pays(members: list[Row], cores: int) -> bool:
-    """Whether the first run is over sooner with the program, built and all."""
-    saved_ns = -_VALUE_NS
-    for row in members:
-        numpy_ns, numexpr_ns = COSTS_NS.get(str(row.fn), _LOOP_NS)
-        saved_ns += numpy_ns * row.dtype.itemsize - numexpr_ns
-    building_s = _BUILD_S * len(members) + (0.0 if is_loaded() else _IMPORT_S)
-    return saved_ns * 1e-9 * prod(members[-1].shape) / cores > building_s
 
 
 class _Finder:

@@ -13,11 +13,12 @@ from collections.abc import Container
 
 from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import by_blas, of_node
+from spartan_ng.costs.tuned import WRITTEN
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.ops.folds import FOLDS, ArgFold
 
-_WRITE_AND_READ = 3
-"""Times that a kept value's bytes pass through memory: a line is fetched, written back, and read again."""
+_WRITE_AND_READ = WRITTEN + 1
+"""Times that a kept value's bytes pass through memory: it is written, and read again."""
 
 
 def is_dearer_than_writing(node: Node, stored: Container[Node], profile: Profile) -> bool:

@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from spartan_ng.arrays import Box, box_of, box_shape, box_size, intersect
+from spartan_ng.costs.choices import BOX_SLACK
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.functions import UserFunction
-
-_SLACK = 1.25
-"""Boxes are one where that has at most so many times their elements."""
 
 Boxes = list[Box | None]
 """A box of each input, None where nothing of it is needed."""
@@ -77,7 +75,7 @@ def add(boxes: list[Box], box: Box) -> None:
     apart = []
     for other in boxes:
         both = _around(box, other)
-        if box_size(both) <= _SLACK * (box_size(box) + box_size(other)):
+        if box_size(both) <= BOX_SLACK * (box_size(box) + box_size(other)):
             box = both
         else:
             apart.append(other)

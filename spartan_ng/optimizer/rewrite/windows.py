@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spartan_ng.costs.choices import WINDOW_ELEMENTS
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.optimizer.rewrite.rebuild import rebuild
 
-MOST = 32
-"""Elements of a window: a pass over more slices takes longer to compile than windows to make."""
 _FOLDS = frozenset({"add", "multiply", "minimum", "maximum", "logical_and", "logical_or"})
 """Folds that elementwise functions of the same names do, two at a time."""
 
 
 def fold_windows(roots: Sequence[Node]) -> list[Node]:
-    """Fold windows of up to `MOST` elements without making them."""
+    """Fold windows of up to `WINDOW_ELEMENTS` elements without making them."""
     if not any(n.op is Op.FOLD and _windows(n.inputs[0]) for n in topological(roots)):
         return list(roots)
     return rebuild(roots, _folded)
@@ -30,7 +29,8 @@ def _folded(node: Node) -> Node:
     if node.op is not Op.FOLD or node.fn not in _FOLDS or len(node.inputs) != 1 or node.dtype.char == "e":
         return node  # NumPy adds halves up in more bits
     found = _windows(node.inputs[0])
-    if found is None or node.params != ((found[0].ndim,),) or not 1 < node.inputs[0].shape[-1] <= MOST:
+    is_short = 1 < node.inputs[0].shape[-1] <= WINDOW_ELEMENTS
+    if found is None or node.params != ((found[0].ndim,),) or not is_short:
         return node
     base, axis = found
     result: Node | None = None

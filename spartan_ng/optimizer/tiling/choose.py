@@ -13,6 +13,7 @@ import numpy as np
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import TILINGS
 from spartan_ng.costs import Profile
+from spartan_ng.costs.choices import PRECISION
 from spartan_ng.errors import MemoryBudgetError, OptionError
 from spartan_ng.optimizer.tiling import budget, exact, greedy
 from spartan_ng.optimizer.tiling.model import build
@@ -21,8 +22,6 @@ from spartan_ng.optimizer.tiling.problem import Solution, Solver
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, Copy, StageSketch, Tilings
 from spartan_ng.optimizer.tiling.variables import Model, Place, Rules
 
-_PRECISION = 8
-"""Times that differ by less than one in so many are alike: rates are not known any better."""
 _ARITHMETIC = (1, 16, 1 << 20)
 """How much cheaper arithmetic is made in the search for plans that move less."""
 _FEW_STAGES = 40
@@ -117,7 +116,7 @@ def moving_least(found: Sequence[Tilings]) -> int:
     While arrays are yet to be placed, the fastest: all on one worker moves nothing, and would stay so.
     """
     least_ns = min(t.cost_ns for t in found)
-    most_ns = least_ns if found[0].upload_bytes else least_ns * (_PRECISION + 1) // _PRECISION
+    most_ns = least_ns if found[0].upload_bytes else least_ns * (PRECISION + 1) // PRECISION
     alike = [i for i, t in enumerate(found) if t.cost_ns <= most_ns]
     return min(alike, key=lambda i: found[i].total_bytes + found[i].outside_bytes)
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.costs import Table
+from spartan_ng.costs.choices import LATER
 from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.ops.order import count
 from spartan_ng.optimizer.tiling import forced as force
@@ -40,9 +41,6 @@ from spartan_ng.optimizer.tiling.problem import Problem
 from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Span, StageSketch
 from spartan_ng.optimizer.tiling.uneven import cuts_of, shares
 from spartan_ng.optimizer.tiling.variables import PINNED, BehindSums, Model, Move, OwnCopy, Place, Rules
-
-_LATER = 8
-"""One in so many arrays that outlive a program is read along its longest axis later, and only there."""
 
 
 def build(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], rules: Rules) -> Model:
@@ -349,7 +347,7 @@ class _Builder(Factors):
             return
         longest = max(range(len(array.shape)), key=lambda axis: (array.shape[axis], -axis))
         moved = array.nbytes * (self.profile.workers - 1) // self.profile.workers
-        charge = max(0, self.profile.move_ns(moved) - self.profile.message_ns) // _LATER
+        charge = max(0, self.profile.move_ns(moved) - self.profile.message_ns) // LATER
         tilings = place.options.tilings
         self._add_unary(
             place.variable,

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from spartan_ng.costs.choices import PAYS
 from spartan_ng.costs.operations import by_pairs, lookups, pairs
 from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import Node, topological
-from spartan_ng.optimizer.rewrite.algebra.contraction import PAYS, Contraction, Labels, cost
+from spartan_ng.optimizer.rewrite.algebra.contraction import Contraction, Labels, cost
 from spartan_ng.optimizer.rewrite.rule import Readers
 from spartan_ng.optimizer.sizes import expected_nonzeros
 

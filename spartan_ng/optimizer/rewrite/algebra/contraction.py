@@ -15,10 +15,6 @@ from spartan_ng.graph.node import Node
 
 Labels = tuple[int, ...]
 
-PAYS = 1.25
-"""How many times more a program must be predicted to cost than what replaces it: a product in another order
-is rounded in another way, which is not worth a gain that predictions do not know for sure."""
-
 
 @dataclass(frozen=True)
 class Contraction:

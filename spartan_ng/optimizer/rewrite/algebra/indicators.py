@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from spartan_ng.costs.choices import GROUP_ROWS
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.rewrite.algebra.contraction import Contraction, Labels
 from spartan_ng.optimizer.rewrite.rule import Readers
-
-_ROWS = 4
-"""Rows that a group has at least, on average."""
 
 
 def indicator_product(node: Node, readers: Readers) -> Node | None:
@@ -26,7 +24,7 @@ def indicator_product(node: Node, readers: Readers) -> Node | None:
             continue
         labels, k = found
         sums = _sums(c, rows, _below(labels, k), k + 1)
-        if sums is None or k * _ROWS > labels.size:
+        if sums is None or k * GROUP_ROWS > labels.size:
             return None
         kept = build.slice_(_poisoned(sums), (0,) * sums.ndim, (1,) * sums.ndim, (k, *sums.shape[1:]))
         return _turned(kept, (group, *(x for x in c.lb if x != rows)), c.lo)
@@ -59,7 +57,7 @@ def lookup_product(node: Node, readers: Readers) -> Node | None:
         table, labels = a.inputs
         k = table.shape[0]
         sums = _sums(c, rows, labels, k)
-        if sums is None or table.dtype != node.dtype or k * _ROWS > labels.size:
+        if sums is None or table.dtype != node.dtype or k * GROUP_ROWS > labels.size:
             return None
         seen = build.reshape(build.cast(build.bincount(labels, k), np.dtype(bool)), (k, 1))
         zero = build.cast(build.iota(1), table.dtype)

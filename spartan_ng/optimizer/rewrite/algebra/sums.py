@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from math import prod
 
+from spartan_ng.costs.choices import PAYS
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
-from spartan_ng.optimizer.rewrite.algebra.contraction import PAYS, Contraction, Labels, cost, fold_cost
+from spartan_ng.optimizer.rewrite.algebra.contraction import Contraction, Labels, cost, fold_cost
 from spartan_ng.optimizer.rewrite.rule import Readers
 
 

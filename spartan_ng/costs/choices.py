@@ -1,0 +1,223 @@
+"""From how much on another way of computing is taken: numbers that choose between two ways by their speed.
+
+Each has its unit, its meaning, and in brackets the benchmark or the measurement that set it. "(chosen)" says
+that none has: whoever changes one measures both ways first.
+"""
+
+from __future__ import annotations
+
+# --- when kernels are compiled --------------------------------------------------------------------
+
+HOT_S = 0.02
+"""Seconds of interpreting after which a stage is compiled. (chosen)"""
+
+SOON_S = 0.02
+"""Seconds of a run on its threads that are worth loading kernels that lie on disk. (chosen)"""
+
+LONG_RUN_S = 0.2
+"""Seconds of a first run whose stage is compiled at once. (chosen)"""
+
+COMPILED_ROWS = 200
+"""Rows of a body beyond which compiling takes too long for what it brings. (chosen)"""
+
+COMPILED_SCAN_ROWS = 60
+"""The same of a scan. (chosen)"""
+
+COMPILE_SHARE = 4
+"""What is done without kernels waits for the compiler for no longer than one part in so many of its time.
+(chosen)"""
+
+WARM = 8
+"""A part in so many of the work that a kernel is worth being compiled for is worth loading it. (chosen)"""
+
+WINDOW_ELEMENTS = 32
+"""Elements of a window up to which it is folded by steps over slices: a pass over more slices takes longer
+to compile than windows to make. (chosen)"""
+
+# --- from what size on a compiled loop is worth its call ------------------------------------------
+
+BETWEEN_ELEMENTS = 1 << 14
+"""Elements from which a compiled look for what lies between bounds is worth its call. (chosen)"""
+
+DEVIATION_ELEMENTS = 1 << 12
+"""Elements of a block from which compiled deviations are. (chosen)"""
+
+DICTIONARY_LOOKUPS = 1 << 12
+"""Look-ups, or elements, from which loops over dictionaries are. (chosen)"""
+
+GROUP_SUM_ELEMENTS = 1 << 14
+"""Elements of a block from which compiled sums by labels are. (chosen)"""
+
+PREFIX_ELEMENTS = 1 << 15
+"""Elements of a line from which compiled extremes of prefix sums are. (chosen)"""
+
+SCAN_ELEMENTS = 1 << 16
+"""Elements from which compiled scans are. (chosen)"""
+
+SPARSE_PRODUCTS = 1 << 20
+"""Multiplications from which a compiled product of a sparse array is. (chosen)"""
+
+FEW_LINES_ELEMENTS = 1 << 20
+"""Elements of a matrix from which its product with few lines is worth a kernel: no core's caches hold them.
+(chosen)"""
+
+FEW_LINES_WIDTH = 256
+"""Elements that a row of that matrix has at least. (chosen)"""
+
+FEW_LINES_HOT_BYTES = 1 << 31
+"""Bytes of matrices that such products have read before their kernel is asked for: a fifth of a second.
+(chosen)"""
+
+NARROW_WIDTH = 32
+"""Numbers of a row from which its product with few columns is worth a kernel: with less of them it is
+writing the result that takes time. (chosen)"""
+
+NARROW_TALL = 8
+"""Times as many rows as a row has numbers there are at least. (chosen)"""
+
+NARROW_HOT_BYTES = 1 << 29
+"""Bytes of rows that such products have read before their kernel is asked for: a tenth of a second.
+(chosen)"""
+
+TALL_BYTES, TALL_WIDTH = 128, 160
+"""Bytes that a row has at least, and numbers that it has at most, in a compiled product of many short rows:
+with less of them BLAS waits for memory as well, and more fill its panels. (chosen)"""
+
+TALL_SHAPE = 8
+"""Times as many rows as numbers in one that matrices of a compiled product of many short rows have at
+least. (chosen)"""
+
+TALL_FLOPS = 1 << 21
+"""Operations of such a product: with less of them BLAS is done before the kernel is called. (chosen)"""
+
+TALL_HOT_FLOPS = 1 << 34
+"""Operations that such products have taken before their kernel is asked for: a fifth of a second.
+(chosen)"""
+
+SCIPY_S = 0.15
+"""Seconds that SciPy takes to be imported, by which sums may be made without. (Measured: 0.13 to 0.14 of a
+processor)"""
+
+# --- from what size on threads share work ---------------------------------------------------------
+
+RUN_FLOPS = 1 << 16
+"""Operations of a run of rows at non-zeros at least, some microseconds' work: handing it to a thread takes
+as long. (chosen)"""
+
+NONZERO_ROW_FLOPS = 16
+"""Operations that a row of the body is taken for at a non-zero there: between a sum and a logarithm.
+(chosen)"""
+
+SORT_ELEMENTS = 1 << 17
+"""Elements of a line from which several threads sort it. (chosen)"""
+
+SCAN_PIECE = 1 << 17
+"""Elements of a piece of a scanned tile, at least: fewer are not worth a call of NumPy's. (chosen)"""
+
+PIECE_FLOPS = 1 << 25
+"""Operations of a piece of a dense product, at least: about a millisecond's work. (chosen)"""
+
+ALONE_PAIRS = 1 << 13
+"""Pairs of non-zeros that one thread multiplies sooner than several. (chosen)"""
+
+QUICK_BYTES = 1 << 18
+"""Bytes of a region that the loop's own thread copies: another one takes as long to wake. (chosen)"""
+
+# --- which of two ways a step is done -------------------------------------------------------------
+
+TINY_BYTES = 1 << 16
+"""Bytes of arrays up to which a step is not counted when it is asked whether NumPy should do a program at
+once. (chosen)"""
+
+SPARSE_S = 0.001
+"""Seconds of steps over CSR arrays up to which a plan takes longer: it cuts blocks, and waits for kernels.
+(chosen)"""
+
+FEW_THREADS = 2
+"""Threads that read memory hardly faster than one does. (chosen)"""
+
+BLAS_SIDE = 64
+"""Rows and columns from which a product of matrices keeps BLAS and its threads at work on arithmetic.
+(chosen)"""
+
+LONG_SUM, LONG_SUM_FLOPS = 16, 1 << 28
+"""A product is long that adds so many times its sides, in so many operations: BLAS's threads wait for each
+other at every panel. (`benchmarks larger`)"""
+
+FLAT = 64
+"""Times its bytes that the matrix has beside which a vector is nothing. (chosen)"""
+
+GATHERED_PAIR_FLOPS = 20
+"""Operations that a pair of elements takes the time of in a dot product of two lines that are gathered.
+(`benchmarks cold`: log-likelihood)"""
+
+WHOLE_SHARE = 1 / 32
+"""Share of non-zeros from which on a whole product costs less than gathering lines for dot products.
+(chosen)"""
+
+SEARCH_ELEMENTS = 1 << 12
+"""Elements of a line, and values searched for, from which sorting these first takes half the time.
+(chosen)"""
+
+LINES_ONE_BY_ONE = 16
+"""Lines up to which a recurrence goes line by line: a step of a whole row costs as much as so many floats.
+(chosen)"""
+
+MERGED_PARTS = 4
+"""Sorted parts up to which merging them, as NumPy's stable sort does, is faster than sorting numbers anew
+by vectors. (Measured once: 192 parts of 4 million doubles, merged 147 ms, sorted 33)"""
+
+PICKED_SHARE = 16
+"""One in so many places of a sorted part is worth a selection, and more a sort. (chosen)"""
+
+# --- which of two plans is made -------------------------------------------------------------------
+
+PAYS = 1.25
+"""Times more that a program must be predicted to cost than what replaces it: a product in another order is
+rounded in another way, which is not worth a gain that predictions do not know for sure. (chosen)"""
+
+GROUP_ROWS = 4
+"""Rows that a group has at least, on average, where a product with an indicator becomes sums by group.
+(chosen)"""
+
+BOX_SLACK = 1.25
+"""Times their elements that the box around boxes may have, to be computed as one. (chosen)"""
+
+LATER = 8
+"""One in so many arrays that outlive a program is read along its longest axis later, and only there.
+(chosen; `benchmarks app_tilings` shows what it moves)"""
+
+PRECISION = 8
+"""Times that differ by less than one part in so many are alike: rates are not known any better. (chosen)"""
+
+SAMPLED = 2.6
+"""Of a line of n elements of which quantiles are asked for, so many times n to the power of 2/3 are
+sampled: what a sample of s costs grows with s, and what is collected with n over the root of s.
+(`benchmarks larger`: quantiles, 2 and 6 GB)"""
+
+# --- when workers and engines do otherwise --------------------------------------------------------
+
+STOPPING_S = 2.0
+"""Seconds to stop a job, to hear what is left of it, to plan the rest, and to send that plan: workers that
+join save more, or wait for the next job. (chosen)"""
+
+SAVED_S = 1.0
+"""Seconds of a run that is begun again where a worker dies: to plan anew around what is left of it, and to
+put that together, takes about as long. (Measured with kills in jobs of 0.3 to 0.6 s: 1.05 s with what was
+left, 0.9 anew)"""
+
+BACKUP_S = 0.25
+"""Seconds that a share has taken before it is run by another worker, too: what interrupts a worker for a
+moment is soon over. (chosen)"""
+
+LITTLE_OPERATIONS = 1 << 20
+"""Operations of a task of an engine that its way to a worker takes as long as, about a millisecond.
+(chosen)"""
+
+AGAIN_OPERATIONS = 1 << 22
+"""Operations that every task of an engine's step may do by itself, so that none waits for another's.
+(chosen)"""
+
+INTERRUPTIBLE_S = 0.1
+"""Seconds that a plan is predicted to take to run on a thread that Ctrl-C can give up, which costs some 0.1
+ms. (chosen)"""
