@@ -10,6 +10,7 @@ from math import prod
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.memory import block_bytes, threads
+from spartan_ng.ops.transforms import transform_bytes
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import VALUE, Row
 from spartan_ng.plan.stages import Fused, Stage
@@ -35,7 +36,7 @@ def _seen_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
     others = (*(n for n in stage.read_slots() if n not in shown), *stage.written_slots())
     yield from (-(-plan.slots[n].stored_bytes // parts) for n in others)
     if isinstance(stage, Pass):
-        yield from (_copies(row) * _row_bytes(row, parts) for row in stage.rows)
+        yield from (_row_bytes(row, parts) for row in stage.rows)
 
 
 def _line_bytes(stage: Stage) -> int:
@@ -46,15 +47,19 @@ def _line_bytes(stage: Stage) -> int:
     for row in stage.rows:
         cut = [d == WHOLE or d in stage.whole for d in row.labels]
         line = prod(n for n, is_whole in zip(row.shape, cut, strict=True) if is_whole)
-        total += _copies(row) * line * row.dtype.itemsize
+        total += _worked_bytes(row, line)
     return total
 
 
-def _copies(row: Row) -> int:
-    return _COPIES if row.kind in _LINES else 1
+def _worked_bytes(row: Row, elements: int) -> int:
+    """What is there while so many elements of a row's value are made, they among it."""
+    if row.kind == "along_axis" and str(row.params[0]).startswith("fft."):
+        length = int(row.shape[row.params[1]])
+        return transform_bytes(length) * -(-elements // max(length, 1))
+    return (_COPIES if row.kind in _LINES else 1) * elements * row.dtype.itemsize
 
 
 def _row_bytes(row: Row, parts: int) -> int:
-    """A task's part of a row's value."""
+    """The same of a task's part of a row's value."""
     cut = any(d != WHOLE for d in row.labels)
-    return -(-prod(row.shape) * row.dtype.itemsize // (parts if cut else 1))
+    return -(-_worked_bytes(row, prod(row.shape)) // (parts if cut else 1))

@@ -50,6 +50,21 @@ def test_values_are_numpys(case: str, shape: tuple[int, ...], kind: str, tmp_pat
         np.testing.assert_array_equal(np.asarray(found), wanted)
 
 
+@pytest.mark.parametrize("dtype", [">f8", ">i4", ">u2", ">c16", ">M8[s]", "<f8"])
+@pytest.mark.parametrize("shape", [(60_000, 3), (2, 60_000)], ids=str)
+@pytest.mark.parametrize("name", ["sort", "argsort"])
+def test_lines_keep_their_byte_order(name: str, shape: tuple[int, ...], dtype: str, tmp_path: Path) -> None:
+    """Whatever memory has room for: arrays that are put together have that of the machine."""
+    x = np.random.default_rng(3).integers(0, 60_000, shape).astype(dtype)
+    np.save(tmp_path / "x.npy", x)
+    axis = long_axis(shape)
+    wanted = getattr(np, name)(x, axis=axis, kind="stable")
+    with config.override(memory_bytes=MB, small_bytes=1 << 14):
+        found = np.asarray(getattr(sp, name)(sp.load(tmp_path / "x.npy"), axis=axis, kind="stable"))
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("shape", [(300_000, 1), (1, 300_000), (300_000, 3), (2, 300_000)], ids=str)
 def test_each_line_is_sorted_in_runs(
     shape: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -21,12 +21,11 @@ from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import is_limited
 from spartan_ng.memory import block_bytes
+from spartan_ng.ops.transforms import transform_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
-_COPIES = 3
-"""Complex numbers that a transform has for an element: what it is given, what it makes, and NumPy's own."""
 _OTHER = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 """The factor of the transform in the other direction."""
 _SMOOTH = (2, 3, 5, 7)
@@ -36,7 +35,7 @@ _SMOOTH = (2, 3, 5, 7)
 def has_room(a: Handle, length: int) -> bool:
     """Whether a worker has room for the transform of a line; what the program has in its own memory is
     transformed as it is, whatever that takes."""
-    return not is_limited() or room.has_room([a], _needed(length, a.dtype))
+    return not is_limited() or room.has_room([a], transform_bytes(length))
 
 
 def transform(name: str, a: ndarray, length: int, axis: int, norm: Any) -> ndarray:
@@ -65,7 +64,7 @@ def transform(name: str, a: ndarray, length: int, axis: int, norm: Any) -> ndarr
 def _in_steps(lines: ndarray, name: str, norm: Any) -> ndarray:
     """The complex transform of lines that are an array's last axis."""
     n = lines.shape[-1]
-    p, q = _factors(n, lines.dtype)
+    p, q = _factors(n)
     rows = lines.reshape((*lines.shape[:-1], p, q))
     down = _lines(name, rows, -2, norm)
     number: Any = np.result_type(np.finfo(down.dtype).dtype, float).type  # each place is exact in it
@@ -85,19 +84,19 @@ def _lines(name: str, a: ndarray, axis: int, norm: Any) -> ndarray:
     return wrap_node(node)
 
 
-def _factors(n: int, dtype: np.dtype[Any]) -> tuple[int, int]:
+def _factors(n: int) -> tuple[int, int]:
     """Two factors of a length: the second the largest of which a thread's block may have a line, if there is
     room for lines of the first, too."""
-    each, budget = _needed(1, dtype), room.budget()
-    within = block_bytes(budget) // each
+    budget = room.budget()
+    within = block_bytes(budget)
     found = sorted({d for k in range(1, isqrt(n) + 1) if n % k == 0 for d in (k, n // k)})
-    q = max((d for d in found if d <= within), default=1)
-    if each * (n // q) > budget:  # a longer row for shorter columns
+    q = max((d for d in found if transform_bytes(d) <= within), default=1)
+    if transform_bytes(n // q) > budget:  # a longer row for shorter columns
         q = min((d for d in found if d * d >= n), default=n)
-    if each * max(q, n // q) > budget:
+    if max(transform_bytes(q), transform_bytes(n // q)) > budget:
         better = _smooth(n)
         raise MemoryBudgetError(
-            f"fft: a line of {n:,} elements takes about {_needed(n, dtype):,} bytes, with a budget of "
+            f"fft: a line of {n:,} elements takes about {transform_bytes(n):,} bytes, with a budget of "
             f"{budget:,}, and its length is no product of two that have room: transform {better:,} elements "
             f"(n={better} fills it up with zeros), or raise config.memory_bytes (of workers, --memory)"
         )
@@ -114,7 +113,3 @@ def _smooth(n: int) -> int:
         if left == 1:
             return n
         n += 1
-
-
-def _needed(n: int, dtype: np.dtype[Any]) -> int:
-    return _COPIES * n * np.fft.fft(np.zeros(1, dtype), n=2).dtype.itemsize

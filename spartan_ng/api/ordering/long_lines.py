@@ -42,7 +42,10 @@ def one_by_one(name: str, a: ndarray, axis: int, made: np.dtype[Any]) -> ndarray
     All lines are computed together, on the workers: at once, as NumPy does what is small, each might be in
     the program's own memory, and so all of them.
     """
-    moved = manipulation.moveaxis(a, axis, -1)
+    # In the machine's byte order numbers are compared many at a time, and put together without a copy.
+    given = a.astype(a.dtype.newbyteorder("="), copy=False)
+    native = made.newbyteorder("=")
+    moved = manipulation.moveaxis(given, axis, -1)
     lines = (moved[place]._node() for place in np.ndindex(*moved.shape[:-1]))
-    found = joining.stack([wrap_node(build.along_axis(name, [n], 0, dtype=made)) for n in lines])
-    return manipulation.moveaxis(found.reshape(moved.shape), -1, axis)
+    found = joining.stack([wrap_node(build.along_axis(name, [n], 0, dtype=native)) for n in lines])
+    return manipulation.moveaxis(found.reshape(moved.shape), -1, axis).astype(made, copy=False)
