@@ -84,9 +84,6 @@ OTHER_NUMBERS = {
         "core/dispatch.py": {"_BISECTED", "_LONG"},
         "core/temporaries.py": {"_SPECIALIZED"},
     },
-    "how often the interpreter calls before it has specialized": {
-        "core/temporaries.py": {"_SPECIALIZED"},
-    },
     "what is shown, and when something is looked at again": {
         "core/summaries.py": {"_SIDE", "_LINES"},
         "core/watch.py": {"_LINES"},

@@ -171,9 +171,12 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     """Two axes exchanged, as a view."""
     a = as_handle(a)
     i, j = build.axis_index(axis1, a.ndim), build.axis_index(axis2, a.ndim)
+    if i == j:
+        return a.view()  # type: ignore[no-any-return]
     order = list(range(a.ndim))
     order[i], order[j] = j, i
-    return transpose(a, tuple(order)) if i != j else a.view()
+    seen = turned_as(a, tuple(order))
+    return indexing.transposed(a, tuple(order)) if seen is None else seen
 
 
 @numpy_function(np.moveaxis)
@@ -190,7 +193,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
     order = [n for n in range(a.ndim) if n not in old]
     for target, origin in sorted(zip(new, old, strict=True)):
         order.insert(target, origin)
-    return transpose(a, order)
+    return transpose(a, tuple(order))
 
 
 @numpy_function(np.rollaxis)
