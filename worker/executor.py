@@ -19,6 +19,7 @@ import numpy as np
 
 from spartan_ng.arrays import Key
 from spartan_ng.compressed import is_compressed
+from spartan_ng.config import config
 from spartan_ng.costs.choices import BACKUP_S
 from spartan_ng.error_state import entered
 from spartan_ng.errors import JobCancelled, WorkerLost
@@ -255,6 +256,8 @@ class Executor(Blocks):
         plan = run.plan
         if not isinstance(tile, np.ndarray):
             run.stats.bytes_made += data_bytes(tile)
+        elif config.check and tile.dtype != plan.slots[slot].dtype:
+            raise TypeError(f"%{slot} is to be of {plan.slots[slot].dtype.str}, not {tile.dtype.str}")
         kept = slot in plan.outputs or slot in run.program.dynamic
         reads = None if kept else run.program.remote_reads[slot]
         if run.backup is None:

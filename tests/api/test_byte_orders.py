@@ -88,3 +88,62 @@ def test_arrays_keep_their_order_whether_they_have_axes_or_not(dtype, shape, sma
         assert found.dtype.str == expected.dtype.str
         assert found.shape == expected.shape
         numpy.testing.assert_array_equal(numpy.asarray(found), expected)
+
+
+_NAMES = (
+    *("mean", "std", "var", "average", "median", "nanmean", "nanvar", "nanstd", "sum", "cumsum", "nansum"),
+    *("unique", "round", "nan_to_num", "diff", "ptp", "flip", "copy", "ravel", "trim_zeros", "ediff1d"),
+    *("zeros_like", "sqrt", "negative"),
+)
+_PLACES = {"least": slice(10), "greatest": slice(-10, None), "middle": slice(40, 60), "rest": slice(10, None)}
+
+
+def _of(name):
+    return lambda xp, a: getattr(xp, name)(a)
+
+
+def _place(place):
+    return lambda xp, a: xp.sort(a, axis=None)[place]
+
+
+CALLS = {
+    **{name: _of(name) for name in _NAMES},
+    **{f"the {name} of a sort": _place(place) for name, place in _PLACES.items()},
+    "by columns": lambda xp, a: xp.mean(a.reshape(-1, 4), axis=0),
+    "deviations by rows": lambda xp, a: xp.std(a.reshape(4, -1), axis=1),
+    "delete": lambda xp, a: xp.delete(a, 3),
+    "delete some": lambda xp, a: xp.delete(a, [1, 5]),
+    "insert": lambda xp, a: xp.insert(a, 3, 1),
+    "insert some": lambda xp, a: xp.insert(a, [1, 5], 1),
+    "append": lambda xp, a: xp.append(a, a),
+    "resize": lambda xp, a: xp.resize(a, (3, 7)),
+    "resize up": lambda xp, a: xp.resize(a, a.size + 3),
+    "partition": lambda xp, a: xp.partition(a, 5)[5],
+    "quantiles": lambda xp, a: xp.quantile(a.real, [0.1, 0.9]),
+    "kept": lambda xp, a: a[a.real > 3],
+    "clip": lambda xp, a: xp.clip(a.real, 1, 3),
+    "roll": lambda xp, a: xp.roll(a, 3),
+    "pad": lambda xp, a: xp.pad(a, 2),
+    "tile": lambda xp, a: xp.tile(a, 2),
+    "repeat": lambda xp, a: xp.repeat(a, 2),
+    "take": lambda xp, a: xp.take(a, [1, 2]),
+    "joined": lambda xp, a: xp.concatenate([a, a]),
+    "product": lambda xp, a: a.reshape(4, -1) @ a.reshape(-1, 4),
+    "chosen": lambda xp, a: xp.where(a.real > 2, a, a),
+}
+
+
+@pytest.mark.some(120)
+@pytest.mark.parametrize("dtype", [">f2", ">f4", ">f8", ">i2", ">i8", ">u4", ">c16"])
+@pytest.mark.parametrize("small_bytes", [0, 1 << 20])
+@pytest.mark.parametrize("name", CALLS)
+def test_results_have_numpys_order(dtype, small_bytes, name):
+    values = (numpy.random.default_rng(0).integers(0, 1000, 400) / 2).astype(dtype)
+    with np.config.override(small_bytes=small_bytes), numpy.errstate(all="ignore"):
+        expected = CALLS[name](numpy, values)
+        found = CALLS[name](np, np.array(values))
+        assert found.dtype.str == expected.dtype.str
+        computed = numpy.asarray(found)
+        assert computed.dtype.str == expected.dtype.str
+        if numpy.isfinite(expected).all():  # half precision overflows, in another order of sums or not
+            numpy.testing.assert_allclose(computed, expected, rtol=1e-2 if dtype == ">f2" else 1e-5)

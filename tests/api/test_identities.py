@@ -116,6 +116,26 @@ def test_tolerances_are_weak_numbers(b, tolerance):
             check(lambda m: m.isclose(m.ones(3, "f4"), b, **tolerance))
 
 
+def test_other_libraries_draw_from_the_global_state():
+    """SciPy and scikit-learn know NumPy's: a seed is for all, and each draws what comes next."""
+    for seed, draw in ((np.random.seed, numpy.random), (numpy.random.seed, np.random)):
+        seed(3)
+        drawn = [float(m.random.rand()) for m in (np, numpy, np)]
+        seed(3)
+        numpy.testing.assert_array_equal(drawn, draw.rand(3))
+
+
+def test_assertions_take_objects_that_give_arrays_of_ours():
+    class Shown:
+        def __array__(self, dtype=None, copy=None):
+            return np.asarray([1.0, 2.0])
+
+    np.testing.assert_allclose(Shown(), [1, 2])
+    np.testing.assert_array_equal(actual=[1, 2], desired=Shown())
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(Shown(), [1, 3])
+
+
 def test_the_global_state_is_seeded_whatever_its_bits_are():
     for m in (numpy, np):
         before = m.random.get_bit_generator()

@@ -31,7 +31,8 @@ def checkout(tmp_path: Path) -> Path:
         "import numpy as np\ndef initialize(n):\n    return np.arange(n * 1.0)\n"
     )
     (folder / "scaled_numpy.py").write_text(
-        "import numpy as np\ndef kernel(k, a):\n    a *= k\n    return np.__name__ == 'numpy', a.sum()\n"
+        "import numpy as np\ndef kernel(k, a):\n    a *= k\n"
+        "    return np.ndarray.__module__ == 'numpy', a.sum()\n"
     )
     return tmp_path
 

@@ -118,7 +118,8 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
     parts = Parts(ex, run, stage)
     if stage.spans:
         found = [pick(parts.at, parts.sizes.tolist(), a, b) for a, b in stage.spans]
-        ex.put(run, stage.slot, np.concatenate(found)[lo:hi])
+        dtype = run.plan.slots[stage.slot].dtype  # which joined parts of the other byte order would lose
+        ex.put(run, stage.slot, np.concatenate(found, dtype=dtype)[lo:hi])
         return
     if ex.world == 1 and len(parts.sizes) == 1:
         made = stage.values if stage.indices is None else stage.indices

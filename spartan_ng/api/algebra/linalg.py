@@ -293,7 +293,7 @@ def eigvals(a: Any) -> Any:
 
 def _general(name: str, function: Any, a: Any) -> list[Any]:
     """NumPy's dtypes of what may be complex: real results if no eigenvalue of the stack is complex."""
-    if a.dtype == np.float16 and a.ndim > 1 and a.shape[-1] == a.shape[-2]:
+    if a.dtype.type is np.float16 and a.ndim > 1 and a.shape[-1] == a.shape[-2]:
         _finite(a)  # which NumPy asks before it refuses the dtype
     outputs = probed(function, [a])
     wide = [(shape, np.result_type(kind, np.complex64)) for shape, kind in outputs]

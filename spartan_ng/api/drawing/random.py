@@ -38,6 +38,7 @@ class _StandsForItsState(ModuleType):
 sys.modules[__name__].__class__ = _StandsForItsState
 
 _state = RandomState()
+_state._follow(mtrand._rand)  # NumPy's own, from which other libraries draw, too: a seed is for all
 
 
 def get_bit_generator() -> Any:
@@ -47,7 +48,8 @@ def get_bit_generator() -> Any:
 
 def set_bit_generator(bitgen: Any) -> None:
     """Draw everything from another bit generator."""
-    _state._follow(np.random.RandomState(bitgen))
+    mtrand.set_bit_generator(bitgen)
+    _state._follow(mtrand._rand)
     _state._parallel = None
 
 

@@ -156,7 +156,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
         result = copied(a) if decimals >= 0 else _rounded(a, decimals).astype(a.dtype)
         result = result if result.ndim else result[()]
     else:
-        result = ufuncs.rint(a) if decimals == 0 else _rounded(a, decimals)
+        result = ufuncs.rint(a) if decimals == 0 else _rounded(a, decimals).astype(a.dtype, copy=False)
     return stored("round", result, out)
 
 
@@ -348,6 +348,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     result = where(isneginf(a), _instead(low, a), result)
     if not copy:
         return _put(a, result)
+    result = result.astype(a.dtype, copy=False)
     return result if a.ndim else result[()]  # type: ignore[no-any-return]
 
 

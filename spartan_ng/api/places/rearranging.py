@@ -181,7 +181,8 @@ def _part(node: Any, axis: int, start: int, length: int) -> Any:
 @numpy_function(np.resize)
 def resize(a: Any, new_shape: Any) -> ndarray:
     """Another size, the elements repeated as needed."""
-    return resized(manipulation.ravel(a), shape_tuple(new_shape), True)
+    found = resized(manipulation.ravel(a), shape_tuple(new_shape), True)
+    return found.astype(found.dtype.newbyteorder("="), copy=False)  # NumPy joins repetitions, one at least
 
 
 def resized(a: Handle, shape: Any, repeated: bool = False) -> ndarray:
@@ -231,7 +232,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
     if (places == places[0]).all():
         before = (slice(None),) * where
         at = int(places[0])
-        return joining.concatenate([a[(*before, slice(0, at))], new, a[(*before, slice(at, None))]], where)
+        return _joined([a[(*before, slice(0, at))], new, a[(*before, slice(at, None))]], where, a)
     order = np.argsort(places, kind="mergesort")
     total = n + places.size
     is_new = constants.zeros(total, bool)
@@ -240,7 +241,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
     slots = logic.where(
         is_new, n + as_handle(order).take(ufuncs.maximum(rank - 1, 0)), creation.arange(total) - rank
     )
-    return joining.concatenate([a, new], where).take(slots, where)
+    return _joined([a, new], where, a).take(slots, where)
 
 
 @numpy_function(np.delete, eager=True)
@@ -256,7 +257,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
         raise IndexError("delete: None names no slices")
     if isinstance(obj, int | np.integer) and not isinstance(obj, bool):
         at = bounded(obj, n, where)
-        return joining.concatenate([a[(*before, slice(0, at))], a[(*before, slice(at + 1, None))]], where)
+        return _joined([a[(*before, slice(0, at))], a[(*before, slice(at + 1, None))]], where, a)
     kept = constants.ones(n, bool)
     if isinstance(obj, slice):
         kept[obj] = False
@@ -268,6 +269,11 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
             )
         kept[gone] = False
     return a.compress(kept, where)
+
+
+def _joined(parts: list[Any], axis: int, a: ndarray) -> ndarray:
+    """Parts in one, in the byte order of the array that they are of, which joining alone does not keep."""
+    return joining.concatenate(parts, axis).astype(a.dtype, copy=False)
 
 
 @numpy_function(np.append, few=2)

@@ -218,7 +218,7 @@ def nanvar(
     if not has_nan(a):
         return var(a, axis, dtype, out, ddof, keepdims, where=where)
     _check_inexact(dtype, out)
-    if a.dtype == np.float16 and dtype is None:  # as `var`, which counts in single precision
+    if a.dtype.type is np.float16 and dtype is None:  # as `var`, which counts in single precision
         single = nanvar(a.astype(np.float32), axis, None, None, ddof, keepdims, where=where)
         return stored("nanvar", single.astype(np.float16), out, casting="unsafe")
     there = _there(a, where, axis)

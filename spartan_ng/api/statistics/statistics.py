@@ -86,7 +86,7 @@ def _summed_as(a: ndarray, dtype: Any) -> tuple[np.dtype[Any] | None, bool]:
     """The dtype to sum in, None for the array's own; and whether the result is to be of half precision."""
     if dtype is not None:
         return np.dtype(dtype), False
-    half = a.dtype == np.float16
+    half = a.dtype.type is np.float16  # in either byte order
     return np.dtype(np.float32) if half else np.dtype(np.float64) if a.dtype.kind in "biu" else None, half
 
 
