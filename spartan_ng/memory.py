@@ -17,6 +17,8 @@ _COPIES = 4
 BLOCK_BYTES, _BLOCKS_SHARE = 1 << 23, 8
 """What a thread works on at a time takes no more than this, and that of all threads no more than one part in
 so many of the memory."""
+_LINES_SHARE = 2
+"""Lines and matrices that no block may cut take no more than one part in so many of it, unless one does."""
 BAND_BYTES = 1 << 24
 """What is read at a time of what lies outside: enough for a disk to stream, and for a chunk or a few."""
 BANDS_SHARE, BESIDE = 4, 7
@@ -54,6 +56,12 @@ def band_bytes(memory: int | None = None) -> int:
 
 def _of(memory: int | None) -> int:
     return budget_bytes() if memory is None else memory
+
+
+def threads_at_work(each: int, memory: int | None = None) -> int:
+    """How many threads, of this process or of one with so much memory, work at a time on what takes so many
+    bytes each and cannot be cut."""
+    return max(1, min(threads(), _of(memory) // _LINES_SHARE // max(each, 1)))
 
 
 def threads() -> int:

@@ -71,6 +71,16 @@ def test_states_of_wide_results_do_not_come_beside_them(piece: str, number: int,
 
 
 @pytest.mark.slow
+@pytest.mark.some(2)
+@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("piece", ["transforms of columns", "products of what is made"])
+def test_what_no_block_cuts_is_projected_and_has_room(piece: str, number: int, tmp_path: Path) -> None:
+    """Each thread worked on a column beside the tiles, or on a sum as large as the product."""
+    wrong = ask_program(number, 0, str(tmp_path), piece)
+    assert not wrong, wrong
+
+
+@pytest.mark.slow
 def test_differences_from_rows_are_worked_on_in_blocks(tmp_path: Path) -> None:
     """All of the array was one block, nine times the budget."""
     wrong = ask_program(2, 0, str(tmp_path), "distances", bound=2.0)

@@ -105,8 +105,10 @@ class Blocks:
         lending: Lending | None = None,
         is_done: Callable[[], bool] | None = None,
         bands: Bands | None = None,
+        most: int | None = None,
     ) -> list[Any]:
-        """`make()(item)` for every item, results in order; `make` is called once for each thread.
+        """`make()(item)` for every item, results in order; `make` is called once for each thread, of which
+        there are `most` at most.
 
         `small` work stays on this thread; items of `blas` call BLAS, on one thread for each of ours. With
         `lending`, other workers may do some of the items. Where `is_done` says that nothing is left, threads
@@ -115,6 +117,8 @@ class Blocks:
         results: list[Any] = [None] * len(items)
         numbers = iter(range(len(items)) if bands is None else bands.begin(items))
         ended, done = False, count(1)
+        small = small or most == 1
+        helpers = 0 if small else min(len(items), most or len(items)) - 1
         lending = None if small else lending
         offer = None if lending is None else lending.offer(run.index, results)
         apart = None if lending is None else lending.apart
@@ -152,12 +156,12 @@ class Blocks:
                     record.note("blocks", "", begin_ns, now_ns(), run.job)
 
         if offer is None or lending is None:
-            self._on_threads(run, work, 0 if small else len(items) - 1, blas, is_done)
+            self._on_threads(run, work, helpers, blas, is_done)
             return results
         self.transfer.offers.publish(run.job, offer)
         try:
             if apart is None:
-                self._on_threads(run, work, len(items) - 1, blas)
+                self._on_threads(run, work, helpers, blas)
             else:
                 self._on_threads_apart(run, work, offer, stopped)
         finally:

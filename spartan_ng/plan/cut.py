@@ -203,7 +203,7 @@ class Cut:
             draft.whole,
             driver=draft.driver,
             heavy=heavy,
-            steps=heavy_steps(draft, self.slots, grid) if heavy and band is None else (),
+            steps=self._steps(draft, grid) if heavy and band is None else (),
             parts=self._parts(draft, index, grid) if band is None else 1,
             turns=turning(draft) or 0,
             finish=None if partial else finish,
@@ -286,6 +286,10 @@ class Cut:
             exact=exact,
             block_bytes=self._block_bytes,
         )
+
+    def _steps(self, draft: Draft, grid: Tiling) -> tuple[int, ...]:
+        profile = self.settings.profile
+        return heavy_steps(draft, self.slots, grid, profile.memory_bytes if profile.limited else None)
 
     def _write(self, result: Result, draft: Draft, grid: Tiling) -> Write:
         """How a result leaves its stage: in partial states where the grid cuts what it reduces."""

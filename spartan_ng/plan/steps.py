@@ -10,23 +10,36 @@ the product.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.rows import Slot
 
+_STATES_SHARE = 16
 _SUMMED_PARTS, _KEPT_PARTS = 4, 8
 KEPT_STEP, SUMMED_STEP = 2048, 256
 """Elements of a step along a dimension of the result, and along a summed one."""
 
 
-def heavy_steps(draft: Draft, slots: Sequence[Slot], grid: Tiling) -> tuple[int, ...]:
-    """The number of blocks along each domain dimension of a heavy draft's tile; empty for one block."""
+def heavy_steps(
+    draft: Draft, slots: Sequence[Slot], grid: Tiling, memory_bytes: int | None = None
+) -> tuple[int, ...]:
+    """The number of blocks along each domain dimension of a heavy draft's tile; empty for one block. With
+    `memory_bytes` a step's result takes no more than one part in `_STATES_SHARE` of them."""
     steps = [1] * len(draft.domain)
     if draft.rows and draft.reducers:
-        for d, (n, parts) in enumerate(zip(draft.domain, grid.parts, strict=True)):
-            length = KEPT_STEP if d in draft.out else SUMMED_STEP
-            steps[d] = max(1, -(-n // parts) // length)
+        tile = [-(-n // parts) for n, parts in zip(draft.domain, grid.parts, strict=True)]
+        for d, n in enumerate(tile):
+            steps[d] = max(1, n // (KEPT_STEP if d in draft.out else SUMMED_STEP))
+        kept = [d for d in draft.out if d != WHOLE and d not in draft.whole]
+        itemsize = draft.reducers[0].dtype.itemsize
+        while memory_bytes is not None and kept:
+            step = {d: -(-tile[d] // steps[d]) for d in kept}
+            longest = max(kept, key=lambda d: step[d])
+            if step[longest] == 1 or prod(step.values()) * itemsize * _STATES_SHARE <= memory_bytes:
+                break
+            steps[longest] *= 2
     for read in draft.reads:
         if slots[read.slot].format == "csr" and (d := read.axes[0].label) != WHOLE:
             parts = _KEPT_PARTS if d in draft.out else _SUMMED_PARTS

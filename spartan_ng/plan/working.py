@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from math import prod
 
 from spartan_ng.arrays import WHOLE
-from spartan_ng.memory import block_bytes, threads
+from spartan_ng.memory import block_bytes, threads, threads_at_work
 from spartan_ng.ops.transforms import transform_bytes
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import VALUE, Row
@@ -24,8 +24,10 @@ _LINES = ("along_axis", "matrices")
 
 def working_bytes(plan: Plan, stage: Stage, memory_bytes: int) -> int:
     """Bytes that all threads of a worker with so much memory work on at a time in a stage."""
-    each = max(block_bytes(memory_bytes), _line_bytes(stage))
-    return min(threads() * each, sum(_seen_bytes(plan, stage)))
+    each = uncut_bytes(stage)
+    if each > block_bytes(memory_bytes):
+        return min(threads_at_work(each, memory_bytes) * each, sum(_seen_bytes(plan, stage)))
+    return min(threads() * block_bytes(memory_bytes), sum(_seen_bytes(plan, stage)))
 
 
 def _seen_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
@@ -39,16 +41,31 @@ def _seen_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
         yield from (_row_bytes(row, parts) for row in stage.rows)
 
 
-def _line_bytes(stage: Stage) -> int:
-    """Bytes of the least that a block of a pass has: one index of the dimensions that may be cut."""
+def uncut_bytes(stage: Stage) -> int:
+    """Bytes of the least that a block of a pass has: one index of the dimensions that may be cut, or what a
+    step of a product makes on the way, its result with what that is added to."""
     if not isinstance(stage, Fused):
         return 0
+    if stage.heavy:
+        return _step_bytes(stage) if stage.steps else 0
     total = 0
     for row in stage.rows:
         cut = [d == WHOLE or d in stage.whole for d in row.labels]
         line = prod(n for n, is_whole in zip(row.shape, cut, strict=True) if is_whole)
         total += _worked_bytes(row, line)
     return total
+
+
+def _step_bytes(stage: Fused) -> int:
+    """Bytes of the rows of a product's step, and of its state twice."""
+    parts = [n * k for n, k in zip(stage.grid.parts, stage.steps, strict=True)]
+
+    def nbytes(row: Row, labels: tuple[int, ...]) -> int:
+        pairs = zip(row.shape, labels, strict=True)
+        return row.dtype.itemsize * prod(n if d == WHOLE else -(-n // parts[d]) for n, d in pairs)
+
+    made = sum(nbytes(row, row.labels) for row in stage.rows)
+    return made + 2 * sum(nbytes(w.reducer, w.labels) for w in stage.writes if w.reducer is not None)
 
 
 def _worked_bytes(row: Row, elements: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import numpy
@@ -277,6 +278,17 @@ def _wide_counts(m: Any, f: Files, draw: random.Random) -> list[Any]:
     ]
 
 
+def _column_transforms(m: Any, f: Files, draw: random.Random) -> list[Any]:
+    x = f.x[:, : draw.choice([1, 3, 5])].astype(f.x.dtype.newbyteorder(draw.choice("=>")))
+    return [getattr(m.fft, draw.choice(["fft", "ifft", "rfft", "ihfft"]))(x, axis=0), m.sort(x, axis=0)]
+
+
+def _made_products(m: Any, f: Files, draw: random.Random) -> list[Any]:
+    side = isqrt(len(f.w) * draw.choice([2, 6]) // 10)
+    a = f.w[: side * 300].reshape(side, 300)
+    return [m.exp(a).astype("f4") @ (a * 2).astype("f4").T, (a + 1).T @ m.sin(a)]
+
+
 PIECES: dict[str, Piece] = {
     "standardized": _standardized,
     "filled": _filled,
@@ -316,6 +328,8 @@ PIECES: dict[str, Piece] = {
     "sorted": _sorted,
     "wide folds": _wide_folds,
     "wide counts": _wide_counts,
+    "transforms of columns": _column_transforms,
+    "products of what is made": _made_products,
 }
 OVER = {"distances", "spectra", "ranks of a line"}
 """What may take half as much again as the budget, alone or behind others: what two plans make of

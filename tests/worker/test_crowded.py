@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.worker.stages import fused, results, sweep
+from spartan_ng.worker.stages import reduced, results, sweep
 from spartan_ng.worker.stages.results import is_crowded, is_tight
 
 LENGTH, GROUPS = 1_200_000, 20_000
@@ -58,9 +58,9 @@ def test_results_are_numpys_where_their_states_are_large(
     name: str, kind: str, memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if memory == 1 << 22:  # with room for the blocks of other plans
-        for module in (fused, results, sweep):
+        for module in (reduced, results, sweep):
             monkeypatch.setattr(module, "is_tight", lambda state_bytes, threads: True)
-        monkeypatch.setattr(fused, "is_crowded", lambda states_bytes: True)
+        monkeypatch.setattr(reduced, "is_crowded", lambda states_bytes: True)
     value = _line(((0, LENGTH),))
     places = numpy.arange(LENGTH) * 104_729 % GROUPS
     with numpy.errstate(all="ignore"):

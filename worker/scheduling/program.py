@@ -19,6 +19,7 @@ from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer, reducer_of
 from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.kernels.widths import stored_widths
+from spartan_ng.memory import block_bytes
 from spartan_ng.ops.functions import users_of
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
@@ -30,6 +31,7 @@ from spartan_ng.plan.stages import (
     ScanTotals,
     Stage,
 )
+from spartan_ng.plan.working import uncut_bytes
 from spartan_ng.sinks.sink import Sink
 from spartan_ng.worker.scheduling.blas import load_scipys
 from spartan_ng.worker.scheduling.shares import Task, task_of
@@ -152,6 +154,8 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         task.owns = [labelled_box(w.labels, s, task.box) for w, s in zip(stage.writes, shapes, strict=True)]
         task.sizes = block_sizes(stage, task.box, sparse=stored_widths(stage, plan.slots))
         task.flops = _operations(plan, stage, box_size(task.box))
+        uncut = uncut_bytes(stage)
+        task.uncut_bytes = uncut if uncut > block_bytes() else 0
         task.blas = any(row.kind in ("contract", "matrices") for row in stage.every_row)
         if any(row.kind == "matrices" and MATRIX_FUNCTIONS[row.params[0]].scipys for row in stage.rows):
             load_scipys()

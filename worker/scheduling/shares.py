@@ -59,6 +59,8 @@ class Task:
     sizes: tuple[int, ...] = ()
     flops: int = 0
     """Operations on the elements of the box, for a pass."""
+    uncut_bytes: int = 0
+    """Of a pass: what a thread works on at least, where that is more than a block may take; else 0."""
     blas: bool = False
     """Whether its rows call BLAS."""
     cut: Cut = field(default_factory=list)

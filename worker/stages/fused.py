@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import WHOLE, Box, box_shape, box_size, slices_within
+from spartan_ng.arrays import WHOLE, Box, box_shape, slices_within
 from spartan_ng.arrays.sparse import stacked
 from spartan_ng.compressed import is_compressed
 from spartan_ng.costs.tuned import SMALL_FLOPS
-from spartan_ng.kernels.blocks import Patch
 from spartan_ng.kernels.body import Runner
 from spartan_ng.kernels.compiled.bound import Bound
 from spartan_ng.kernels.compiled.prepared import Compiled
@@ -23,14 +20,12 @@ from spartan_ng.kernels.compiled.runner import CompiledRunner
 from spartan_ng.kernels.compiled.sampled import Sampled
 from spartan_ng.kernels.compiled.whole import WholeRunner
 from spartan_ng.kernels.contract import laid_out
-from spartan_ng.kernels.counting import Counting
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.packed import packed_cut
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.kernels.sequences import Run as Blocks
-from spartan_ng.ops.line_states import Allocate
 from spartan_ng.plan.rows import Write
 from spartan_ng.plan.stages import (
     Fused,
@@ -39,43 +34,14 @@ from spartan_ng.worker.scheduling.lending import lending
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.nonzeros import run_nonzeros
 from spartan_ng.worker.stages.products import is_sparse_product, multiplied, run_sparse_product
-from spartan_ng.worker.stages.results import InTurn, in_place, is_crowded, is_tight, one_by_one
+from spartan_ng.worker.stages.reduced import Pass, Target, reduced
+from spartan_ng.worker.stages.results import in_place, room_for_lines, threads_for_lines
 from spartan_ng.worker.stages.sweep import run_sweep
 from spartan_ng.worker.stages.windows import Bands, opened
 
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
     from spartan_ng.worker.executor import Executor
-
-
-_MANY_RUNS = 1 << 8
-"""The states of more runs of blocks are not kept until the end."""
-_LARGE_BYTES = 1 << 24
-"""Nor are those of a larger result, whose value they would be beside it."""
-_FEW_BYTES = 1 << 16
-"""Memory has room for so much of states without being asked."""
-_KEPT_TOGETHER = 3
-"""Numbers of a state that is not added to another as they come: of deviations, and of units."""
-Target = Callable[[Box], Any]
-"""The part of the result's tile that belongs to a block."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """How one run of a fused stage with one result works on its blocks: interpreted, or compiled."""
-
-    patches: list[Patch]
-    worker: Callable[[Any, Target], Callable[[Blocks], Any]]
-    """`worker(out, target)` makes a thread's work on a run of blocks: it fills `out`, the result's tile, or
-    gives the run's state."""
-    small: bool
-    blas: bool
-    operands: list[Any] | None = None
-    """Of an interpreted pass: what a worker that takes a task over would need a part of."""
-    bands: Bands | None = None
-    """Who reads what runs of blocks need."""
-    fills: bool = False
-    """Whether the blocks of a run fill one state, rather than that each makes one which is added."""
 
 
 def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
@@ -99,6 +65,7 @@ def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     """Part after part of the reduced dimension; operands arrive while the part before is worked on."""
     (reducer,) = task.reducers
     assert reducer is not None, "only a reduced dimension is cut into parts"
+    made = _in_room if task.parts[0].uncut_bytes else _made
     total: Any = None
     arriving = ex.start_all(run, task.parts[0].operands)
     for n, part in enumerate(task.parts):
@@ -106,7 +73,7 @@ def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
         arriving = []  # what has been put together is let go before more arrives
         if n + 1 < len(task.parts):
             arriving = ex.start_all(run, task.parts[n + 1].operands)
-        state = tuple(_made(ex, run, stage, part, operands))
+        state = tuple(made(ex, run, stage, part, operands))
         total = state if total is None else reducer.combine(total, state)
         del operands, state
         if run.backup is not None:
@@ -124,7 +91,8 @@ def run_loaded(
     bands: Bands | None = None,
 ) -> None:
     """The pass, once its operands (and its finish's, `after`) are there, or as they are read in `bands`."""
-    values = _made(ex, run, stage, task, operands, bands)
+    made = _in_room if task.uncut_bytes else _made
+    values = made(ex, run, stage, task, operands, bands)
     if values:
         _store(ex, run, stage, task, values, after)
 
@@ -142,6 +110,14 @@ def _store(
     (value,) = values
     loaded = ex.load_all(run, task.finish.operands) if after is None else after
     run_loaded(ex, run, stage.finish, task.finish, [*loaded, value], [])
+
+
+def _in_room(
+    ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any], bands: Bands | None = None
+) -> list[Any]:
+    """`_made`, with room for lines that no block cuts."""
+    with room_for_lines(ex, task):
+        return _made(ex, run, stage, task, operands, bands)
 
 
 def _made(
@@ -174,11 +150,12 @@ def _made(
         return runner(body, operands, box, task.sizes)
 
     blas = task.blas and (choice is None or choice.calls_blas)
+    most = threads_for_lines(ex, task) if task.uncut_bytes else None
     start = time.perf_counter()
     values: list[Any] = []
     if len(stage.writes) > 1:
         assert not isinstance(choice, Sampled), "a loop over non-zeros has one result"
-        run_sweep(ex, run, stage, task, operands, choice, small, blas, bands)
+        run_sweep(ex, run, stage, task, operands, choice, small, blas, bands, most)
     elif isinstance(choice, Sampled):
         values = run_nonzeros(ex, run, stage, task, Bound(choice, operands))
     else:
@@ -191,12 +168,12 @@ def _made(
         if choice is None:
             work = _interpreted(interpreter, write, reducer)
             lent = operands if bands is None and run.program.lends else None
-            how = Pass(patches, work, small, blas, lent, bands)
+            how = Pass(patches, work, small, blas, lent, bands, most=most)
         else:
             work = _compiled(choice.body, operands, reducer)
-            how = Pass(patches, work, small, blas, bands=bands, fills=choice.body.is_whole)
+            how = Pass(patches, work, small, blas, bands=bands, fills=choice.body.is_whole, most=most)
         if reducer is not None:
-            values = _reduced(ex, run, stage, write, task, how, reducer)
+            values = reduced(ex, run, stage, write, task, how, reducer)
         else:
             _plain(ex, run, stage, write, task, how, interpreter)
     if choice is None:
@@ -296,7 +273,9 @@ def _plain(
     runs = [r for patch in how.patches for r in patch.runs]
     blocks = [b for r in runs for b in r]
     if slot.format == "csr":
-        parts = ex.parallel(run, blocks, lambda: _block_value(interpreter(), write), how.small, how.blas)
+        parts = ex.parallel(
+            run, blocks, lambda: _block_value(interpreter(), write), how.small, how.blas, most=how.most
+        )
         places = [labelled_box(write.labels, slot.shape, b) for b in blocks]
         ex.put(run, write.slots[0], _stacked(places, parts))
         return
@@ -317,7 +296,7 @@ def _plain(
 
     lent = None if how.operands is None else lending(ex, run, stage, task, how.operands, runs, filled)
     work = lambda: how.worker(out, target)  # noqa: E731
-    ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands)
+    ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands, most=how.most)
     ex.put(run, write.slots[0], out)
 
 
@@ -331,113 +310,3 @@ def _stacked(places: list[Box], parts: list[Any]) -> Any:
 
 def _block_value(runner: Runner, write: Write) -> Callable[[Box], Any]:
     return lambda block: runner.run(block)[write.register]
-
-
-def _own_state(number: int, state: Any) -> Any:
-    """A state that came from another worker, in memory that combining may write to; states of units are only
-    read."""
-    if isinstance(state, list):
-        return state
-    return tuple(np.array(s) if isinstance(s, np.ndarray) else s for s in state)
-
-
-def _no_target(block: Box) -> Any:
-    raise AssertionError("a reduced stage gives states")
-
-
-def _reduced(
-    ex: Executor, run: Run, stage: Fused, write: Write, task: Task, how: Pass, reducer: Reducer
-) -> list[Any]:
-    """Every run of blocks gives a state; a patch's states combine in order.
-
-    Where they may be too many, or too large together, they do as they come, and a patch's value goes to its
-    place with the last of them.
-    """
-    runs = [r for patch in how.patches for r in patch.runs]
-    tiles = _Reduced(ex, run, write, task, reducer, len(how.patches))
-    counts = isinstance(reducer, Counting)
-    large = tiles.size_bytes > _LARGE_BYTES and how.operands is None  # what is lent comes back at the end
-    sizes = [0]
-    if tiles.size_bytes * len(runs) > _FEW_BYTES:
-        sizes = [tiles.state_bytes(patch) for patch in how.patches]
-        large |= is_crowded(sum(n * len(patch.runs) for n, patch in zip(sizes, how.patches, strict=True)))
-    in_turn = reducer.combines_in_turn
-    if large or counts or (in_turn and (how.bands is not None or len(runs) > _MANY_RUNS)):
-        tight = counts or (in_turn and len(runs) > 1 and is_tight(max(sizes), ex.threads))
-        each = [one_by_one(p.runs) if tight and not how.fills else p.runs for p in how.patches]
-        combine = reducer.combine if in_turn else lambda before, state: [*before, state]
-        totals = [InTurn(combine, None if in_turn else [], len(own)) for own in each]
-        places = {r: (c, k) for c, own in enumerate(each) for k, r in enumerate(own)}
-
-        def adding() -> Callable[[Blocks], None]:
-            one = how.worker(None, _no_target)
-
-            def add(blocks: Blocks) -> None:
-                c, turn = places[blocks]
-                if totals[c].add(turn, one(blocks)):
-                    tiles.put(how.patches[c], [totals[c].total] if in_turn else totals[c].total)
-                    totals[c].total = None
-
-            return add
-
-        ex.parallel(run, [*places], adding, how.small or tight, how.blas, bands=how.bands)
-        return tiles.found
-    lent = None if how.operands is None else lending(ex, run, stage, task, how.operands, runs, _own_state)
-    work = lambda: how.worker(None, _no_target)  # noqa: E731
-    found = iter(ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands))
-    for patch in how.patches:
-        tiles.put(patch, list(islice(found, len(patch.runs))))
-    return tiles.found
-
-
-class _Reduced:
-    """The arrays of a reduced result, which its patches fill."""
-
-    def __init__(
-        self, ex: Executor, run: Run, write: Write, task: Task, reducer: Reducer, patches: int
-    ) -> None:
-        self._ex, self._write, self._reducer = ex, write, reducer
-        self._dtypes = [run.plan.slots[s].dtype for s in write.slots]
-        self._shape = run.plan.slots[write.slots[0]].shape[len(write.partial) :]
-        (self._own,) = task.owns
-        self._is_made_there = patches == 1 and not reducer.combines_in_place
-        self._in_place = patches == 1 and ex.store.pool is None  # the state's own memory can be the tile
-        if not isinstance(reducer, Counting):  # whose memory is the tile
-            self._is_made_there &= not self._in_place
-        self._allocate: Allocate = ex.store.allocate if self._is_made_there else np.empty
-        self._lock = threading.Lock()
-        self.found: list[Any] = []
-        itemsize = sum(d.itemsize for d in self._dtypes)
-        self._state_itemsize = itemsize if reducer.combines_in_turn else _KEPT_TOGETHER * max(itemsize, 8)
-        self.size_bytes = box_size(self._own) * itemsize
-
-    def state_bytes(self, patch: Patch) -> int:
-        """What the state of a patch takes."""
-        part = labelled_box(self._write.labels, self._shape, patch.box)
-        return box_size(part) * self._state_itemsize
-
-    def put(self, patch: Patch, states: list[Any]) -> None:
-        """Put what the states of a patch come to in its place."""
-        partial = self._write.partial
-        values = self._reducer.values(states, patch.box, partial, self._allocate)
-        lead = values[0].shape[: len(partial)] if partial else ()
-        shape = (*lead, *box_shape(self._own))
-        if self._in_place and not self._is_made_there:
-            pairs = zip(values, self._dtypes, strict=True)
-            self.found = [_owned(v, dtype).reshape(shape) for v, dtype in pairs]
-            return
-        if self._is_made_there:
-            self.found = [v.reshape(shape) for v in values]
-            return
-        with self._lock:
-            self.found = self.found or [self._ex.store.allocate(shape, dtype) for dtype in self._dtypes]
-        part = labelled_box(self._write.labels, self._shape, patch.box)
-        place = slices_within(part, self._own)
-        for out, value in zip(self.found, values, strict=True):
-            out[(slice(None),) * len(partial) + place] = value
-
-
-def _owned(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The value as a contiguous array that shares no memory with an operand."""
-    array = np.ascontiguousarray(value, dtype)
-    return array if array.flags.owndata else array.copy()

@@ -6,17 +6,19 @@ Fusion plans (SystemML), section 2.2: the template MAgg.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.arrays import Box, box_shape, box_size, slices_within
+from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.kernels.counting import Counting
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.kernels.sequences import Run as Blocks
-from spartan_ng.memory import budget_bytes, copied_bytes
+from spartan_ng.memory import budget_bytes, copied_bytes, threads_at_work
 from spartan_ng.ops.by_ufunc import State
 from spartan_ng.plan.rows import Write
 from spartan_ng.worker.scheduling.shares import Task
@@ -54,6 +56,25 @@ def in_place(ex: Executor, run: Run, write: Write, reducer: Reducer, own: Box) -
     if not reducer.counts or not is_tight(box_size(own) * slot.dtype.itemsize, ex.threads):
         return reducer
     return Counting(reducer, ex.store.allocate(box_shape(own), slot.dtype))
+
+
+def threads_for_lines(ex: Executor, task: Task) -> int | None:
+    """How many threads memory has room for, where each works on lines that no block cuts; None for all."""
+    limited = task.uncut_bytes and ex.store.pool is not None
+    return min(threads_at_work(task.uncut_bytes), ex.threads) if limited else None
+
+
+@contextmanager
+def room_for_lines(ex: Executor, task: Task) -> Iterator[None]:
+    """Have tiles leave room for what these threads work on; all that there is, where that takes more."""
+    most = threads_for_lines(ex, task)
+    with ExitStack() as stack:
+        if most is not None:
+            assert ex.store.pool is not None, "there is a limit"
+            needed = min(most * task.uncut_bytes, ex.store.pool.budget_bytes or 0)
+            with suppress(MemoryBudgetError):
+                stack.enter_context(ex.store.room(needed))
+        yield
 
 
 def one_by_one(runs: Sequence[Blocks]) -> tuple[Blocks, ...]:

@@ -59,6 +59,7 @@ def run_sweep(
     small: bool,
     blas: bool,
     bands: Bands | None = None,
+    most: int | None = None,
 ) -> None:
     """Run a stage of several results."""
     assert task.box is not None, "checked by the caller"
@@ -95,7 +96,7 @@ def run_sweep(
         one = make()
         return lambda blocks: every.add(turns[blocks], one(blocks))
 
-    ex.parallel(run, runs, in_turn, small or tight, blas, bands=bands)
+    ex.parallel(run, runs, in_turn, small or tight, blas, bands=bands, most=most)
     for k, write in enumerate(stage.writes):
         end = finished[k]
         if end is None:

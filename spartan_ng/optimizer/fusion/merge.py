@@ -21,7 +21,13 @@ from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.group import Demand, Group, Grouping, Result
 from spartan_ng.optimizer.fusion.labels import Labels, Root, root
-from spartan_ng.optimizer.fusion.legality import MOST_RESULTS, has_room, leaves_enough, unfollowed
+from spartan_ng.optimizer.fusion.legality import (
+    LARGEST_BLOCK,
+    MOST_RESULTS,
+    has_room,
+    leaves_enough,
+    unfollowed,
+)
 
 MOST_HOSTS = 16
 """Stages that are tried as the pass of what reads an array that they read, too."""
@@ -176,10 +182,11 @@ def _match(domain: tuple[int, ...], own: Labels, seen: Labels) -> Labels | None:
 
 
 def _leaves_enough(stage: Group, labels: Labels, whole: Iterable[int]) -> bool:
-    """Whether enough of the domain can still be cut when the node has joined."""
+    """Whether enough of the domain can still be cut when the node has joined; lines that no cache holds are
+    worked on by one function at a time, as memory may have no room for what two make of them."""
     uncut = stage.whole | kept_whole(stage, labels, whole)
     if uncut == stage.whole:
-        return True
+        return not frozenset(whole) or prod(stage.domain[d] for d in uncut) <= LARGEST_BLOCK
     return leaves_enough(stage.domain, uncut)
 
 
