@@ -21,7 +21,7 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.apps import files, models, pictures
 from spartan_ng.apps.errors import ConvergenceWarning
-from spartan_ng.apps.files import Read
+from spartan_ng.apps.files import GivenArray
 from spartan_ng.apps.table import App
 from spartan_ng.backends import engines
 from spartan_ng.backends.embedded import EmbeddedBackend
@@ -71,12 +71,12 @@ def command_of(app: App) -> click.Command:
             raise click.UsageError(f"Missing option '{lacking[0]}'; only with --load it may be left out.")
         chosen |= {k: chosen[k] or None for k in arrays}
         named = {**{k: chosen[k] for k in arrays}, "predict": predict or None}
-        read: dict[str, Read] = {}
+        read: dict[str, GivenArray] = {}
         with _where(workers, on), _warnings_told():
             try:
                 for name, paths in named.items():
                     if paths is not None:
-                        read[name] = Read(_spelled(name), ", ".join(paths), files.load(*paths))
+                        read[name] = GivenArray(_spelled(name), ", ".join(paths), files.load(*paths))
                 given = {k: read[k].array if k in read else v for k, v in chosen.items()}
                 asked = read["predict"].array if "predict" in read else None
                 values = [given.pop(p.name) for p in data]

@@ -43,7 +43,7 @@ _NUMBERS = "biuf"
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class GivenArray:
     """An array and where it comes from, as the user has said it: the option and its file."""
 
     option: str
@@ -145,7 +145,7 @@ def _why(path: str, suffix: str, error: Exception) -> str:
     return f"cannot read it as {suffix or 'an array'}, it may be damaged or incomplete: {text}"
 
 
-def told(error: Exception, files: Mapping[str, Read]) -> str:
+def told(error: Exception, files: Mapping[str, GivenArray]) -> str:
     """What an app says of what it has read, in one line, with the files that it is about."""
     text = " ".join(str(error).split())
     if "NaN" in text:

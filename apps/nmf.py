@@ -137,19 +137,19 @@ def divergence(X: Any, W: Any, H: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class UpdateRule:
     """One kind of factorization: the next first factor, and what is minimized."""
 
     update: Update
     objective: Objective
 
 
-SQUARES = Rule(squares_update, squares)
-DIVERGENCE = Rule(divergence_update, divergence)
+SQUARES = UpdateRule(squares_update, squares)
+DIVERGENCE = UpdateRule(divergence_update, divergence)
 
 
 def _factorize(
-    rule: Rule,
+    rule: UpdateRule,
     name: str,
     X: Any,
     n_components: int,
@@ -197,7 +197,7 @@ def _checked(name: str, X: Any) -> Any:
     return X
 
 
-def weights(rule: Rule, X: Any, H: Any, max_iter: int, tol: float) -> Any:
+def weights(rule: UpdateRule, X: Any, H: Any, max_iter: int, tol: float) -> Any:
     """The weights of further rows, given the components; `tol` as for the factorization."""
     scale = (float(X.sum()) / (X.shape[0] * X.shape[1] * H.shape[0])) ** 0.5
     W = np.full((X.shape[0], H.shape[0]), scale, X.dtype)
@@ -217,7 +217,7 @@ class _Factorization(Transformer):
     """What the two estimators share: options, and all that follows from `_rule`."""
 
     _learned = "components_"
-    _rule: ClassVar[Rule]
+    _rule: ClassVar[UpdateRule]
     _sparse: ClassVar[bool] = True
     _positive: ClassVar[bool] = True
     _history: ClassVar[str] = "root of the objective"

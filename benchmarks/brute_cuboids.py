@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import product
 
-from spartan_ng.optimizer.cuboid.space import Cluster, Cut, Space
+from spartan_ng.optimizer.cuboid.space import Cut, Resources, Space
 
 
-def exhaustive(space: Space, cluster: Cluster) -> Cut | None:
+def exhaustive(space: Space, cluster: Resources) -> Cut | None:
     """The best of all cuts, one by one: the oracle."""
     best: tuple[tuple[Fraction, int, int, int], Cut] | None = None
     for cut in _allowed(space, cluster):
@@ -20,7 +20,7 @@ def exhaustive(space: Space, cluster: Cluster) -> Cut | None:
     return None if best is None else best[1]
 
 
-def _allowed(space: Space, cluster: Cluster) -> Iterable[Cut]:
+def _allowed(space: Space, cluster: Resources) -> Iterable[Cut]:
     if space.voxels < cluster.tasks:
         return (space.blocks,)
     p, q, r = (range(1, n + 1) for n in space.blocks)

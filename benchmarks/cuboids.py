@@ -13,9 +13,9 @@ from functools import partial
 
 from benchmarks.brute_cuboids import exhaustive
 from spartan_ng.optimizer.cuboid.search import optimize
-from spartan_ng.optimizer.cuboid.space import Cluster, Cut, Matrix, Operator, Space
+from spartan_ng.optimizer.cuboid.space import BodyOperator, Cut, Matrix, Resources, Space
 
-PAPER = Cluster(
+PAPER = Resources(
     workers=8,
     tasks_per_worker=12,
     task_bytes=10_000_000_000,
@@ -58,10 +58,10 @@ def paper_space(n: int, k: int, density: Fraction) -> Space:
             Matrix("result", out, 8 * cells, output=True),
         ),
         (
-            Operator("matmul", left | right, 2 * k * cells),
-            Operator("add", out, cells),
-            Operator("log", out, cells),
-            Operator("multiply", out, cells),
+            BodyOperator("matmul", left | right, 2 * k * cells),
+            BodyOperator("add", out, cells),
+            BodyOperator("log", out, cells),
+            BodyOperator("multiply", out, cells),
         ),
     )
 

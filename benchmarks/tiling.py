@@ -15,7 +15,7 @@ from benchmarks.brute import BRUTE
 from spartan_ng.arrays import WHOLE
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import choose
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch, Tilings
+from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, TaskAccess, Tilings
 
 PROFILE = Profile(workers=4, memory_bytes=1 << 40)
 """Four workers whose memory holds copies of vectors, not of matrices."""
@@ -49,7 +49,9 @@ class ProgramWriter:
         self.arrays.append(ArraySketch(shape, nbytes, driver=driver))
         return len(self.arrays) - 1
 
-    def stage(self, domain: tuple[int, ...], reads: list[Access], writes: list[Access], flops: int) -> None:
+    def stage(
+        self, domain: tuple[int, ...], reads: list[TaskAccess], writes: list[TaskAccess], flops: int
+    ) -> None:
         """A stage that may cut every dimension of its domain."""
         cuttable = tuple(range(len(domain)))
         self.stages.append(StageSketch(domain, cuttable, tuple(reads), tuple(writes), flops))
@@ -58,7 +60,7 @@ class ProgramWriter:
         """An array that the workers make themselves."""
         out = self.array(*shape)
         axes = tuple(range(len(shape)))
-        self.stage(shape, [], [Access(out, axes)], self.arrays[out].size)
+        self.stage(shape, [], [TaskAccess(out, axes)], self.arrays[out].size)
         return out
 
     def map(self, *operands: tuple[int, bool]) -> int:
@@ -66,8 +68,8 @@ class ProgramWriter:
         first, turned = operands[0]
         shape = self.arrays[first].shape[::-1] if turned else self.arrays[first].shape
         out, axes = self.array(*shape), tuple(range(len(shape)))
-        reads = [Access(a, axes[::-1] if t else axes) for a, t in operands]
-        self.stage(shape, reads, [Access(out, axes)], self.arrays[out].size)
+        reads = [TaskAccess(a, axes[::-1] if t else axes) for a, t in operands]
+        self.stage(shape, reads, [TaskAccess(out, axes)], self.arrays[out].size)
         return out
 
     def fold(self, a: int, axis: int) -> int:
@@ -76,7 +78,7 @@ class ProgramWriter:
         axes = tuple(range(len(shape)))
         kept = tuple(d for d in axes if d != axis)
         out = self.array(*(shape[d] for d in kept))
-        self.stage(shape, [Access(a, axes)], [Access(out, kept)], self.arrays[a].size)
+        self.stage(shape, [TaskAccess(a, axes)], [TaskAccess(out, kept)], self.arrays[a].size)
         return out
 
     def scan(self, a: int, axis: int) -> int:
@@ -86,7 +88,10 @@ class ProgramWriter:
         kept = tuple(d for d in axes if d != axis)
         out, totals = self.array(*shape), self.array(*(shape[d] for d in kept))
         self.stage(
-            shape, [Access(a, axes)], [Access(out, axes), Access(totals, kept)], 2 * self.arrays[a].size
+            shape,
+            [TaskAccess(a, axes)],
+            [TaskAccess(out, axes), TaskAccess(totals, kept)],
+            2 * self.arrays[a].size,
         )
         return out
 
@@ -96,10 +101,10 @@ class ProgramWriter:
         m = self.arrays[b[0]].shape[0 if b[1] else 1]
         out = self.array(n, m)
         reads = [
-            Access(a[0], (2, 0) if a[1] else (0, 2)),
-            Access(b[0], (1, 2) if b[1] else (2, 1)),
+            TaskAccess(a[0], (2, 0) if a[1] else (0, 2)),
+            TaskAccess(b[0], (1, 2) if b[1] else (2, 1)),
         ]
-        self.stage((n, m, k), reads, [Access(out, (0, 1))], 2 * n * m * k)
+        self.stage((n, m, k), reads, [TaskAccess(out, (0, 1))], 2 * n * m * k)
         return out
 
     def program(self) -> Program:
@@ -176,8 +181,8 @@ def als(users: int = 480_000, movies: int = 17_000, rank: int = 20, iterations: 
         n, m = (users, movies) if i % 2 == 0 else (movies, users)
         out = write.array(n, rank)
         labels = (0, WHOLE) if i % 2 == 0 else (WHOLE, 0)
-        reads = [Access(ratings, labels), Access(factors, (WHOLE, WHOLE))]
-        write.stage((n,), reads, [Access(out, (0, WHOLE))], 2 * n * m * rank)
+        reads = [TaskAccess(ratings, labels), TaskAccess(factors, (WHOLE, WHOLE))]
+        write.stage((n,), reads, [TaskAccess(out, (0, WHOLE))], 2 * n * m * rank)
         factors = out
     return write.program()
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spartan_ng.arrays import Key
-from spartan_ng.web.board import Board, Lines
+from spartan_ng.web.board import Board, LoggedLines
 from spartan_ng.web.drawing import described
 from spartan_ng.wire.messages import (
     Discard,
@@ -33,7 +33,7 @@ class Watcher:
         self._board = board
         self._members: tuple[Member, ...] = ()
         self._use(members)
-        self.log = Lines(board)
+        self.log = LoggedLines(board)
 
     def heard(self, peer: str, label: str, message: Any) -> None:
         """Somebody said something."""

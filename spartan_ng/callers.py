@@ -31,7 +31,7 @@ no other; or what lies under all programs."""
 Step = tuple[CodeType, int]
 
 
-class Place(NamedTuple):
+class UserLine(NamedTuple):
     """A line of a file, as people are told of it."""
 
     file: str
@@ -82,7 +82,7 @@ def user_line() -> tuple[str, int]:
 def user_place() -> str:
     """The same for people."""
     file, line = user_line()
-    return str(Place(shown_name(file), line))
+    return str(UserLine(shown_name(file), line))
 
 
 def user_frame() -> tuple[int, FrameType]:
@@ -113,13 +113,13 @@ def user_step() -> Step:
     return frame.f_code, frame.f_lasti
 
 
-def place_of(code: CodeType, instruction: int) -> Place:
+def place_of(code: CodeType, instruction: int) -> UserLine:
     """Where an instruction was written."""
     lines = (line for start, end, line in code.co_lines() if start <= instruction < end)
-    return Place(shown_name(code.co_filename), next(lines, None) or code.co_firstlineno)
+    return UserLine(shown_name(code.co_filename), next(lines, None) or code.co_firstlineno)
 
 
-def listed(places: Iterable[Place]) -> str:
+def listed(places: Iterable[UserLine]) -> str:
     """Places in order, as in `prog.py:3, 7-9; other.py:1`."""
     lines: dict[str, list[int]] = {}
     for place in sorted(set(places)):

@@ -27,9 +27,9 @@ from spartan_ng.launchers.children import mind_worker, run_script
 from spartan_ng.launchers.command import COMMANDS
 from spartan_ng.launchers.options import (
     PAGE_PORT,
-    Bytes,
+    ByteCount,
     OutputFile,
-    PageAt,
+    PageAddress,
     access_of,
     insecurely,
     of_each_worker,
@@ -146,7 +146,7 @@ def main() -> None:
 @insecurely
 @click.option(
     "--page",
-    type=PageAt(),
+    type=PageAddress(),
     is_flag=False,
     flag_value=f"127.0.0.1:{PAGE_PORT}",
     metavar="[HOST:]PORT",
@@ -220,7 +220,7 @@ def _when_free(start: Callable[[], MasterServer]) -> MasterServer:
     help="The master's address, tcp://host:port; by default that of this user's own.",
 )
 @click.option("--threads", type=click.IntRange(1), help="Threads for computing; all cores by default.")
-@click.option("--memory", type=Bytes(), help="Budget for tiles, as 8G; what exceeds it spills to disk.")
+@click.option("--memory", type=ByteCount(), help="Budget for tiles, as 8G; what exceeds it spills to disk.")
 @click.option("--bind", help="Where to serve tiles; by default the interface that reaches the master.")
 @with_keys
 @insecurely

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.protocol import Backend, measured
-from spartan_ng.callers import Place, place_of
+from spartan_ng.callers import UserLine, place_of
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.graph.node import Node, Op
@@ -37,7 +37,7 @@ def explain(
     names: Sequence[str] = (),
     name_of: Callable[[ArrayRef], str] = lambda ref: "",
     variables: Mapping[str, Node] = MappingProxyType({}),
-    places: Mapping[Node, Place] = MappingProxyType({}),
+    places: Mapping[Node, UserLine] = MappingProxyType({}),
     again: Mapping[str, Node] = MappingProxyType({}),
 ) -> Explanation:
     """The plan that evaluating `nodes` would run; with `run`, run it and show what it took, too.

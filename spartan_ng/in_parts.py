@@ -24,7 +24,7 @@ Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Lines:
+class LineFunction:
     """A function of lines: the names of its operands' and its results' core dimensions, and the lengths of
     those that only results have."""
 
@@ -52,20 +52,20 @@ class Lines:
 
 def lines_of(
     function: Callable[..., Any], signature: str, sizes: dict[str, int] | None, vectorize: bool, dtypes: Any
-) -> Lines:
+) -> LineFunction:
     """The function that a signature describes; with `vectorize`, of one line at a time."""
     inputs, outputs = (_names(side) for side in signature.split("->"))
     if vectorize:
         core = signature if any(inputs) or any(outputs) else None
         function = np.vectorize(function, otypes=dtypes, signature=core)
-    return Lines(function, inputs, outputs, dict(sizes or {}))
+    return LineFunction(function, inputs, outputs, dict(sizes or {}))
 
 
 def _names(side: str) -> tuple[Names, ...]:
     return tuple(tuple(re.findall(r"\w+", group)) for group in re.findall(r"\(([^)]*)\)", side))
 
 
-def apply(lines: Lines, arrays: Sequence[Any], dtypes: Any = None) -> tuple[Any, ...]:
+def apply(lines: LineFunction, arrays: Sequence[Any], dtypes: Any = None) -> tuple[Any, ...]:
     """The results for arrays of ours, of NumPy's and numbers, lazily where it is known of what type they are.
 
     A function with several results runs once for each.
@@ -81,7 +81,7 @@ def apply(lines: Lines, arrays: Sequence[Any], dtypes: Any = None) -> tuple[Any,
     return tuple(_one(lines, arrays, loop, i, kind) for i, kind in enumerate(kinds))
 
 
-def _kinds(lines: Lines, arrays: Sequence[Any], dtypes: Any) -> list[np.dtype[Any]] | None:
+def _kinds(lines: LineFunction, arrays: Sequence[Any], dtypes: Any) -> list[np.dtype[Any]] | None:
     """The types of the results for ones, or else as they were said; None if nothing says them."""
     ones = []
     for a, loop in zip(arrays, lines.loops(arrays), strict=True):
@@ -97,7 +97,9 @@ def _kinds(lines: Lines, arrays: Sequence[Any], dtypes: Any) -> list[np.dtype[An
         return None if dtypes is None else [*map(np.dtype, dtypes)]
 
 
-def _one(lines: Lines, arrays: Sequence[Any], loop: tuple[int, ...], which: int, kind: np.dtype[Any]) -> Any:
+def _one(
+    lines: LineFunction, arrays: Sequence[Any], loop: tuple[int, ...], which: int, kind: np.dtype[Any]
+) -> Any:
     """One of the results, of some lines at a time along the longest loop dimension."""
     if not any(lines.inputs) and not any(lines.outputs):
         return operators.map(lambda *parts: lines.results(parts)[which], *arrays, dtype=kind)

@@ -58,7 +58,7 @@ class Recipe:
         leaf = dict(zip(self.leaves, nodes, strict=True))
         return rebuild(self.roots, lambda node: leaf.get(node, node))
 
-    def within(self, wanted: Sequence[tuple[int, Box]]) -> Part:
+    def within(self, wanted: Sequence[tuple[int, Box]]) -> RecipePart:
         """The program that makes boxes of some of its results, given by their numbers."""
         blank: dict[tuple[Node, Box], Node] = {}
 
@@ -70,11 +70,11 @@ class Recipe:
         roots, needed = restricted([self.roots[n] for n, _ in wanted], [box for _, box in wanted], leaf)
         number = {node: k for k, node in enumerate(self.leaves)}
         recipe = Recipe(tuple(roots), tuple(blank[at] for at in needed))
-        return Part(recipe, tuple((number[node], box) for node, box in needed))
+        return RecipePart(recipe, tuple((number[node], box) for node, box in needed))
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RecipePart:
     """A part of a recipe, and the leaves of the whole that it needs, by their numbers, with the boxes."""
 
     recipe: Recipe

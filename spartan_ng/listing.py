@@ -25,7 +25,7 @@ from spartan_ng.kernels.listing import body_text
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import Combine, Fused, Pass, ScanTotals, Stage
 from spartan_ng.units import shape_text, time_text
-from spartan_ng.worker.memory.regions import Operand
+from spartan_ng.worker.memory.regions import PiecedOperand
 from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.scheduling.shares import Task
 
@@ -101,7 +101,7 @@ def kernels_of(stage: Pass, task: Task, operands: list[Any]) -> list[Kernel]:
     return [] if choice is None else choice.kernels
 
 
-def _stand_in(plan: Plan, operand: Operand) -> Any:
+def _stand_in(plan: Plan, operand: PiecedOperand) -> Any:
     """An array laid out as the operand will be, in memory that nobody reads; None for a compressed one."""
     slot, shape = plan.slots[operand.slot], operand.shape
     if slot.format == "compressed":

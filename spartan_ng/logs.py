@@ -13,7 +13,7 @@ FACTS = "facts"
 """`extra={FACTS: {...}}` of a line: what it says, for programs."""
 
 
-class Lines(logging.Formatter):
+class LogFormat(logging.Formatter):
     """`2026-01-31 12:00:00,123 spartan_ng.master: ...`."""
 
     def __init__(self) -> None:
@@ -41,6 +41,6 @@ class Objects(logging.Formatter):
 def set_up(level: str = "warning", as_json: bool = False, stream: TextIO | None = None) -> None:
     """Log to `stream` (stderr) from `level` on; other libraries' lines from "warning" on."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(Objects() if as_json else Lines())
+    handler.setFormatter(Objects() if as_json else LogFormat())
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     logging.getLogger("spartan_ng").setLevel(level.upper())

@@ -17,7 +17,7 @@ from spartan_ng.errors import ConnectionFailed
 from spartan_ng.events import Event, record
 from spartan_ng.plan.plan import Plan
 from spartan_ng.system import machine
-from spartan_ng.web.board import Board, Lines
+from spartan_ng.web.board import Board, LoggedLines
 from spartan_ng.web.drawing import describe, described
 from spartan_ng.web.server import PageServer
 
@@ -58,7 +58,7 @@ class _Onlooker:
         self._plans: set[str] = set()
         self._over = threading.Event()
         record.begin(self._look, tasks_only=True)
-        self._lines = Lines(self.board)
+        self._lines = LoggedLines(self.board)
         logging.getLogger("spartan_ng").addHandler(self._lines)
         threading.Thread(target=self._measure, name="page vitals", daemon=True).start()
 

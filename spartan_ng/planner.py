@@ -19,7 +19,7 @@ from uuid import uuid4
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend, RunStats, bring
-from spartan_ng.callers import Place
+from spartan_ng.callers import UserLine
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op, topological
@@ -37,7 +37,7 @@ from spartan_ng.plan.settings import Settings
 from spartan_ng.salvage import over_what_is_left
 
 if TYPE_CHECKING:
-    from spartan_ng.optimizer.tiling.choose import Alternative
+    from spartan_ng.optimizer.tiling.choose import PossibleGrid
     from spartan_ng.plan.explain import Words
     from spartan_ng.plan.explanation import Explanation
     from spartan_ng.plan.fusion import ExplainedFusion
@@ -185,7 +185,7 @@ class Planner:
         plan: Plan,
         trail: Trail,
         variables: Mapping[str, Node],
-        places: Mapping[Node, Place],
+        places: Mapping[Node, UserLine],
     ) -> Words:
         """What the user calls the arrays that a `plan` made of `roots` stores, and where its steps were
         written; the `trail` leads from the user's graph to these roots."""
@@ -218,7 +218,7 @@ class Planner:
         distinct = list(dict.fromkeys(rewritten))
         return rewritten, origins(plan, topological(rewritten), distinct, settings, self._measured)
 
-    def _weigh(self, roots: Sequence[Node], settings: Settings) -> dict[int, tuple[Alternative, ...]]:
+    def _weigh(self, roots: Sequence[Node], settings: Settings) -> dict[int, tuple[PossibleGrid, ...]]:
         """What other grids of the plan's stages would cost."""
         rewritten = run_passes(PASSES, roots, _left_out())
         distinct = list(dict.fromkeys(rewritten))

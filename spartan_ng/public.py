@@ -23,7 +23,7 @@ from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import Door, open_door
+from spartan_ng.graph.evaluation import Evaluator, answer_by
 from spartan_ng.graph.node import OPERATORS, Node, topological
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _shares_files() -> bool:
     return bool(_begun().shares_files())
 
 
-open_door(Door(_evaluate, _is_in_process, _is_dear, _shares_files, ahead=_work_ahead))
+answer_by(Evaluator(_evaluate, _is_in_process, _is_dear, _shares_files, ahead=_work_ahead))
 
 
 def connect(

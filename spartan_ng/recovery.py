@@ -25,7 +25,7 @@ from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError, WorkerDied
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
-from spartan_ng.lineage import Origin, Part, Recipe, origin_of
+from spartan_ng.lineage import Origin, Recipe, RecipePart, origin_of
 from spartan_ng.ops.functions import named, users_of
 from spartan_ng.optimizer.rewrite.regions import add, containing, inside
 from spartan_ng.plan.plan import Plan
@@ -51,7 +51,7 @@ Run = tuple[Recipe, tuple[Origin, ...]]
 
 
 @dataclass(slots=True)
-class _Array:
+class _NeededArray:
     """What is needed of an array, and how it is had."""
 
     origin: Origin
@@ -98,7 +98,7 @@ def _joined(cells: list[tuple[Box, Node]], axis: int) -> Node:
 class _Step:
     """Boxes that one run of a part of a recipe makes."""
 
-    part: Part
+    part: RecipePart
     parents: tuple[Origin, ...]
     makes: tuple[tuple[Origin, Box], ...]
 
@@ -114,7 +114,7 @@ def computed_again(
 
     Each run on the way is done once, for all that is wanted of it, and let go when no more is made of it.
     """
-    search = _Search(losses, replicas)
+    search = _BoxSearch(losses, replicas)
     wanted = [origin_of(ref) for ref in lost]
     for origin, ref in zip(wanted, lost, strict=True):
         search.need(origin, box_of(ref.shape))
@@ -138,19 +138,19 @@ def computed_again(
     return [next(values) if node.data is None else node.data for node in nodes], search.amount(wanted)
 
 
-class _Search:
+class _BoxSearch:
     """Which boxes are to be computed, from the latest array on."""
 
     def __init__(self, losses: Losses, replicas: Mapping[Origin, ArrayRef]) -> None:
         self.steps: list[_Step] = []
         """The latest first."""
-        self.arrays: dict[Origin, _Array] = {}
+        self.arrays: dict[Origin, _NeededArray] = {}
         self._losses, self._replicas = losses, replicas
         self._living: dict[Origin, ArrayRef | None] = {}
         """The arrays that somebody had when they were first asked for; they are kept meanwhile."""
         self._of_run: dict[Run, list[Origin]] = {}
         """Arrays that are needed, by the run that made them."""
-        self._parts: dict[Hashable, Part] = {}
+        self._parts: dict[Hashable, RecipePart] = {}
         self._sizes: dict[Origin, tuple[int, int, int]] = {}
         """Of each array that is computed again its elements, those that are, and those known to be lost."""
 
@@ -158,7 +158,7 @@ class _Search:
         """Somebody needs a box of an array."""
         array = self.arrays.get(origin)
         if array is None:
-            array = self.arrays[origin] = _Array(origin)
+            array = self.arrays[origin] = _NeededArray(origin)
             run = _run_of(origin)
             if run is not None:
                 self._of_run.setdefault(run, []).append(origin)
@@ -200,7 +200,7 @@ class _Search:
             self._living[origin] = origin.ref()
         return self._living[origin]
 
-    def _look(self, array: _Array) -> list[Box]:
+    def _look(self, array: _NeededArray) -> list[Box]:
         """Find what is there of an array; the boxes that are not."""
         source, ref = array.origin.source, self._living_of(array.origin)
         for there in (ref, self._replicas.get(array.origin)):

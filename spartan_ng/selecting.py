@@ -30,7 +30,7 @@ from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_sorts import run_length
 from spartan_ng.ops.line_states import Between, Bound
-from spartan_ng.optimizer.rewrite.selection import Ends, Places, put_in, searched
+from spartan_ng.optimizer.rewrite.selection import EndPlaces, Places, put_in, searched
 
 _CLUSTERS, _CLUSTER = 8192, 128
 """Places of the line that are looked at, and elements at each, at least: a page of a file has more."""
@@ -85,7 +85,7 @@ def selected(roots: Sequence[Node], backend: Backend, evaluate: Evaluate) -> Seq
         is_large = run_length(per_worker, line.dtype.itemsize, memory_bytes) > 0
         if is_large and isinstance(selection, Places) and _costs_a_part(line):
             lines[line].append((sort, selection))
-    found: dict[Node, Ends | Places] = {}
+    found: dict[Node, EndPlaces | Places] = {}
     for line, sorts in lines.items():
         ranks = sorted({r for _, s in sorts for lo, hi in s.spans for r in range(lo, hi)})
         values = _of_ranks(line, np.array(ranks), memory_bytes * workers // _SPARE, compute)

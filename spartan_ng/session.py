@@ -37,7 +37,7 @@ from spartan_ng.errors import (
     WorkerUnreachable,
 )
 from spartan_ng.events import record as happened
-from spartan_ng.graph.evaluation import Door, looked_over, open_door
+from spartan_ng.graph.evaluation import Evaluator, answer_by, looked_over
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.home import Home, objects_apart
 from spartan_ng.joining import pays
@@ -443,4 +443,4 @@ def _go_on_alone() -> None:
 
 after_fork(_go_on_alone)
 
-open_door(Door(evaluate, in_process, is_dear, shares_files, worker_bytes))
+answer_by(Evaluator(evaluate, in_process, is_dear, shares_files, worker_bytes))

@@ -43,7 +43,7 @@ class _There:
         sys.modules[module.__spec__.name] = self._module
 
 
-class _Finder:
+class _ModuleFinder:
     """Finds the modules that are attributes of this package, and what lies in them."""
 
     def find_spec(
@@ -76,4 +76,4 @@ def named(below: str) -> ModuleType | None:
 
 def open_submodules() -> None:
     """Have Python ask here."""
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, _ModuleFinder())

@@ -81,7 +81,7 @@ class ChunkManager(ChunkManagerEntrypoint[Any]):  # type: ignore[misc]  # mypy d
         parts = self.normalize_chunks(chunks, data.shape)
         asked = tuple(max(lengths, default=1) for lengths in parts)
         found = _stored(data, asked)
-        return managed(from_source(Unread(data, asked) if found is None else found))
+        return managed(from_source(UnreadFile(data, asked) if found is None else found))
 
     def rechunk(self, data: Any, chunks: Any, **keywords: Any) -> Any:
         """The same array: nothing of it depends on chunks."""
@@ -188,7 +188,7 @@ class ChunkManager(ChunkManagerEntrypoint[Any]):  # type: ignore[misc]  # mypy d
         return made[0] if len(made) == 1 else made
 
 
-class Unread:
+class UnreadFile:
     """What xarray has of a file, for workers to read boxes of."""
 
     def __init__(self, data: Any, chunks: tuple[int, ...]) -> None:

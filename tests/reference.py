@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from spartan_ng.arrays import ArrayRef, box_of
-from spartan_ng.graph.evaluation import Door, open_door
+from spartan_ng.graph.evaluation import Evaluator, answer_by
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
@@ -34,9 +34,9 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list
     return [_ref(n, known[n]) for n in nodes]
 
 
-def install() -> Door:
+def install() -> Evaluator:
     """Make this interpreter the one that evaluates; returns who did before."""
-    return open_door(Door(evaluate))
+    return answer_by(Evaluator(evaluate))
 
 
 def _ref(node: Node, value: Any) -> ArrayRef:

@@ -21,7 +21,7 @@ def line(formatter, level=logging.WARNING, text="%d of %s", args=(3, "x"), error
 
 
 def test_lines_are_for_people():
-    assert line(logs.Lines()).endswith(" spartan_ng.master: 3 of x")
+    assert line(logs.LogFormat()).endswith(" spartan_ng.master: 3 of x")
 
 
 def test_objects_are_for_programs():

@@ -61,7 +61,7 @@ class Run:
         return (stage, busy_s) if busy_s > 0 else (-1, 0.0)
 
 
-class Blocks:
+class BlockThreads:
     """The threads of an executor.
 
     Parameters

@@ -31,8 +31,8 @@ from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import Stage
 from spartan_ng.sources import Unread
-from spartan_ng.worker.blocks import Blocks, Run
-from spartan_ng.worker.memory.regions import Operand, Piece, data_bytes, gathered
+from spartan_ng.worker.blocks import BlockThreads, Run
+from spartan_ng.worker.memory.regions import Piece, PiecedOperand, data_bytes, gathered
 from spartan_ng.worker.memory.store import Region, Store, read_region
 from spartan_ng.worker.network.protocol import Transfer
 from spartan_ng.worker.network.whereabouts import OwnTiles, Whereabouts
@@ -53,13 +53,13 @@ _PROGRAMS = 256
 """Programs that a worker keeps for plans it may run again."""
 
 
-Started = list[tuple[Operand, list[tuple[Piece, Any]]]]
+Started = list[tuple[PiecedOperand, list[tuple[Piece, Any]]]]
 """Operands under way: for each its pieces, as views or futures."""
 Asked = list[tuple[int, Key, Region, Future[Any] | None]]
 """Regions of ranks' tiles under way; those of this rank are read in the end."""
 
 
-class Executor(Blocks):
+class Executor(BlockThreads):
     """Runs plans for one rank.
 
     Parameters
@@ -271,15 +271,15 @@ class Executor(Blocks):
             if slot not in run.program.dynamic:
                 self.store.release(run.keys[slot])
 
-    def load(self, run: Run, operand: Operand) -> Any:
+    def load(self, run: Run, operand: PiecedOperand) -> Any:
         """Gather an operand: this rank's part as a view, others' pieces from their workers."""
         return _unpacked(operand.present(self.gather(run, operand)))
 
-    def load_all(self, run: Run, operands: Iterable[Operand], packed: bool = False) -> list[Any]:
+    def load_all(self, run: Run, operands: Iterable[PiecedOperand], packed: bool = False) -> list[Any]:
         """Gather several operands, all requests under way at once; compressed ones stay so if `packed`."""
         return self.finish_all(run, self.start_all(run, operands), packed)
 
-    def start_all(self, run: Run, operands: Iterable[Operand]) -> Started:
+    def start_all(self, run: Run, operands: Iterable[PiecedOperand]) -> Started:
         """Ask for several operands without waiting for any; once for pieces that they have in common."""
         started: Started = []
         asked: dict[int, list[tuple[Piece, Any]]] = {}
@@ -303,7 +303,7 @@ class Executor(Blocks):
             found.append(value if unread and isinstance(value, Unread) else operand.present(value))
         return found if packed else [_unpacked(value) for value in found]
 
-    def unread_all(self, run: Run, operands: Iterable[Operand]) -> list[Any]:
+    def unread_all(self, run: Run, operands: Iterable[PiecedOperand]) -> list[Any]:
         """As `load_all`, but what sources give is left to be read by the caller."""
         return self.finish_all(run, self.start_all(run, operands), packed=True, unread=True)
 
@@ -313,11 +313,11 @@ class Executor(Blocks):
         unread.into(out)
         return out
 
-    def gather(self, run: Run, operand: Operand) -> Any:
+    def gather(self, run: Run, operand: PiecedOperand) -> Any:
         """The operand's region in the array's own axes."""
         return self._finish(run, operand, self._start(run, operand))
 
-    def _start(self, run: Run, operand: Operand) -> list[tuple[Piece, Any]]:
+    def _start(self, run: Run, operand: PiecedOperand) -> list[tuple[Piece, Any]]:
         """Views of local pieces, futures of remote ones."""
         key = run.keys[operand.slot]
         parts: list[tuple[Piece, Any]] = []
@@ -345,7 +345,7 @@ class Executor(Blocks):
         return future
 
     def _finish(
-        self, run: Run, operand: Operand, parts: list[tuple[Piece, Any]], unread: bool = False
+        self, run: Run, operand: PiecedOperand, parts: list[tuple[Piece, Any]], unread: bool = False
     ) -> Any:
         """The operand put together; what lies in a source is read, or left to be read if `unread`."""
         if len(parts) == 1 and not isinstance(parts[0][1], Future):

@@ -90,7 +90,7 @@ MakeExecutor = Callable[[int, int, Store, RankedPeers, int], PartExecutor]
 
 
 @dataclass(slots=True)
-class _Part:
+class _RunningPart:
     """A part that runs."""
 
     begun_s: float
@@ -130,7 +130,7 @@ class Parts:
         """By the names of their ranks."""
         self._plans: dict[tuple[str, str], Future[Plan]] = {}
         """By client and key."""
-        self._running: dict[str, _Part] = {}
+        self._running: dict[str, _RunningPart] = {}
         """By job."""
         self._helping: dict[str, threading.Event] = {}
         """By job whose part here has ended: set when nobody needs help with it any more."""
@@ -152,7 +152,7 @@ class Parts:
             transfer = RankedPeers(self._peers, part.names, self._offers)
             executor = self._make_executor(part.rank, len(part.names), self._store, transfer, self._threads)
             self._executors[part.names] = executor
-        begun = self._running[run.job] = _Part(self._loop.now(), run.timeout_s)
+        begun = self._running[run.job] = _RunningPart(self._loop.now(), run.timeout_s)
         self.telling.begin(run.job, run.observed)
         self._peers.timeout_s = min(p.timeout_s for p in self._running.values())
         self._pool.submit(self._run, part, self._plans[at], executor, begun.cancelled)

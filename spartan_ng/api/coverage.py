@@ -43,7 +43,7 @@ _METADATA = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class NameRow:
     """One public name of NumPy's.
 
     Parameters
@@ -58,7 +58,7 @@ class Row:
     kind: str
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[NameRow]:
     """Every public name of NumPy's, and what it is here."""
     ours = package()
     pairs = [
@@ -72,7 +72,7 @@ def rows() -> Iterator[Row]:
         # Other libraries put names of their own into `numpy`, which `__all__` does not list.
         public = np.__all__ if theirs is np else dir(theirs)
         for name in sorted(n for n in public if not n.startswith("_")):
-            yield Row(namespace, name, _kind(namespace, theirs, mine, name))
+            yield NameRow(namespace, name, _kind(namespace, theirs, mine, name))
 
 
 def _kind(namespace: str, theirs: Any, ours: Any, name: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_shape, box_slices, intersect
 from spartan_ng.arrays.sparse import csr_array, stacked
-from spartan_ng.backends.link import Link
+from spartan_ng.backends.link import MasterLink
 from spartan_ng.events import record
 from spartan_ng.kernels.formats import dense
 from spartan_ng.wire.messages import Member
@@ -30,7 +30,7 @@ class Carrier:
     Whatever waits here ends with WorkerLost, or the link's own error, where a worker or the master is lost.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: MasterLink) -> None:
         self._link = link
 
     def put(self, ref: ArrayRef, tiling: Tiling, key: Key, members: Sequence[Member]) -> None:

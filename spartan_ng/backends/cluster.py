@@ -22,7 +22,7 @@ from spartan_ng.backends import forked
 from spartan_ng.backends.carrying import CHECK_S, part_of
 from spartan_ng.backends.holdings import Held, Holdings
 from spartan_ng.backends.hosts import profile
-from spartan_ng.backends.link import JobEvents, Link
+from spartan_ng.backends.link import JobEvents, MasterLink
 from spartan_ng.backends.protocol import INLINE_BYTES, Progress, RunStats, Way
 from spartan_ng.callers import user_place
 from spartan_ng.config import config
@@ -47,7 +47,7 @@ _CANCEL_S = 0.5
 class ClusterBackend:
     """A connection to a cluster; make it with `connect`."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: MasterLink) -> None:
         self._link = link
         self._held = Holdings(link, self)
         self.recover: Callable[[Sequence[ArrayRef]], bool] | None = None
@@ -73,7 +73,7 @@ class ClusterBackend:
         AuthenticationFailed or VersionMismatch, all ConnectionFailed, within about `timeout_s`.
         """
         found = keys if keys is None or isinstance(keys, Keys) else Keys.load(keys, "client")
-        link = Link(address, Access(found, insecure), timeout_s)
+        link = MasterLink(address, Access(found, insecure), timeout_s)
         link.open()
         try:
             if not link.wait_for_workers(workers, timeout_s):

@@ -22,7 +22,7 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_of, box_shape, box_size, is_empty
 from spartan_ng.backends.carrying import Carrier, part_of
-from spartan_ng.backends.link import Link
+from spartan_ng.backends.link import MasterLink
 from spartan_ng.errors import WorkerLost
 from spartan_ng.plan.rows import Slot
 from spartan_ng.sources import SourceTile
@@ -61,7 +61,7 @@ class Held:
 class Holdings:
     """The arrays of `backend` on the workers behind `link`."""
 
-    def __init__(self, link: Link, backend: object) -> None:
+    def __init__(self, link: MasterLink, backend: object) -> None:
         self.settled = link.members
         """The view of the membership that ranks are of."""
         self._link = link

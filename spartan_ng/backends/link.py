@@ -82,7 +82,7 @@ _Answer = TypeVar("_Answer", Status, PageAt)
 JobEvents = queue.SimpleQueue[JobDone | JobFailed | Progress | Printed | ConnectionFailed]
 
 
-class Link(Reconnecting):
+class MasterLink(Reconnecting):
     """A client of the master at `address`. Methods are thread-safe but for those with an underscore."""
 
     def __init__(self, address: str, access: Access, timeout_s: float, role: str = "client") -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.sparse import INDEX_BYTES
-from spartan_ng.compressed.groups import Coding, Group
+from spartan_ng.compressed.groups import Coding, ColumnGroup
 from spartan_ng.compressed.layouts import Array, Codes, Layout, Offsets, Runs
 from spartan_ng.compressed.matrix import CompressedMatrix
 from spartan_ng.system.machine import cache_bytes
@@ -37,7 +37,7 @@ _USUAL_CACHE_BYTES = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class GroupEstimate:
     """What a group of columns would take, in bytes, and its codes on the sample."""
 
     columns: tuple[int, ...]
@@ -46,7 +46,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledSizes:
     """What a sample of the rows says: each group's columns, the bytes of the whole matrix then, and how
     many times as long a product with a vector will take as the dense one, which the cache may hold."""
 
@@ -55,7 +55,7 @@ class Sampled:
     slowdown: float
 
 
-def sample_columns(values: Array) -> Sampled:
+def sample_columns(values: Array) -> SampledSizes:
     """The groups that a matrix is to be compressed in; columns that gain nothing are in none."""
     rows, width = values.shape
     fits = rows > 0 and values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
@@ -63,7 +63,7 @@ def sample_columns(values: Array) -> Sampled:
     plain = width - sum(len(g.columns) for g in groups)
     nbytes = sum(g.nbytes for g in groups) + plain * rows * values.dtype.itemsize
     slowdown = _slowdown(values, len(groups), plain)
-    return Sampled(tuple(g.columns for g in groups), int(nbytes), slowdown)
+    return SampledSizes(tuple(g.columns for g in groups), int(nbytes), slowdown)
 
 
 def _slowdown(values: Array, groups: int, plain: int) -> float:
@@ -81,7 +81,7 @@ def _cache_bytes() -> int:
     return cache_bytes() or _USUAL_CACHE_BYTES
 
 
-def compress_columns(values: Array, sampled: Sampled | None = None) -> CompressedMatrix:
+def compress_columns(values: Array, sampled: SampledSizes | None = None) -> CompressedMatrix:
     """A dense matrix in compressed columns."""
     rows, width = values.shape
     wanted = (sampled or sample_columns(values)).groups
@@ -104,7 +104,7 @@ def _sample(rows: int) -> Array:
     return (starts[:, None] + np.arange(length)).reshape(-1)
 
 
-def _co_code(values: Array, sample: Array) -> list[Estimate]:
+def _co_code(values: Array, sample: Array) -> list[GroupEstimate]:
     """The groups; columns that gain nothing are in none."""
     rows, width = values.shape
     picked = values[sample]
@@ -113,7 +113,7 @@ def _co_code(values: Array, sample: Array) -> list[Estimate]:
         for c in range(width)
     ]
     plain = rows * values.dtype.itemsize
-    groups: list[Estimate] = []
+    groups: list[GroupEstimate] = []
     for e in sorted(alone, key=lambda e: e.codes.max(initial=0)):
         if e.nbytes >= plain:
             continue
@@ -133,7 +133,7 @@ def _bits(column: Array) -> Array:
     return np.ascontiguousarray(column).view(f"u{column.itemsize}")
 
 
-def _joined(a: Estimate, b: Estimate, rows: int, values: Array) -> Estimate:
+def _joined(a: GroupEstimate, b: GroupEstimate, rows: int, values: Array) -> GroupEstimate:
     codes = a.codes.astype(np.int64) * (int(b.codes.max(initial=0)) + 1) + b.codes
     return _estimate(a.columns + b.columns, _numbered(codes), rows, values)
 
@@ -148,7 +148,7 @@ def _numbered(codes: Array) -> Array:
     return (np.cumsum(seen) - 1)[codes]
 
 
-def _estimate(columns: tuple[int, ...], codes: Array, rows: int, values: Array) -> Estimate:
+def _estimate(columns: tuple[int, ...], codes: Array, rows: int, values: Array) -> GroupEstimate:
     """The size of the best layout, from the codes of the sample."""
     n = len(codes)
     counts = np.bincount(codes)
@@ -157,7 +157,7 @@ def _estimate(columns: tuple[int, ...], codes: Array, rows: int, values: Array) 
     distinct = min(len(counts) / (1 - (1 - share) * once / n), rows)
     changes = 1 + int((codes[1:] != codes[:-1]).sum())
     sizes = _sizes(rows, distinct, changes / share, rows - counts.max() / share)
-    return Estimate(columns, codes, min(sizes) + distinct * len(columns) * values.dtype.itemsize)
+    return GroupEstimate(columns, codes, min(sizes) + distinct * len(columns) * values.dtype.itemsize)
 
 
 def _sizes(rows: int, distinct: float, runs: float, listed: float) -> tuple[float, float, float]:
@@ -166,7 +166,7 @@ def _sizes(rows: int, distinct: float, runs: float, listed: float) -> tuple[floa
     return rows * width, listed * INDEX_BYTES + distinct * 8, runs * (width + INDEX_BYTES)
 
 
-def _exact(values: Array, columns: tuple[int, ...]) -> tuple[Group, Array] | None:
+def _exact(values: Array, columns: tuple[int, ...]) -> tuple[ColumnGroup, Array] | None:
     """The group with the layout that is smallest for the data, and its words, a line for each column; None
     where the columns themselves are smaller."""
     part = [np.ascontiguousarray(values[:, c]) for c in columns]
@@ -186,7 +186,7 @@ def _exact(values: Array, columns: tuple[int, ...]) -> tuple[Group, Array] | Non
     layout = _layout(codes, counts[by_count])
     words = np.stack([column[first] for column in part])
     smaller = layout.nbytes + words.nbytes < sum(column.nbytes for column in part)
-    return (Group(columns, len(counts), layout), words) if smaller else None
+    return (ColumnGroup(columns, len(counts), layout), words) if smaller else None
 
 
 def _layout(codes: Array, counts: Array) -> Layout:

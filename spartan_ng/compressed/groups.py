@@ -22,7 +22,7 @@ _REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class ColumnGroup:
     """Columns that share the codes of `layout`, with `distinct` tuples."""
 
     columns: tuple[int, ...]
@@ -39,9 +39,9 @@ class Group:
         """Values in the dictionary."""
         return self.distinct * len(self.columns)
 
-    def part(self, lo: int, hi: int) -> Group:
+    def part(self, lo: int, hi: int) -> ColumnGroup:
         """The rows from lo to hi; the tuples stay, those without a row, too."""
-        return Group(self.columns, self.distinct, self.layout.part(lo, hi))
+        return ColumnGroup(self.columns, self.distinct, self.layout.part(lo, hi))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ class Coding:
     it may hold addresses, and stays in the process.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[ColumnGroup, ...]
     rows: int
     _known: dict[Any, Any] = field(default_factory=dict)
 
@@ -96,7 +96,7 @@ class Coding:
         found = np.cumsum([0, *(g.words for g in self.groups)])
         return [int(f) for f in found[:-1]]
 
-    def within(self, lo: int, hi: int) -> tuple[Group, ...]:
+    def within(self, lo: int, hi: int) -> tuple[ColumnGroup, ...]:
         """The groups of a range of rows."""
         if (lo, hi) == (0, self.rows):
             return self.groups
@@ -124,7 +124,7 @@ class Coding:
         for g, first in zip(self.groups, self.first_words(), strict=True):
             inside = [k for k, c in enumerate(g.columns) if left <= c < right]
             if inside:
-                kept.append(Group(tuple(g.columns[k] - left for k in inside), g.distinct, g.layout))
+                kept.append(ColumnGroup(tuple(g.columns[k] - left for k in inside), g.distinct, g.layout))
                 places += [first + k * g.distinct + np.arange(g.distinct) for k in inside]
         return Coding(tuple(kept), self.rows), _joined(places)
 

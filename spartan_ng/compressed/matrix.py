@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays.sparse import csr_array
-from spartan_ng.compressed.groups import Coding, Group
+from spartan_ng.compressed.groups import Coding, ColumnGroup
 from spartan_ng.compressed.layouts import Array
 
 _STRIP = 4096
@@ -65,7 +65,7 @@ class CompressedMatrix:
         return coded + self.words.nbytes + self.plain.nbytes
 
     @property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[ColumnGroup, ...]:
         """The groups of these rows."""
         return self.coding.within(self.lo, self.hi)
 
@@ -83,7 +83,7 @@ class CompressedMatrix:
             names["plain"] = len(self.plain_columns)
         return ", ".join(f"{name} {n}" for name, n in names.items()) or "no columns"
 
-    def dictionaries(self) -> Iterator[tuple[Group, Array]]:
+    def dictionaries(self) -> Iterator[tuple[ColumnGroup, Array]]:
         """Each group with its words: a line for every column, one word a tuple."""
         for g, first in zip(self.groups, self.coding.first_words(), strict=True):
             yield g, self.words[first : first + g.words].reshape(len(g.columns), g.distinct)

@@ -1,8 +1,8 @@
-"""The one door from the array API to the session: evaluate nodes to arrays with values.
+"""The one way from the array API to the session: evaluate nodes to arrays with values.
 
-The session opens it when it is imported (imports point from session to graph, never back). That is when the
-first graph is evaluated: with the session come the optimizer, the kernels and the workers, which a program
-that NumPy computes on the driver never meets.
+The session begins to answer when it is imported (imports point from session to graph, never back). That is
+when the first graph is evaluated: with the session come the optimizer, the kernels and the workers, which a
+program that NumPy computes on the driver never meets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spartan_ng.sources.source import LOOPS
 
 
 def _closed(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
-    raise AssertionError("nobody has opened the door: spartan_ng has not been imported")
+    raise AssertionError("nobody evaluates yet: spartan_ng has not been imported")
 
 
 def _unheard(seconds: float) -> None:
@@ -31,7 +31,7 @@ def _never(node: Node, stored: Container[Node]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Evaluator:
     """Who answers the array API.
 
     Parameters
@@ -52,49 +52,49 @@ class Door:
     ahead: Callable[[float], None] = _unheard
 
 
-_door = Door(_closed)
+_evaluator = Evaluator(_closed)
 
 
-def open_door(door: Door) -> Door:
+def answer_by(evaluator: Evaluator) -> Evaluator:
     """Have another one answer; returns who did before."""
-    global _door
-    before, _door = _door, door
+    global _evaluator
+    before, _evaluator = _evaluator, evaluator
     return before
 
 
 def in_process() -> bool:
     """Whether programs run in this process, on the driver's own memory."""
-    return _door.in_process()
+    return _evaluator.in_process()
 
 
 def shares_files() -> bool:
     """Whether the workers open the files that the driver does, under the same names."""
-    return _door.shares_files()
+    return _evaluator.shares_files()
 
 
 def worker_bytes() -> int:
     """What arrays may take on a worker."""
-    return _door.worker_bytes()[0]
+    return _evaluator.worker_bytes()[0]
 
 
 def together_bytes() -> int:
     """What arrays may take on all workers together."""
-    return _door.worker_bytes()[1]
+    return _evaluator.worker_bytes()[1]
 
 
 def is_limited() -> bool:
     """Whether somebody has set what arrays may take; else it is what the machine has."""
-    return _door.worker_bytes()[2] or (config.memory_bytes is not None and in_process())
+    return _evaluator.worker_bytes()[2] or (config.memory_bytes is not None and in_process())
 
 
 def is_dear(node: Node, stored: Container[Node]) -> bool:
     """Whether computing `node` again from data and `stored` nodes takes longer than keeping its value."""
-    return _door.is_dear(node, stored)
+    return _evaluator.is_dear(node, stored)
 
 
 def work_ahead(seconds: float) -> None:
     """Tell that NumPy is about to work for so long on what no node stands for."""
-    _door.ahead(seconds)
+    _evaluator.ahead(seconds)
 
 
 def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
@@ -109,7 +109,7 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list
     if get_ident() in LOOPS and in_process():
         _check_sources(nodes)
     try:
-        return _door.evaluate(nodes, order)
+        return _evaluator.evaluate(nodes, order)
     except UserFunctionError as error:
         failed = error
     seen = as_raised(UserFunctionError, str(failed), failed.raised)

@@ -31,7 +31,7 @@ class BrokenRule(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(Generic[T]):
+class SpecRule(Generic[T]):
     """One rule: its name, what it says, and whether a subject keeps it."""
 
     name: str
@@ -39,7 +39,7 @@ class Rule(Generic[T]):
     holds: Callable[[T], bool]
 
 
-def broken(rules: Iterable[Rule[T]], subject: T) -> Rule[T] | None:
+def broken(rules: Iterable[SpecRule[T]], subject: T) -> SpecRule[T] | None:
     """The first rule that the subject breaks; one that cannot even be asked is broken."""
     for rule in rules:
         try:
@@ -240,12 +240,12 @@ _KNOWN = {
 _LEAVES = frozenset({Op.DATA, Op.INDEX, Op.RANDOM})
 _EVERY = frozenset(Op)
 
-RULES: tuple[tuple[frozenset[Op], Rule[Node]], ...] = (
-    (_EVERY, Rule("shape", "a shape is a tuple of ints, none below 0", _is_shape)),
-    (_EVERY, Rule("dtype", "a dtype is NumPy's", lambda n: isinstance(n.dtype, np.dtype))),
+RULES: tuple[tuple[frozenset[Op], SpecRule[Node]], ...] = (
+    (_EVERY, SpecRule("shape", "a shape is a tuple of ints, none below 0", _is_shape)),
+    (_EVERY, SpecRule("dtype", "a dtype is NumPy's", lambda n: isinstance(n.dtype, np.dtype))),
     (
         _EVERY,
-        Rule(
+        SpecRule(
             "format",
             "a format is known, and only matrices are sparse or compressed",
             lambda n: n.format in FORMATS and (n.format == "dense" or n.ndim == 2),
@@ -253,7 +253,7 @@ RULES: tuple[tuple[frozenset[Op], Rule[Node]], ...] = (
     ),
     (
         _EVERY,
-        Rule(
+        SpecRule(
             "leaves",
             "data, indices and random numbers have no inputs, and all else has some",
             lambda n: (n.op in _LEAVES) == (not n.inputs),
@@ -261,38 +261,38 @@ RULES: tuple[tuple[frozenset[Op], Rule[Node]], ...] = (
     ),
     (
         _EVERY - {Op.DATA},
-        Rule("values", "only data has a value", lambda n: n.data is None),
+        SpecRule("values", "only data has a value", lambda n: n.data is None),
     ),
     (
         frozenset({Op.DATA}),
-        Rule(
+        SpecRule(
             "data",
             "a leaf says of its array what that is",
             lambda n: n.data is not None and (n.data.shape, n.data.dtype) == (n.shape, n.dtype),
         ),
     ),
-    (OPERATORS | {Op.RANDOM, Op.INDEX}, Rule("function", "a table has the function's row", _is_known)),
+    (OPERATORS | {Op.RANDOM, Op.INDEX}, SpecRule("function", "a table has the function's row", _is_known)),
     (
         frozenset({Op.MAP}),
-        Rule(
+        SpecRule(
             "operands",
             "a function gets as many operands as it takes",
             lambda n: isinstance(n.fn, UserFunction) or len(n.inputs) == ELEMENTWISE[str(n.fn)].nin,
         ),
     ),
-    (frozenset({Op.MAP}), Rule("broadcast", "a map has the shape of its operands together", _broadcasts)),
+    (frozenset({Op.MAP}), SpecRule("broadcast", "a map has the shape of its operands together", _broadcasts)),
     (
         frozenset({Op.FILTER}),
-        Rule("filter", "truth values over the leading axes, and a count of them", _is_filtered),
+        SpecRule("filter", "truth values over the leading axes, and a count of them", _is_filtered),
     ),
     (
         frozenset({Op.FOLD}),
-        Rule("fold", "sorted axes of the operand are dropped; a mask has its shape", _is_folded),
+        SpecRule("fold", "sorted axes of the operand are dropped; a mask has its shape", _is_folded),
     ),
-    (frozenset({Op.SCAN}), Rule("scan", "along an axis, of operands of the result's shape", _is_scanned)),
+    (frozenset({Op.SCAN}), SpecRule("scan", "along an axis, of operands of the result's shape", _is_scanned)),
     (
         frozenset({Op.JOIN_UPDATE}),
-        Rule(
+        SpecRule(
             "join",
             "inputs, params and shape are as `ops.joins` says",
             lambda n: _is_joined(n) if isinstance(n.fn, UserFunction) else _JOINS[str(n.fn)](n),
@@ -300,21 +300,21 @@ RULES: tuple[tuple[frozenset[Op], Rule[Node]], ...] = (
     ),
     (
         VIEWS,
-        Rule(
+        SpecRule(
             "view",
             "a view has one operand, and its dtype",
             lambda n: len(n.inputs) == 1 and n.dtype == n.inputs[0].dtype and n.fn is None,
         ),
     ),
-    (frozenset({Op.SLICE}), Rule("slice", "steps along each axis that stay inside", _is_sliced)),
-    (frozenset({Op.TRANSPOSE}), Rule("transpose", "all axes, in another order", _is_transposed)),
+    (frozenset({Op.SLICE}), SpecRule("slice", "steps along each axis that stay inside", _is_sliced)),
+    (frozenset({Op.TRANSPOSE}), SpecRule("transpose", "all axes, in another order", _is_transposed)),
     (
         frozenset({Op.RESHAPE}),
-        Rule("reshape", "as many elements as before", lambda n: n.size == n.inputs[0].size),
+        SpecRule("reshape", "as many elements as before", lambda n: n.size == n.inputs[0].size),
     ),
     (
         frozenset({Op.BROADCAST}),
-        Rule(
+        SpecRule(
             "stretch",
             "the operand broadcasts to the shape",
             lambda n: np.broadcast_shapes(n.inputs[0].shape, n.shape) == n.shape,

@@ -30,7 +30,7 @@ _SHAPES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BufferPlace:
     """Where a row's value lies in blocks of one shape: in the first bytes of a buffer, by its number."""
 
     buffer: int
@@ -54,7 +54,7 @@ class Body:
         self._is_dense = all(row.format == "dense" for row in stage.rows)
         self.buffer, self.nbuffers = self._plan_buffers()
         self._cutters: dict[Box, tuple[list[Cutter], list[tuple[Cutter, Cutter]]]] = {}
-        self._places: dict[tuple[int, ...], list[Place | None]] = {}
+        self._places: dict[tuple[int, ...], list[BufferPlace | None]] = {}
 
     def settled(self, operands: Sequence[Any], tile: Box) -> tuple[list[Evaluate], list[Cutter]]:
         """The functions of rows, and what cuts operands, for these formats of theirs: asked once a tile."""
@@ -67,7 +67,7 @@ class Body:
             return [*(self._of_arrays if self._is_dense else self.evaluates)], found[0]
         return [*self.evaluates], [two[s] for two, s in zip(found[1], sparse, strict=True)]
 
-    def places(self, sizes: tuple[int, ...]) -> list[Place | None]:
+    def places(self, sizes: tuple[int, ...]) -> list[BufferPlace | None]:
         """Where each row's value lies in blocks of this shape; None for those that make their own."""
         found = self._places.get(sizes)
         if found is None:
@@ -78,11 +78,11 @@ class Body:
             self._places[sizes] = found
         return found
 
-    def _place(self, row: Row, buffer: int, block: Box) -> Place | None:
+    def _place(self, row: Row, buffer: int, block: Box) -> BufferPlace | None:
         if buffer < 0:
             return None
         shape = box_shape(labelled_box(row.labels, row.shape, block))
-        return Place(buffer, prod(shape) * row.dtype.itemsize, row.dtype, shape)
+        return BufferPlace(buffer, prod(shape) * row.dtype.itemsize, row.dtype, shape)
 
     def allocate(self, sizes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
         """Buffers for blocks of up to this shape."""

@@ -48,7 +48,7 @@ class Counting(Reducer):
         return (self.out,)
 
 
-class Given(Reducer):
+class CountGiven(Reducer):
     """In the place of a count in a proof: what is counted, which loops have made."""
 
     def __init__(self, reducer: Reducer) -> None:

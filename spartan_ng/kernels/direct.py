@@ -30,7 +30,7 @@ from spartan_ng.graph.node import OPERATORS, Node, Op, sliced, topological
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.searches import searched
-from spartan_ng.kernels.stored import Stored, is_sparse_graph
+from spartan_ng.kernels.stored import StoredSteps, is_sparse_graph
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
@@ -86,17 +86,17 @@ def run_direct(
 
 def _run_sparse(roots: Sequence[Node], order: Sequence[Node]) -> list[Any] | None:
     """The values of a graph with CSR arrays, or None if a plan should make them."""
-    stored = Stored(roots, order)
+    stored = StoredSteps(roots, order)
     return run_stepwise(roots, order, stored) if _stepped_s(order, stored) <= SPARSE_S else None
 
 
 def stepwise_s(roots: Sequence[Node], order: Sequence[Node]) -> float:
     """Seconds that NumPy is predicted to take for `roots`, whose graph is `order`, a call for each step;
     endless where it has none for one."""
-    return _stepped_s(order, Stored(roots, order) if is_sparse_graph(order) else None)
+    return _stepped_s(order, StoredSteps(roots, order) if is_sparse_graph(order) else None)
 
 
-def _stepped_s(order: Sequence[Node], stored: Stored | None) -> float:
+def _stepped_s(order: Sequence[Node], stored: StoredSteps | None) -> float:
     """The same, where it is known what CSR arrays are computed at."""
     if stored is not None and not stored.is_whole:
         return math.inf
@@ -109,7 +109,7 @@ def _stepped_s(order: Sequence[Node], stored: Stored | None) -> float:
     return sum(_stepped_ns(node, stored) for node in order) / 1e9
 
 
-def _stepped_ns(node: Node, stored: Stored | None) -> int:
+def _stepped_ns(node: Node, stored: StoredSteps | None) -> int:
     """Nanoseconds that NumPy takes for a step, on one thread and with memory that is new; of products that a
     plan would leave to BLAS and its threads, too, those of the memory."""
     if stored is not None and stored.meets(node):
@@ -121,10 +121,12 @@ def _stepped_ns(node: Node, stored: Stored | None) -> int:
     return ONE_THREAD.compute_ns(operations, touched, 1)
 
 
-def run_stepwise(roots: Sequence[Node], order: Sequence[Node], stored: Stored | None = None) -> list[Any]:
+def run_stepwise(
+    roots: Sequence[Node], order: Sequence[Node], stored: StoredSteps | None = None
+) -> list[Any]:
     """The values of `roots`, whose graph is `order`, step by step; what no later step needs is let go."""
     if stored is None and is_sparse_graph(order):
-        stored = Stored(roots, order)
+        stored = StoredSteps(roots, order)
     last = {i: node for node in order for i in node.inputs}
     stay = {*roots, *(node for node in order if node.op is Op.DATA)}
     known: dict[Node, Any] = {}

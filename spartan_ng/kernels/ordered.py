@@ -16,7 +16,7 @@ from spartan_ng.arrays import Box, Tiling, box_shape, slices_within
 from spartan_ng.kernels.body import Body, Runner
 from spartan_ng.kernels.compiled.trust import Trust
 from spartan_ng.kernels.formats import dense
-from spartan_ng.kernels.scans import Cut, State, cumulation, cut_lines, one_piece
+from spartan_ng.kernels.scans import ScanCut, State, cumulation, cut_lines, one_piece
 from spartan_ng.plan.reads import rows_before
 from spartan_ng.plan.rows import Read, Row, Write
 from spartan_ng.plan.stages import Fused
@@ -46,7 +46,7 @@ class Ordered:
         assert self.scan.fn is not None, "a scan has a function"
         self.how = cumulation(self.scan.fn, self.axis, self.scan.dtype)
         self.exact = exact and self.scan.dtype.kind in "fc"
-        self.cut: Cut = one_piece(box, self.axis) if whole else cut_lines(box, self.axis, self.exact)
+        self.cut: ScanCut = one_piece(box, self.axis) if whole else cut_lines(box, self.axis, self.exact)
         self.trust = Trust()
         """Of its compiled forms."""
         self.result = len(reads) + len(rows) - 1

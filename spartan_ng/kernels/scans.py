@@ -32,7 +32,7 @@ _NEIGHBOURS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ScanCut:
     """How a tile is scanned side by side: boxes of whole lines, and where those are too few, chunks of the
     axis, whose totals come first. It depends on the tile's box alone, as the answer's last bits do."""
 
@@ -43,12 +43,12 @@ class Cut:
     """The dimensions that pieces cut."""
 
 
-def one_piece(box: Box, axis: int) -> Cut:
+def one_piece(box: Box, axis: int) -> ScanCut:
     """A tile that is scanned in one go."""
-    return Cut(box, (box,), (box[axis],), frozenset())
+    return ScanCut(box, (box,), (box[axis],), frozenset())
 
 
-def cut_lines(box: Box, axis: int, lines: bool = False) -> Cut:
+def cut_lines(box: Box, axis: int, lines: bool = False) -> ScanCut:
     """The pieces and chunks of the tile at `box`; only pieces if `lines` are to be scanned whole."""
     sizes = [hi - lo for lo, hi in box]
     every = left = max(1, min(_PIECES, prod(sizes) // SCAN_PIECE))
@@ -61,7 +61,7 @@ def cut_lines(box: Box, axis: int, lines: bool = False) -> Cut:
     pieces = tuple(product(*spans))
     count = 1 if lines or len(pieces) >= min(every, _PIECES // 4) else -(-every // len(pieces))
     chunks = tuple(_even(*box[axis], min(count, max(sizes[axis], 1))))
-    return Cut(box, pieces, chunks, frozenset(d for d, s in enumerate(spans) if len(s) > 1))
+    return ScanCut(box, pieces, chunks, frozenset(d for d, s in enumerate(spans) if len(s) > 1))
 
 
 def _even(lo: int, hi: int, parts: int) -> list[tuple[int, int]]:

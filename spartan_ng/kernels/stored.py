@@ -30,7 +30,7 @@ def is_sparse_graph(order: Sequence[Node]) -> bool:
     return any(node.format == "csr" for node in order)
 
 
-class Stored:
+class StoredSteps:
     """The steps of a graph that meet CSR arrays.
 
     Parameters

@@ -30,7 +30,7 @@ class Interrupted(BaseException):
 
 
 @dataclass(slots=True)
-class _Call:
+class _UserCall:
     """A call that is under way."""
 
     job: str
@@ -40,7 +40,7 @@ class _Call:
 
 
 _MAIN = threading.main_thread().ident
-_calls: dict[int, _Call] = {}
+_calls: dict[int, _UserCall] = {}
 """By thread."""
 _lock = threading.Lock()
 _acting = threading.local()
@@ -108,7 +108,7 @@ def call_user(
     args = tuple(map(_for_reading, args))
     thread, process = threading.get_ident(), os.getpid()
     before = _calls.get(thread)  # a function may evaluate arrays itself
-    call = _calls[thread] = _Call(getattr(_acting, "job", ""), fn)
+    call = _calls[thread] = _UserCall(getattr(_acting, "job", ""), fn)
     if record.is_on:
         _sampler.wake()
     try:
@@ -149,7 +149,7 @@ def _described(fn: UserFunction, operator: str, error: BaseException) -> UserFun
     )
 
 
-def _leave(thread: int, before: _Call | None, call: _Call) -> None:
+def _leave(thread: int, before: _UserCall | None, call: _UserCall) -> None:
     """Nobody interrupts this thread from now on; an interrupt that has not arrived yet arrives here.
 
     It is not taken back: Python 3.11 would look for it for ever, in all threads, at each call, and not

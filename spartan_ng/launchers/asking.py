@@ -20,18 +20,18 @@ from spartan_ng.launchers.options import (
 from spartan_ng.system import machine
 
 if TYPE_CHECKING:
-    from spartan_ng.backends.link import Link
+    from spartan_ng.backends.link import MasterLink
 
 ANSWER_S = 5.0
 """For which a master's answer is waited for."""
 
 
 @contextmanager
-def _as_admin(address: str, keys: str | None, insecure: bool, timeout_s: float) -> Iterator[Link]:
+def _as_admin(address: str, keys: str | None, insecure: bool, timeout_s: float) -> Iterator[MasterLink]:
     """A connection that may stop the cluster, and change how many workers there are."""
-    from spartan_ng.backends.link import Link
+    from spartan_ng.backends.link import MasterLink
 
-    link = Link(address, access_of(keys, "admin", insecure), timeout_s, "admin")
+    link = MasterLink(address, access_of(keys, "admin", insecure), timeout_s, "admin")
     link.open()
     try:
         yield link

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from spartan_ng.backends.link import Link
+from spartan_ng.backends.link import MasterLink
 from spartan_ng.backends.local import start_master
 from spartan_ng.backends.nanny import Process
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE
@@ -40,7 +40,7 @@ Start = Callable[[Order], AbstractContextManager[Watch]]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class LaunchedProgram:
     """What is to run, and what for."""
 
     script: Sequence[str]
@@ -50,7 +50,7 @@ class Program:
     """For the workers to join."""
 
 
-def run_on_cluster(program: Program, host: str, workers: int, start: Start) -> int:
+def run_on_cluster(program: LaunchedProgram, host: str, workers: int, start: Start) -> int:
     """The exit code of a script that runs on a cluster which lives as long as it does.
 
     `start` starts so many workers, which reach this machine at `host`; the script begins when all have
@@ -94,7 +94,7 @@ def _master(host: str, timeout_s: float) -> Iterator[tuple[str, Path]]:
 
 def _wait_for(workers: int, address: str, keys: Path, watch: Watch, timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
-    link = Link(address, Access(Keys.load(keys, "client")), timeout_s)
+    link = MasterLink(address, Access(Keys.load(keys, "client")), timeout_s)
     link.open()
     try:
         while not link.wait_for_workers(workers, _LOOK_S):
@@ -113,7 +113,7 @@ def _wait_for(workers: int, address: str, keys: Path, watch: Watch, timeout_s: f
 def _dismiss(address: str, keys: Path) -> None:
     """Tell all workers farewell, so that nobody starts them again, and then the master."""
     with suppress(ConnectionFailed):
-        link = Link(address, Access(Keys.load(keys, "admin")), _STOP_S, "admin")
+        link = MasterLink(address, Access(Keys.load(keys, "admin")), _STOP_S, "admin")
         link.open()
         link.shut_down()
 

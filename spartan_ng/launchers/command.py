@@ -11,7 +11,7 @@ import click
 from spartan_ng.launchers.options import of_each_worker
 
 if TYPE_CHECKING:
-    from spartan_ng.launchers.clusters import Program
+    from spartan_ng.launchers.clusters import LaunchedProgram
 
 _SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 _timeout = click.option(
@@ -21,14 +21,16 @@ _address = click.option("--address", help="Where the workers reach this machine;
 _words = click.argument("words", metavar="SCRIPT [ARGUMENTS]...", nargs=-1, type=click.UNPROCESSED)
 
 
-def _program(words: tuple[str, ...], threads: int | None, memory: int | None, timeout_s: float) -> Program:
+def _program(
+    words: tuple[str, ...], threads: int | None, memory: int | None, timeout_s: float
+) -> LaunchedProgram:
     """A script with its arguments; a usage error where there is no such file."""
-    from spartan_ng.launchers.clusters import Program
+    from spartan_ng.launchers.clusters import LaunchedProgram
     from spartan_ng.launchers.orders import Wishes
 
     if not words or not os.path.isfile(words[0]):
         raise click.UsageError(f"there is no script {words[0]}" if words else "which script?")
-    return Program(words, Wishes(threads, memory=memory), timeout_s)
+    return LaunchedProgram(words, Wishes(threads, memory=memory), timeout_s)
 
 
 @click.command(context_settings=_SETTINGS)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from spartan_ng.errors import ConnectionFailed
-from spartan_ng.launchers.clusters import Program, Watch, run_on_cluster
+from spartan_ng.launchers.clusters import LaunchedProgram, Watch, run_on_cluster
 from spartan_ng.launchers.orders import Order, attend, take
 from spartan_ng.wire.access import is_loopback
 from spartan_ng.wire.hosts import interface_towards
@@ -42,7 +42,7 @@ class Meeting(Protocol):
         ...
 
 
-def run(program: Program, address: str | None) -> int:
+def run(program: LaunchedProgram, address: str | None) -> int:
     """The script's exit code on rank 0, a worker's on others. Raises ConnectionFailed."""
     meeting = _meeting()
     if meeting.size < 2:
@@ -61,7 +61,9 @@ def run(program: Program, address: str | None) -> int:
 
     wishes = type(program.wishes)(program.wishes.threads, shared, program.wishes.memory)
     here = address or _interface_towards(hosts[1:])
-    return run_on_cluster(Program(program.script, wishes, program.timeout_s), here, meeting.size - 1, start)
+    return run_on_cluster(
+        LaunchedProgram(program.script, wishes, program.timeout_s), here, meeting.size - 1, start
+    )
 
 
 def _interface_towards(hosts: list[str]) -> str:

@@ -21,7 +21,7 @@ _PORT = click.IntRange(0, 65535)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-class Bytes(click.ParamType):  # type: ignore[type-arg]
+class ByteCount(click.ParamType):  # type: ignore[type-arg]
     """A number of bytes, as `8G` or `500M`."""
 
     name = "bytes"
@@ -72,7 +72,7 @@ class OutputFolder(OutputFile):
         super().__init__(check_new_folder)
 
 
-class PageAt(click.ParamType):  # type: ignore[type-arg]
+class PageAddress(click.ParamType):  # type: ignore[type-arg]
     """Where a page is served, `[HOST:]PORT`."""
 
     name = "page"
@@ -96,7 +96,7 @@ def of_each_worker(command: Callable[..., None]) -> Callable[..., None]:
         type=click.IntRange(1),
         help="Threads of each worker; by default the cores are shared out.",
     )
-    memory = click.option("--memory", type=Bytes(), help="Budget of each worker for tiles, as 8G.")
+    memory = click.option("--memory", type=ByteCount(), help="Budget of each worker for tiles, as 8G.")
     return threads(memory(command))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from spartan_ng.errors import ConnectionFailed
-from spartan_ng.launchers.clusters import Program, attendant, run_on_cluster, through_pipes
+from spartan_ng.launchers.clusters import LaunchedProgram, attendant, run_on_cluster, through_pipes
 from spartan_ng.wire.access import is_loopback
 from spartan_ng.wire.hosts import interface_towards
 
@@ -39,7 +39,7 @@ def submit(
     return job, done.returncode
 
 
-def run(program: Program, nodes: int | None, each: int, address: str | None) -> int:
+def run(program: LaunchedProgram, nodes: int | None, each: int, address: str | None) -> int:
     """The script's exit code, run on `each` workers a node of this process's allocation.
 
     The program itself runs where this process does: on the first node, in a batch job.
@@ -59,7 +59,7 @@ def run(program: Program, nodes: int | None, each: int, address: str | None) -> 
     ]
     wishes = replace(program.wishes, threads=program.wishes.threads or cpus)
     return run_on_cluster(
-        Program(program.script, wishes, program.timeout_s),
+        LaunchedProgram(program.script, wishes, program.timeout_s),
         address or _interface_towards_nodes(),
         count * each,
         through_pipes({"srun": command}),

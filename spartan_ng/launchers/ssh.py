@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from spartan_ng.errors import ConnectionFailed
-from spartan_ng.launchers.clusters import Program, attendant, run_on_cluster, through_pipes
+from spartan_ng.launchers.clusters import LaunchedProgram, attendant, run_on_cluster, through_pipes
 from spartan_ng.wire.hosts import interface_towards
 
 _QUIETLY = ("-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15")
@@ -18,7 +18,7 @@ _QUIETLY = ("-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15")
 
 
 def run(
-    program: Program, hosts: Sequence[str], options: Sequence[str], python: str, address: str | None
+    program: LaunchedProgram, hosts: Sequence[str], options: Sequence[str], python: str, address: str | None
 ) -> int:
     """The script's exit code, run on a worker for each of `hosts`; one that is named twice has two.
 
@@ -36,7 +36,7 @@ def run(
     }
     wishes = replace(program.wishes, share=max(times.values()))
     return run_on_cluster(
-        Program(program.script, wishes, program.timeout_s), here, len(hosts), through_pipes(commands)
+        LaunchedProgram(program.script, wishes, program.timeout_s), here, len(hosts), through_pipes(commands)
     )
 
 

@@ -27,7 +27,7 @@ from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import has_product, is_heavy
 from spartan_ng.plan.bands import band_of
 from spartan_ng.plan.cascade import Cascade, copied, is_full, moved_bytes
-from spartan_ng.plan.draft import Draft, Result, stage_name
+from spartan_ng.plan.draft import Draft, DraftResult, stage_name
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.reads import is_own, plain_read, rows_before
 from spartan_ng.plan.rows import VALUE, Read, Row, Slot, Write
@@ -264,7 +264,7 @@ class Cut:
             (own if is_here else others).add(self.originals.get(read.slot, read.slot))
         return parts_of(stages[index], arrays, grid, profile, own - others)
 
-    def _value_slot(self, result: Result, row: Row) -> int:
+    def _value_slot(self, result: DraftResult, row: Row) -> int:
         """A slot that says what a product's value is like; it is not stored."""
         shape = result.node.shape
         self.slots.append(Slot(shape, row.dtype, Tiling.single(len(shape))))
@@ -291,7 +291,7 @@ class Cut:
         profile = self.settings.profile
         return heavy_steps(draft, self.slots, grid, profile.memory_bytes if profile.limited else None)
 
-    def _write(self, result: Result, draft: Draft, grid: Tiling) -> Write:
+    def _write(self, result: DraftResult, draft: Draft, grid: Tiling) -> Write:
         """How a result leaves its stage: in partial states where the grid cuts what it reduces."""
         row = result.reducer
         if row is None:
@@ -315,7 +315,7 @@ class Cut:
         return folded_units(row, operand, format, draft.uncut)
 
     def _state_slot(
-        self, result: Result, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...], lead: Lead
+        self, result: DraftResult, dtype: np.dtype[Any], grid: Tiling, partial: tuple[int, ...], lead: Lead
     ) -> int:
         """A slot for partial states: leading axes for the cut reduced dimensions, then the result's."""
         labels = (*partial, *result.out)

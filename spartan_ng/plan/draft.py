@@ -26,7 +26,7 @@ _KINDS = {Op.MAP: "map", Op.FOLD: "fold", Op.SCAN: "scan", Op.INDEX: "iota", Op.
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class DraftResult:
     """What a stage stores: a register's values, or (`reducer`) a value reduced over the domain."""
 
     node: Node
@@ -40,7 +40,7 @@ class Result:
 class Draft:
     """A fused stage, or a stage of its own kind (`rows` is empty then), without a grid."""
 
-    results: list[Result]
+    results: list[DraftResult]
     domain: tuple[int, ...]
     whole: tuple[int, ...] = ()
     uncut: tuple[int, ...] = ()
@@ -124,10 +124,10 @@ class Drafting:
         self._rows.append(self._pending(node, group.out, inputs))
         return -len(self._rows)
 
-    def _result(self, node: Node, out: Labels, end: _End) -> Result:
+    def _result(self, node: Node, out: Labels, end: _End) -> DraftResult:
         if isinstance(end, int):
-            return Result(node, self._slots[node], out, self._register(end))
-        return Result(node, self._slots[node], out, reducer=self._numbered(*end))
+            return DraftResult(node, self._slots[node], out, self._register(end))
+        return DraftResult(node, self._slots[node], out, reducer=self._numbered(*end))
 
     def _sample(self, kept: list[int]) -> tuple[int, set[int]]:
         """The sparse read that most rows may be sampled at (of equals, the one with the fewest non-zeros),

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from spartan_ng.callers import Place, listed
+from spartan_ng.callers import UserLine, listed
 from spartan_ng.costs import Profile
-from spartan_ng.optimizer.tiling.choose import Alternative
+from spartan_ng.optimizer.tiling.choose import PossibleGrid
 from spartan_ng.plan.advice import NO_FACTS, Facts, Hint, hints, why_stored
 from spartan_ng.plan.bands import describe_band
 from spartan_ng.plan.explanation import Earlier, ExplainedSlot, ExplainedStage, Explanation
@@ -50,7 +50,7 @@ class Words:
     """What was asked for, and is computed already."""
     read: tuple[Earlier, ...] = ()
     """What is read, and was made by jobs."""
-    written: Mapping[int, Sequence[Place]] = field(default_factory=dict)
+    written: Mapping[int, Sequence[UserLine]] = field(default_factory=dict)
     """By the slot of a result, where the steps were written which the stages do that make it."""
     asked: tuple[int, ...] = ()
     """The slots of what was asked for, in that order."""
@@ -63,7 +63,7 @@ def explain(
     plan: Plan,
     stats: Measured | None = None,
     profile: Profile | None = None,
-    alternatives: Mapping[int, Sequence[Alternative]] | None = None,
+    alternatives: Mapping[int, Sequence[PossibleGrid]] | None = None,
     tiers: Mapping[int, tuple[str, ...]] | None = None,
     fusion: ExplainedFusion | None = None,
     sources: Callable[[], Sequence[str]] = tuple,
@@ -116,7 +116,7 @@ def explain(
 
 
 def _stages(
-    plan: Plan, stats: Measured | None, profile: Profile, alternatives: Mapping[int, Sequence[Alternative]]
+    plan: Plan, stats: Measured | None, profile: Profile, alternatives: Mapping[int, Sequence[PossibleGrid]]
 ) -> Iterator[ExplainedStage]:
     """What a plan, its costs and its run say of each stage; the first one is where the job begins."""
     weighed = {stages[0]: grids for stages, grids in _by_stages(plan, alternatives)}

@@ -17,7 +17,7 @@ _LANE = 2.0
 
 
 @dataclass(slots=True)
-class Placed:
+class PlacedBox:
     """A box: its size, and after layout the coordinates of its center and top."""
 
     width: float
@@ -28,7 +28,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class Picture:
     """Where everything is: the size, and for each edge the vertical stretches `(x, top, bottom)` it takes
     through the layers between its ends."""
 
@@ -37,7 +37,7 @@ class Drawing:
     routes: list[list[tuple[float, float, float]]]
 
 
-def place(boxes: Sequence[Placed], edges: Sequence[tuple[int, int]]) -> Drawing:
+def place(boxes: Sequence[PlacedBox], edges: Sequence[tuple[int, int]]) -> Picture:
     """Set `x`, `y` and `layer` of every box, and route the edges around the boxes.
 
     Edges lead from a lower to a higher number, so that the order of the boxes is topological.
@@ -64,10 +64,10 @@ def place(boxes: Sequence[Placed], edges: Sequence[tuple[int, int]]) -> Drawing:
             _pack(everything, layer, [wanted[i] for i in layer])
     width, height, spans = _finish(everything, layers)
     routes = [[(everything[i].x, *spans[everything[i].layer]) for i in lane] for lane in lanes]
-    return Drawing(width, height, routes)
+    return Picture(width, height, routes)
 
 
-def _assign_layers(boxes: Sequence[Placed], edges: Sequence[tuple[int, int]]) -> None:
+def _assign_layers(boxes: Sequence[PlacedBox], edges: Sequence[tuple[int, int]]) -> None:
     """Longest path from the top; boxes with nothing above go right over the first that needs them."""
     above: list[list[int]] = [[] for _ in boxes]
     below: list[list[int]] = [[] for _ in boxes]
@@ -81,20 +81,20 @@ def _assign_layers(boxes: Sequence[Placed], edges: Sequence[tuple[int, int]]) ->
             box.layer = min(boxes[b].layer for b in below[i]) - 1
 
 
-def _lanes(everything: list[Placed], a: int, b: int) -> list[int]:
+def _lanes(everything: list[PlacedBox], a: int, b: int) -> list[int]:
     """Invisible boxes that keep a lane free for an edge in every layer it crosses; their numbers."""
     lane = []
     for layer in range(everything[a].layer + 1, everything[b].layer):
-        everything.append(Placed(_LANE, 0.0, layer=layer))
+        everything.append(PlacedBox(_LANE, 0.0, layer=layer))
         lane.append(len(everything) - 1)
     return lane
 
 
-def _mean(boxes: Sequence[Placed], near: list[int], default: float) -> float:
+def _mean(boxes: Sequence[PlacedBox], near: list[int], default: float) -> float:
     return sum(boxes[i].x for i in near) / len(near) if near else default
 
 
-def _pack(boxes: Sequence[Placed], layer: list[int], wanted: list[float]) -> None:
+def _pack(boxes: Sequence[PlacedBox], layer: list[int], wanted: list[float]) -> None:
     """Boxes of a layer in order, as near to the wanted centers as their widths let them.
 
     Least squares under a minimum distance is isotonic regression of the shifted wishes: pool neighbours that
@@ -118,7 +118,7 @@ def _pack(boxes: Sequence[Placed], layer: list[int], wanted: list[float]) -> Non
 
 
 def _finish(
-    boxes: Sequence[Placed], layers: list[list[int]]
+    boxes: Sequence[PlacedBox], layers: list[list[int]]
 ) -> tuple[float, float, list[tuple[float, float]]]:
     """Vertical places, and the left edge at zero: width, height, and top and bottom of each layer."""
     y, spans = 0.0, []

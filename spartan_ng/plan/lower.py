@@ -15,11 +15,11 @@ from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.policies import form_stages
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product
 from spartan_ng.optimizer.sizes import expected_bytes, expected_nonzeros
-from spartan_ng.optimizer.tiling.choose import Alternative, alternatives, choose, moving_least
+from spartan_ng.optimizer.tiling.choose import PossibleGrid, alternatives, choose, moving_least
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import absorb, is_heavy
 from spartan_ng.plan.cut import Cut
-from spartan_ng.plan.draft import Draft, Drafting, Result
+from spartan_ng.plan.draft import Draft, Drafting, DraftResult
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.reads import base_of, view_read
 from spartan_ng.plan.rows import Read
@@ -130,7 +130,7 @@ class Lowering:
             return Drafting(g, self.number, self.drivers).draft()
         node: Node = g.root
         reads = [self._whole_read(i) for i in node.inputs]
-        result = Result(node, self.number[node], tuple(range(node.ndim)))
+        result = DraftResult(node, self.number[node], tuple(range(node.ndim)))
         return Draft([result], node.shape, reads=reads, separate=True, members=(node,))
 
     def _whole_read(self, node: Node) -> Read:
@@ -201,7 +201,7 @@ def weigh(
     roots: Sequence[Node],
     settings: Settings,
     measured: Mapping[Hashable, int] = NOTHING_MEASURED,
-) -> dict[int, tuple[Alternative, ...]]:
+) -> dict[int, tuple[PossibleGrid, ...]]:
     """For each stage, by the slot of its result, the grids it could have and what the plan would cost."""
     _, (drafts, sketched, _) = _chosen(order, roots, settings, measured)
     tables = alternatives(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from spartan_ng.plan.layout import Drawing, Placed, place
+from spartan_ng.plan.layout import Picture, PlacedBox, place
 from spartan_ng.units import shape_text, size_text, time_text
 
 if TYPE_CHECKING:  # `explanation` draws with this module
@@ -78,7 +78,7 @@ def _topological(stages: tuple[ExplainedStage, ...], shown: list[int]) -> list[t
     return order
 
 
-def _frame(title: str, hidden: int, content: str, drawing: Drawing) -> str:
+def _frame(title: str, hidden: int, content: str, drawing: Picture) -> str:
     title = escape(title.replace("; ", "  ·  "))
     note = f"  ·  {hidden} more stages are not drawn" if hidden > 0 else ""
     full_width = max(drawing.width, len(title) * LETTER * 1.1) + 2 * MARGIN
@@ -105,12 +105,12 @@ def _array_text(slot: ExplainedSlot) -> tuple[str, str]:
     return f"{name}  {kind} {shape_text(slot.shape)}", slot.tiling
 
 
-def _array_box(slot: ExplainedSlot) -> Placed:
+def _array_box(slot: ExplainedSlot) -> PlacedBox:
     text, tiling = _array_text(slot)
-    return Placed((len(text) + len(tiling) + 3) * LETTER + 22, 22)
+    return PlacedBox((len(text) + len(tiling) + 3) * LETTER + 22, 22)
 
 
-def _array(slot: ExplainedSlot, box: Placed) -> Iterator[str]:
+def _array(slot: ExplainedSlot, box: PlacedBox) -> Iterator[str]:
     text, tiling = _array_text(slot)
     fill, line = _ARRAY_COLOURS[slot.role]
     ink = "#ffffff" if slot.role == "output" else "#1f2933"
@@ -170,16 +170,16 @@ def _lines(stage: ExplainedStage) -> list[tuple[str, str, str]]:
     return lines
 
 
-def _stage_box(stage: ExplainedStage) -> Placed:
+def _stage_box(stage: ExplainedStage) -> PlacedBox:
     rows = _chips(stage)
     chips = max(sum(_chip_width(n) + 5 for n in row) - 5 for row in rows)
     lines = _lines(stage)
     width = max(chips, max(len(text) for text, _, _ in lines) * LETTER, len(stage.kind) * LETTER + 40)
     height = 2 * _PAD + len(rows) * (_CHIP_HEIGHT + 4) + len(lines) * _LINE + 2
-    return Placed(width + 2 * _PAD, height)
+    return PlacedBox(width + 2 * _PAD, height)
 
 
-def _stage(stage: ExplainedStage, box: Placed) -> Iterator[str]:
+def _stage(stage: ExplainedStage, box: PlacedBox) -> Iterator[str]:
     kind = "product" if stage.kind == "fused" and "matmul" in stage.operators else stage.kind
     fill, line = _COLOURS[kind]
     left = box.x - box.width / 2
@@ -218,7 +218,7 @@ def _text(x: float, y: float, text: str, colour: str, *, anchor: str = "start", 
     )
 
 
-def _curve(a: Placed, b: Placed, route: list[tuple[float, float, float]]) -> str:
+def _curve(a: PlacedBox, b: PlacedBox, route: list[tuple[float, float, float]]) -> str:
     """From the bottom of `a`, down the lanes of the layers between, to the top of `b`."""
     path = [f"M{a.x:.1f},{a.y + a.height:.1f}"]
     x, y = a.x, a.y + a.height

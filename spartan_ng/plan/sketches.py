@@ -20,9 +20,9 @@ from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.scans import states_of
 from spartan_ng.ops.units import Folded
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Load, Run, StageSketch
+from spartan_ng.optimizer.tiling.sketch import ArraySketch, FlatView, Load, StageSketch, TaskAccess
 from spartan_ng.plan.absorb import is_heavy
-from spartan_ng.plan.draft import Draft, Result, stage_name
+from spartan_ng.plan.draft import Draft, DraftResult, stage_name
 from spartan_ng.plan.rows import VALUE, Read, Row
 from spartan_ng.plan.stages.passes import row_operations
 from spartan_ng.plan.steps import turning
@@ -92,7 +92,9 @@ def sketch_stage(
         late = tuple(draft.out[d] for d in draft.after.uncut)
         reads += [_behind(r, draft.out, arrays) for r in draft.after.reads if r.slot != VALUE]
     writes = tuple(
-        Access(r.slot, r.out, state_bytes=_state_bytes(r), units=_units(r, draft, arrays) if exact else ())
+        TaskAccess(
+            r.slot, r.out, state_bytes=_state_bytes(r), units=_units(r, draft, arrays) if exact else ()
+        )
         for r in draft.results
     )
     sketch = StageSketch(
@@ -110,7 +112,7 @@ def sketch_stage(
     return replace(sketch, turns=turning(draft)) if is_heavy(draft) else sketch
 
 
-def _units(result: Result, draft: Draft, arrays: Sequence[Node]) -> tuple[Folded, ...]:
+def _units(result: DraftResult, draft: Draft, arrays: Sequence[Node]) -> tuple[Folded, ...]:
     """The units of a reduced result."""
     if result.reducer is None:
         return ()
@@ -130,7 +132,7 @@ def _dear(draft: Draft) -> tuple[int, ...]:
     return tuple(d for row, a in zip(drawn, first, strict=True) for d in row.labels[a + 1 :])
 
 
-def _behind(read: Read, out: Labels, arrays: Sequence[Node]) -> Access:
+def _behind(read: Read, out: Labels, arrays: Sequence[Node]) -> TaskAccess:
     """A read of a product's finish: its labels are axes of the result."""
     access = _access(read, arrays)
     labels = tuple(WHOLE if d == WHOLE else out[d] for d in access.labels)
@@ -146,7 +148,7 @@ def state_dtypes(row: Row, node: Node) -> tuple[np.dtype[Any], ...]:
     return (row.dtype,)
 
 
-def _state_bytes(result: Result) -> int | None:
+def _state_bytes(result: DraftResult) -> int | None:
     """Bytes of one partial state of a result that is reduced over the domain."""
     if result.reducer is None:
         return None
@@ -160,10 +162,10 @@ def updates_key(
     return ("updates", fn, params, tuple(r.shape for r in reads), shape)
 
 
-def _access(read: Read, arrays: Sequence[Node]) -> Access:
+def _access(read: Read, arrays: Sequence[Node]) -> TaskAccess:
     spans = tuple((a.start, a.step, a.size) for a in read.axes)
     plain = spans == tuple((0, 1, n) for n in arrays[read.slot].shape)
-    return Access(read.slot, tuple(a.label for a in read.axes), () if plain else spans)
+    return TaskAccess(read.slot, tuple(a.label for a in read.axes), () if plain else spans)
 
 
 def _flops(draft: Draft, arrays: Sequence[Node], nonzeros: Mapping[Node, float]) -> int:
@@ -192,7 +194,7 @@ def _sort(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     node, key = draft.node, draft.node.inputs[0].dtype.itemsize
     element = key + (node.dtype.itemsize if node.params[0] == "argsort" else 0)
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
-    write = Access(draft.slot, draft.out)
+    write = TaskAccess(draft.slot, draft.out)
     reads = tuple(_access(r, arrays) for r in draft.reads)
     return StageSketch(node.shape, cuttable, reads, (write,), of_node(node), sorts=(key, element))
 
@@ -202,11 +204,11 @@ def _places(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     (x,), (_, spans) = draft.node.inputs, draft.node.params
     cuttable = (0,) if x.size > 1 else ()
     reads = tuple(_access(r, arrays) for r in draft.reads)
-    write = Access(draft.slot, (WHOLE,), state_bytes=pick_bytes(x.size, x.dtype.itemsize, spans))
+    write = TaskAccess(draft.slot, (WHOLE,), state_bytes=pick_bytes(x.size, x.dtype.itemsize, spans))
     return StageSketch(x.shape, cuttable, reads, (write,), of_node(draft.node))
 
 
-def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, Access] | None:
+def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, TaskAccess] | None:
     """What a scan's cascades move: as if each part's aggregate were combined into array `number`.
 
     One row a part goes up, and one comes down; None where the stage has no scan.
@@ -218,7 +220,7 @@ def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, Access] | No
     labels = tuple(d for d in range(len(draft.domain)) if d != axis)
     shape = tuple(draft.domain[d] for d in labels)
     both_ways = 2 * states_of(scan.fn) * prod(shape) * scan.dtype.itemsize
-    return ArraySketch(shape, both_ways), Access(number, labels, state_bytes=both_ways)
+    return ArraySketch(shape, both_ways), TaskAccess(number, labels, state_bytes=both_ways)
 
 
 def _reshape(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -227,8 +229,8 @@ def _reshape(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = (0,) if node.ndim else ()
     labels = tuple(0 if a.label == 0 and cuttable else WHOLE for a in read.axes)
     along = tuple(read.order.index(k) if k in read.order else -1 for k in range(len(read.axes)))
-    access = replace(_access(read, arrays), labels=labels, run=Run(read.shape, along))
-    return StageSketch(node.shape, cuttable, (access,), (Access(draft.slot, draft.out),), of_node(node))
+    access = replace(_access(read, arrays), labels=labels, run=FlatView(read.shape, along))
+    return StageSketch(node.shape, cuttable, (access,), (TaskAccess(draft.slot, draft.out),), of_node(node))
 
 
 def _assemble(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -240,7 +242,7 @@ def _assemble(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
         _piece(_access(r, arrays), start, r.shape, node.shape)
         for r, start in zip(draft.reads, starts, strict=True)
     )
-    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), of_node(node))
+    return StageSketch(node.shape, cuttable, reads, (TaskAccess(draft.slot, draft.out),), of_node(node))
 
 
 def _starts(node: Node, reads: Sequence[Read]) -> Iterator[tuple[tuple[int, int], ...]]:
@@ -257,8 +259,8 @@ def _starts(node: Node, reads: Sequence[Read]) -> Iterator[tuple[tuple[int, int]
 
 
 def _piece(
-    access: Access, starts: tuple[tuple[int, int], ...], shape: tuple[int, ...], domain: tuple[int, ...]
-) -> Access:
+    access: TaskAccess, starts: tuple[tuple[int, int], ...], shape: tuple[int, ...], domain: tuple[int, ...]
+) -> TaskAccess:
     """The access of a piece of some shape that begins at `starts` of the domain."""
     within = tuple(
         (d, *starts[d], n)
@@ -273,7 +275,7 @@ def _tile_as(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     """A copy with the one grid that is allowed."""
     node = draft.node
     reads = tuple(_access(r, arrays) for r in draft.reads)
-    write = Access(draft.slot, draft.out)
+    write = TaskAccess(draft.slot, draft.out)
     cuttable = tuple(range(node.ndim))
     return StageSketch(node.shape, cuttable, reads, (write,), of_node(node), by_hand=node.params[0])
 
@@ -285,7 +287,7 @@ def _compress(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     rows = replace(_joined(base, 0, arrays), part=(min(node.shape[0], n), n))
     reads = (rows, _whole(mask, arrays))
     cuttable = (0,) if node.shape[0] > 1 else ()
-    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), of_node(node))
+    return StageSketch(node.shape, cuttable, reads, (TaskAccess(draft.slot, draft.out),), of_node(node))
 
 
 def _nonzero(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -293,16 +295,16 @@ def _nonzero(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     node, (mask,) = draft.node, draft.reads
     reads = (_whole(mask, arrays),)
     cuttable = (0,) if node.shape[0] > 1 else ()
-    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), of_node(node))
+    return StageSketch(node.shape, cuttable, reads, (TaskAccess(draft.slot, draft.out),), of_node(node))
 
 
-def _joined(read: Read, axis: int, arrays: Sequence[Node]) -> Access:
+def _joined(read: Read, axis: int, arrays: Sequence[Node]) -> TaskAccess:
     """A read along its joined axis (dimension 0 of the join's domain), whole in all others."""
     labels = tuple(0 if a.label == axis and axis >= 0 else WHOLE for a in read.axes)
     return replace(_access(read, arrays), labels=labels, exact=False)
 
 
-def _whole(read: Read, arrays: Sequence[Node]) -> Access:
+def _whole(read: Read, arrays: Sequence[Node]) -> TaskAccess:
     """A read of all that a view shows, by every task."""
     return replace(_access(read, arrays), labels=(WHOLE,) * len(read.axes))
 
@@ -313,7 +315,7 @@ def _scatter(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     base, *others = draft.reads
     reads = (_access(base, arrays), *(_whole(r, arrays) for r in others))
     cuttable = (0,) if node.shape[0] > 1 else ()
-    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), of_node(node))
+    return StageSketch(node.shape, cuttable, reads, (TaskAccess(draft.slot, draft.out),), of_node(node))
 
 
 def _take(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -329,7 +331,7 @@ def _take(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     rows = replace(access, labels=labels, asked=asked[0] if asked else ())
     reads = (rows, replace(_access(indices, arrays), labels=places))
-    return StageSketch(node.shape, cuttable, reads, (Access(draft.slot, draft.out),), of_node(node))
+    return StageSketch(node.shape, cuttable, reads, (TaskAccess(draft.slot, draft.out),), of_node(node))
 
 
 def _user(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -339,7 +341,7 @@ def _user(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     joined = [r.shape[a] for r, a in zip(draft.reads, axes, strict=True) if a >= 0]
     size = joined[0] if joined else 1
     reads = tuple(_joined(r, a if size > 1 else -1, arrays) for r, a in zip(draft.reads, axes, strict=True))
-    write = Access(draft.slot, (WHOLE,) * node.ndim)
+    write = TaskAccess(draft.slot, (WHOLE,) * node.ndim)
     return StageSketch((size,), (0,) if size > 1 else (), reads, (write,), of_node(node))
 
 

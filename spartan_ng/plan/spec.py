@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spartan_ng.arrays import WHOLE, Tiling
-from spartan_ng.graph.spec import BrokenRule, Rule, broken
+from spartan_ng.graph.spec import BrokenRule, SpecRule, broken
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import VALUE, Read, Row, Write
 from spartan_ng.plan.stages import Combine, Fused, Pass, ScanTotals, Stage
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedStage:
     """A stage in its plan, and the slots that are there when it begins."""
 
     plan: Plan
@@ -40,7 +40,7 @@ def check_plan(plan: Plan) -> None:
         raise BrokenRule(f"the plan {plan.key} breaks the rule {rule.name!r}: {rule.says}")
     there = {*plan.inputs}
     for i, stage in enumerate(plan.stages):
-        found = broken(STAGE_RULES, Placed(plan, i, stage, frozenset(there)))
+        found = broken(STAGE_RULES, PlacedStage(plan, i, stage, frozenset(there)))
         if found is not None:
             raise BrokenRule(f"stage {i} breaks the rule {found.name!r}: {found.says}\n{stage}")
         there.update(stage.written_slots())
@@ -61,14 +61,14 @@ def _is_tiled(tiling: Tiling, shape: Sequence[int]) -> bool:
     return fits and whole and (not tiling.duplicate or tiling.ntiles == 1)
 
 
-PLAN_RULES: tuple[Rule[Plan], ...] = (
-    Rule("slots once", "each slot is an input or one stage's, and outputs are among them", _writes_once),
-    Rule(
+PLAN_RULES: tuple[SpecRule[Plan], ...] = (
+    SpecRule("slots once", "each slot is an input or one stage's, and outputs are among them", _writes_once),
+    SpecRule(
         "slots tiled",
         "each slot is cut as its shape allows",
         lambda p: all(_is_tiled(s.tiling, s.shape) for s in p.slots),
     ),
-    Rule(
+    SpecRule(
         "bytes",
         "bytes are predicted for each stage, and none below 0",
         lambda p: (
@@ -76,7 +76,7 @@ PLAN_RULES: tuple[Rule[Plan], ...] = (
             or (len(p.predicted_bytes) == len(p.stages) and min(p.predicted_bytes, default=0) >= 0)
         ),
     ),
-    Rule("ranks", "somebody takes part", lambda p: p.ranks >= 1),
+    SpecRule("ranks", "somebody takes part", lambda p: p.ranks >= 1),
 )
 
 
@@ -91,13 +91,13 @@ def _passes(stage: Stage) -> Iterator[Pass]:
         yield stage.finish
 
 
-def _grid_fits(placed: Placed) -> bool:
+def _grid_fits(placed: PlacedStage) -> bool:
     """Whether a pass's grid is one of its domain; a finish has none of its own."""
     stage = placed.stage
     return not isinstance(stage, Pass) or _is_tiled(stage.grid, stage.domain)
 
 
-def _reads(placed: Placed) -> Iterator[tuple[Read, tuple[int, ...] | None]]:
+def _reads(placed: PlacedStage) -> Iterator[tuple[Read, tuple[int, ...] | None]]:
     """Each read with the domain it is over; stages of other kinds have the axes of the operand as domain."""
     for one in _passes(placed.stage):
         if not (isinstance(one, ScanTotals) and one.of_states):  # each task reads a line of parts' states
@@ -106,7 +106,7 @@ def _reads(placed: Placed) -> Iterator[tuple[Read, tuple[int, ...] | None]]:
         yield from ((read, None) for read in placed.stage.views())
 
 
-def _reads_fit(placed: Placed) -> bool:
+def _reads_fit(placed: PlacedStage) -> bool:
     return all(_read_fits(placed.plan, read, domain) for read, domain in _reads(placed))
 
 
@@ -145,17 +145,17 @@ def _rows(one: Pass) -> Iterator[tuple[int, Row]]:
     yield from ((last, reducer) for reducer in one.reducers)
 
 
-def _registers_fit(placed: Placed) -> bool:
+def _registers_fit(placed: PlacedStage) -> bool:
     return all(0 <= a < i for one in _passes(placed.stage) for i, row in _rows(one) for a in row.args)
 
 
-def _rows_fit(placed: Placed) -> bool:
+def _rows_fit(placed: PlacedStage) -> bool:
     return all(
         _labels_fit(row.labels, row.shape, one.domain) for one in _passes(placed.stage) for row in one.rows
     )
 
 
-def _writes_fit(placed: Placed) -> bool:
+def _writes_fit(placed: PlacedStage) -> bool:
     return all(
         _write_fits(placed.plan, one, write) for one in _passes(placed.stage) for write in one.results()
     )
@@ -180,7 +180,7 @@ def _is_of(shape: Sequence[int], kept: Sequence[int | None]) -> bool:
     return len(shape) == len(kept) and all(k is None or n == k for n, k in zip(shape, kept, strict=True))
 
 
-def _combine_fits(placed: Placed) -> bool:
+def _combine_fits(placed: PlacedStage) -> bool:
     stage, slots = placed.stage, placed.plan.slots
     if not isinstance(stage, Combine):
         return True
@@ -188,31 +188,33 @@ def _combine_fits(placed: Placed) -> bool:
     return all(slots[s].shape[stage.lead :] == shape for s in stage.states) and bool(stage.states)
 
 
-def _driver_fits(placed: Placed) -> bool:
+def _driver_fits(placed: PlacedStage) -> bool:
     stage = placed.stage
     if not isinstance(stage, Fused) or stage.driver < 0:
         return True
     return placed.plan.slots[stage.reads[stage.driver].slot].format != "dense"
 
 
-def _value_is_last(placed: Placed) -> bool:
+def _value_is_last(placed: PlacedStage) -> bool:
     finishes = [f for f in _passes(placed.stage) if f is not placed.stage]
     early = [r.slot for one in _passes(placed.stage) for r in one.reads[: -1 if one in finishes else None]]
     return VALUE not in early and all(f.reads[-1].slot == VALUE for f in finishes)
 
 
-STAGE_RULES: tuple[Rule[Placed], ...] = (
-    Rule(
+STAGE_RULES: tuple[SpecRule[PlacedStage], ...] = (
+    SpecRule(
         "order",
         "what a stage reads is an input, or some stage before has written it",
         lambda p: {*p.stage.read_slots()} <= p.there,
     ),
-    Rule("grid", "a pass is cut as its domain allows, on ranks that there are", _grid_fits),
-    Rule("reads", "views stay inside their arrays, and labels name dimensions of equal size", _reads_fit),
-    Rule("registers", "rows and reducers take registers that come before them", _registers_fit),
-    Rule("rows", "a row's axes are as long as the dimensions that they follow", _rows_fit),
-    Rule("writes", "a result has its slot's shape and dtype; partial states have leading axes", _writes_fit),
-    Rule("combine", "states have the result's shape behind their leading axes", _combine_fits),
-    Rule("driver", "what drives a pass over non-zeros is no dense array", _driver_fits),
-    Rule("value", "a finish reads the stage's value last, and nothing else reads it", _value_is_last),
+    SpecRule("grid", "a pass is cut as its domain allows, on ranks that there are", _grid_fits),
+    SpecRule("reads", "views stay inside their arrays, and labels name dimensions of equal size", _reads_fit),
+    SpecRule("registers", "rows and reducers take registers that come before them", _registers_fit),
+    SpecRule("rows", "a row's axes are as long as the dimensions that they follow", _rows_fit),
+    SpecRule(
+        "writes", "a result has its slot's shape and dtype; partial states have leading axes", _writes_fit
+    ),
+    SpecRule("combine", "states have the result's shape behind their leading axes", _combine_fits),
+    SpecRule("driver", "what drives a pass over non-zeros is no dense array", _driver_fits),
+    SpecRule("value", "a finish reads the stage's value last, and nothing else reads it", _value_is_last),
 )

@@ -15,7 +15,7 @@ from math import prod
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Node
-from spartan_ng.optimizer.tiling.sketch import Access, StageSketch
+from spartan_ng.optimizer.tiling.sketch import StageSketch, TaskAccess
 from spartan_ng.plan.absorb import has_product
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.rows import VALUE, Slot
@@ -44,5 +44,5 @@ def constrain(sketch: StageSketch, draft: Draft, arrays: Sequence[Node], strateg
     return replace(sketch, cuttable=kept, only=grid)
 
 
-def _whole(access: Access) -> Access:
-    return Access(access.array, (WHOLE,) * len(access.labels))
+def _whole(access: TaskAccess) -> TaskAccess:
+    return TaskAccess(access.array, (WHOLE,) * len(access.labels))

@@ -69,7 +69,7 @@ class Mapping:
 
     def array(self, nbytes: int) -> np.ndarray[Any, Any]:
         """The first `nbytes` bytes, as an array whose views all hold on to it."""
-        return np.asarray(_Part(self, self._address, nbytes, self._writable, self.of_file))
+        return np.asarray(_MappedPart(self, self._address, nbytes, self._writable, self.of_file))
 
     def in_large_pages(self, start: int, stop: int) -> None:
         """Have memory for `[start, stop)` now, which has none yet, in large pages as far as it fills them.
@@ -91,7 +91,7 @@ class Mapping:
         return address - self._address
 
 
-class _Part:
+class _MappedPart:
     """What an array looks at, in NumPy's words."""
 
     __slots__ = ("__array_interface__", "mapping", "of_file")
@@ -133,7 +133,7 @@ class Reservation:
 
     def array(self) -> np.ndarray[Any, Any]:
         """All bytes, as an array whose views all hold on to them."""
-        return np.asarray(_Part(self, self._address, self._size, True))
+        return np.asarray(_MappedPart(self, self._address, self._size, True))
 
     def let_go(self, start: int, stop: int) -> None:
         """Give the memory of the pages that lie in `[start, stop)` back; they read as zeros then.

@@ -308,7 +308,7 @@ def _copied(row: Row) -> Row:
     return {**row, "stages": dict(stages)} if isinstance(stages, dict) else dict(row)
 
 
-class Lines(logging.Handler):
+class LoggedLines(logging.Handler):
     """Shows on a board what is logged from INFO on."""
 
     def __init__(self, board: Board) -> None:

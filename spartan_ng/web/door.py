@@ -21,7 +21,7 @@ NO = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r
 _END = b"\r\n\r\n"
 
 
-class Door:
+class Entrance:
     """Lets in who has the `token`, in the link, the cookie `cookie()`, or the header; `inside` makes the
     protocol of whoever is let in."""
 
@@ -74,7 +74,7 @@ class Door:
 class Stranger(asyncio.Protocol):
     """A connection that has not shown the token yet."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Entrance) -> None:
         self._door = door
         self._read = bytearray()
         self._transport: asyncio.Transport | None = None

@@ -31,7 +31,7 @@ from spartan_ng.config import PAGE_TOKEN_VARIABLE
 from spartan_ng.errors import ConnectionFailed, OptionError
 from spartan_ng.rates import Rate, Tries
 from spartan_ng.web.board import Board
-from spartan_ng.web.door import Door
+from spartan_ng.web.door import Entrance
 from spartan_ng.web.drawing import picture
 
 _STATIC = Path(__file__).parent / "static"
@@ -137,7 +137,7 @@ class PageServer:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_S, handle_signals=False)
         await runner.setup()
         assert runner.server is not None, "it has been set up"
-        self._door = Door(self._token, lambda: self._cookie, runner.server)
+        self._door = Entrance(self._token, lambda: self._cookie, runner.server)
         try:
             server = await self._loop.create_server(self._door, self._host, self._port)
             self._port = server.sockets[0].getsockname()[1]

@@ -6,8 +6,8 @@
 | `tcp://` | nobody, or with `insecure` everybody | who holds a key, by CurveZMQ in both directions |
 
 A socket at an `ipc://` address lies in a folder that only its user can enter, so that whoever connects there
-knows the other end, too. ZeroMQ asks the `Door` during the handshake (RFC 27), before there are messages;
-what the door answers is all that is ever believed about a peer's role.
+knows the other end, too. ZeroMQ asks the `Authenticator` during the handshake (RFC 27), before there are
+messages; what it answers is all that is ever believed about a peer's role.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Access:
             socket.curve_secretkey = self.keys.own.secret
 
     def serve(self, socket: zmq.Socket[bytes], address: str, pair: Pair | None) -> None:
-        """Have a socket, before it binds, ask the door about all who connect, and prove its `pair`."""
+        """Have a socket, before it binds, ask about all who connect, and prove its `pair`."""
         self.check(address)
         if address.startswith(_IPC):
             socket.zap_domain = _SAME_USER
@@ -103,7 +103,7 @@ class Access:
 
 
 @dataclass(slots=True)
-class Door:
+class Authenticator:
     """Answers ZeroMQ's question who somebody is."""
 
     users: Users = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Door:
 
 
 def may_be(user: str, role: str) -> bool:
-    """Whether the user that the door named may act in a role."""
+    """Whether the user that the authenticator named may act in a role."""
     proved = user.partition(" ")[0]
     return role in ROLES and role in _GRANTED.get(proved, (proved,))
 

@@ -19,7 +19,7 @@ import zmq
 from spartan_ng.config import config
 from spartan_ng.errors import ConnectionFailed
 from spartan_ng.system.bell import Bell
-from spartan_ng.wire.access import Access, Door, is_local, is_taken
+from spartan_ng.wire.access import Access, Authenticator, is_local, is_taken
 from spartan_ng.wire.codec import Message, encode
 from spartan_ng.wire.framing import (
     ACCEPTED_BYTES,
@@ -112,7 +112,7 @@ class Loop:
         self._timers.append([time.monotonic() + seconds, None, function])
 
     def router(
-        self, address: str, access: Access, pair: Pair | None, door: Door, most_waiting: int = 0
+        self, address: str, access: Access, pair: Pair | None, door: Authenticator, most_waiting: int = 0
     ) -> tuple[Socket, str]:
         """A bound ROUTER that lets in whom `door` does, and its full address; sends to peers that are gone
         raise. At most so many messages of one peer wait."""
@@ -265,7 +265,7 @@ class Loop:
         self.watch(monitor.events, monitor.read)
         return socket
 
-    def _serve_zap(self, door: Door) -> None:
+    def _serve_zap(self, door: Authenticator) -> None:
         socket: Socket = self.context.socket(zmq.ROUTER)
         socket.linger = 0
         socket.bind("inproc://zeromq.zap.01")

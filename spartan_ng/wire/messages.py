@@ -38,7 +38,7 @@ others did)` a stage."""
 
 class Hello(Message, frozen=True):
     """The first message on every connection: who speaks, and as what. Nothing in it is believed that gives
-    rights: whether a peer may be what it says is the door's business."""
+    rights: whether a peer may be what it says is the authenticator's business."""
 
     protocol: int
     role: str

@@ -1,6 +1,7 @@
 """A socket that others connect to: who has proved to be who, and one guard over all that they say.
 
-ZeroMQ has asked the door about a peer before its first byte of ours arrives. That must be a greeting: one
+ZeroMQ has asked the authenticator about a peer before its first byte of ours arrives. That must be a
+greeting: one
 short frame, whose beginning is fixed. Whoever has greeted may say what their role may say, and nothing else;
 a message that cannot be read, or that raises where it is heard, costs its sender the connection. So does one
 too many in a short time.
@@ -26,7 +27,7 @@ from spartan_ng.rates import Rate, TriesOfEach
 from spartan_ng.system.heap import give_back
 from spartan_ng.system.processes import kill
 from spartan_ng.system.sockets import process_of
-from spartan_ng.wire.access import Access, Door, may_be
+from spartan_ng.wire.access import Access, Authenticator, may_be
 from spartan_ng.wire.codec import Message, encode
 from spartan_ng.wire.framing import join
 from spartan_ng.wire.keys import Pair
@@ -76,7 +77,7 @@ class Peer:
     name: str
     role: str
     user: str
-    """What the door said."""
+    """What the authenticator said."""
     label: str
     identity: bytes
     connection: Connection
@@ -126,7 +127,7 @@ class Port:
         copy: bool = False,
         most_waiting: int = 0,
     ) -> None:
-        self.door = Door()
+        self.door = Authenticator()
         self._loop = loop
         self._hearer = hearer
         self._probe = probe
@@ -186,7 +187,7 @@ class Port:
         self.cut(name)
 
     def cut_unknown(self) -> None:
-        """Close the connections of those whom the door would not let in again."""
+        """Close the connections of those whom the authenticator would not let in again."""
         for peer in self.peers:
             if not self.door.knows(peer.user):
                 _log.warning("%s is not allowed any more; its connection is cut", peer)

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from spartan_ng.arrays.sparse import csr_array, is_csr
-from spartan_ng.compressed.groups import Coding, Group
+from spartan_ng.compressed.groups import Coding, ColumnGroup
 from spartan_ng.compressed.layouts import Codes, Offsets, Runs
 from spartan_ng.compressed.matrix import CompressedMatrix
 from spartan_ng.ops.functions import UserFunction
@@ -219,5 +219,5 @@ _DECODERS: dict[str, Callable[[_Unpacking, Any], Any]] = {
     "k": lambda u, body: _registered[body[0]](*[u.value(v) for v in body[1:]]),
 }
 
-for _kind in (CompressedMatrix, Coding, Group, Codes, Offsets, Runs):
+for _kind in (CompressedMatrix, Coding, ColumnGroup, Codes, Offsets, Runs):
     register(_kind)

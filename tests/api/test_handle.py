@@ -129,11 +129,11 @@ def test_a_large_array_fetches_only_what_it_prints():
         return refs
 
     a = np.arange(10.0**7).reshape(1000, 10000) * 2
-    real = evaluation.open_door(evaluation.Door(watch))
+    real = evaluation.answer_by(evaluation.Evaluator(watch))
     try:
         text = repr(a)
     finally:
-        evaluation.open_door(real)
+        evaluation.answer_by(real)
     assert text == repr(numpy.arange(10.0**7).reshape(1000, 10000) * 2)
     assert max(numpy.prod(s) for s in asked) <= 49
 
@@ -155,7 +155,7 @@ def test_a_loop_does_not_repeat_its_past():
         evaluated.append(sum(n.op in OPERATORS for n in topological(nodes)))
         return real.evaluate(nodes, order)
 
-    real = evaluation.open_door(evaluation.Door(count))
+    real = evaluation.answer_by(evaluation.Evaluator(count))
     try:
         with config.override(small_bytes=0):
             x = np.ones(100)
@@ -163,7 +163,7 @@ def test_a_loop_does_not_repeat_its_past():
                 x = x * 1.5 - 1
                 float(x.sum())
     finally:
-        evaluation.open_door(real)
+        evaluation.answer_by(real)
     assert max(evaluated) <= 8
 
 

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.config import TILINGS, config
-from spartan_ng.graph.evaluation import open_door
+from spartan_ng.graph.evaluation import answer_by
 from tests import reference, views
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -25,7 +25,7 @@ def test_views_and_writes_are_numpys(small_bytes, oracle, examples):
             views.run(examples)
     finally:
         if door is not None:
-            open_door(door)
+            answer_by(door)
 
 
 @pytest.mark.parametrize("tiling", [None, *TILINGS])

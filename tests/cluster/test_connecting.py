@@ -12,7 +12,7 @@ import pytest
 
 import spartan_ng.wire.messages as messages
 from spartan_ng.backends.cluster import ClusterBackend
-from spartan_ng.backends.link import Link
+from spartan_ng.backends.link import MasterLink
 from spartan_ng.config import config
 from spartan_ng.errors import (
     AuthenticationFailed,
@@ -89,7 +89,7 @@ def test_a_client_cannot_be_a_worker_or_an_admin(keyed, keys):
     access = Access(Keys.load(keys, "client"))
     for role in ("worker", "admin"):
         with pytest.raises(AuthenticationFailed, match=f"client is no '{role}'"):
-            Link(keyed.address, access, 10.0, role).open()
+            MasterLink(keyed.address, access, 10.0, role).open()
 
 
 def test_a_worker_may_hear_of_keys_later_than_they_of_it(keys):
@@ -136,7 +136,7 @@ def test_an_admin_stops_a_cluster_and_a_worker_may_not_ask(keys):
         until(lambda: client._link._error is not None)
         other = ClusterBackend.connect(server.address, keys)
         assert other.workers == 1
-        Link.shut_down(connected := opened(server.address, keys, "admin"))
+        MasterLink.shut_down(connected := opened(server.address, keys, "admin"))
         assert (
             server._state.ends
         )  # whoever ends the master's process next ends none that has yet to tell its workers
@@ -146,7 +146,7 @@ def test_an_admin_stops_a_cluster_and_a_worker_may_not_ask(keys):
 
 
 def opened(address, keys, role):
-    link = Link(address, Access(Keys.load(keys, role)), 10.0, role)
+    link = MasterLink(address, Access(Keys.load(keys, role)), 10.0, role)
     link.open()
     return link
 

@@ -16,7 +16,7 @@ from spartan_ng.ops.functions import UserFunction
 
 @pytest.mark.parametrize("jobs", list(product(["a", "b", ""], repeat=3)))
 def test_functions_of_one_job_are_interrupted(monkeypatch, jobs) -> None:
-    calls = {thread: user._Call(job, Mock(UserFunction)) for thread, job in enumerate(jobs)}
+    calls = {thread: user._UserCall(job, Mock(UserFunction)) for thread, job in enumerate(jobs)}
     raised = Mock()
     monkeypatch.setattr(user, "_calls", calls)
     monkeypatch.setattr(user, "_raise_in", raised)
@@ -29,7 +29,7 @@ def test_functions_of_one_job_are_interrupted(monkeypatch, jobs) -> None:
 @pytest.mark.parametrize("hit", [False, True])
 def test_a_block_within_a_function_takes_no_interrupt_of_it_back(monkeypatch, hit) -> None:
     """One that has not arrived yet: it is the function's, which goes on."""
-    call = user._Call("a", Mock(UserFunction), hit)
+    call = user._UserCall("a", Mock(UserFunction), hit)
     raised = Mock()
     monkeypatch.setattr(user, "_calls", {threading.get_ident(): call})
     monkeypatch.setattr(user, "_raise_in", raised)

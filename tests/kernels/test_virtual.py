@@ -22,7 +22,7 @@ from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.rows import KINDS
 from spartan_ng.kernels.virtual import machine, programs
-from spartan_ng.kernels.virtual.machine import Refused
+from spartan_ng.kernels.virtual.machine import ProgramRefused
 from spartan_ng.kernels.virtual.programs import LONGEST
 from spartan_ng.kernels.virtual.texts import TEXTS, TYPES, expression, obstacle
 from spartan_ng.ops.elementwise import ELEMENTWISE
@@ -222,7 +222,7 @@ def test_texts_stay_short(monkeypatch):
 
 def test_what_numexpr_refuses_is_interpreted(monkeypatch):
     def refuse(text, codes, axes):
-        raise Refused("not today")
+        raise ProgramRefused("not today")
 
     monkeypatch.setattr(programs, "build", refuse)
     test_programs_give_the_interpreters_bits("a chain", 0)
@@ -230,10 +230,10 @@ def test_what_numexpr_refuses_is_interpreted(monkeypatch):
 
 
 def test_builds_that_fail_are_refusals(monkeypatch):
-    with pytest.raises(Refused, match=r"KeyError|TypeError|ValueError"):
+    with pytest.raises(ProgramRefused, match=r"KeyError|TypeError|ValueError"):
         machine.build("a0 + nobody", ("f8",), 1)
     monkeypatch.setattr(numexpr, "use_vml", True)
-    with pytest.raises(Refused, match="rounds in its own way"):
+    with pytest.raises(ProgramRefused, match="rounds in its own way"):
         machine.build("a0 + a0 + a0 + a0", ("f8",), 1)
 
 

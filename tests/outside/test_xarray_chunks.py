@@ -24,7 +24,7 @@ from spartan_ng.api.core.handle import Handle  # noqa: E402
 from spartan_ng.errors import SourceError  # noqa: E402
 from spartan_ng.managed import Managed  # noqa: E402
 from spartan_ng.sources.zarr_array import ZarrArray  # noqa: E402
-from spartan_ng.xarrays import ChunkManager, Unread  # noqa: E402
+from spartan_ng.xarrays import ChunkManager, UnreadFile  # noqa: E402
 
 T = numpy.random.default_rng(0).random((400, 30, 40)).astype("f4")
 NAMES = numpy.array(["a", "bc", "def"], object)
@@ -56,13 +56,13 @@ def opened(weather, tmp_path):
 @pytest.fixture
 def asked(monkeypatch):
     """The boxes that are read."""
-    boxes, read = [], Unread.__getitem__
+    boxes, read = [], UnreadFile.__getitem__
 
     def noted(self, box):
         boxes.append(tuple(s.stop - s.start for s in box))
         return read(self, box)
 
-    monkeypatch.setattr(Unread, "__getitem__", noted)
+    monkeypatch.setattr(UnreadFile, "__getitem__", noted)
     return boxes
 
 

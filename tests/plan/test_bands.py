@@ -16,7 +16,7 @@ from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.plan import bands
-from spartan_ng.plan.draft import Draft, Result
+from spartan_ng.plan.draft import Draft, DraftResult
 from spartan_ng.plan.rows import VALUE, Axis, Read, Slot
 from tests.sampling import examples
 
@@ -50,7 +50,7 @@ def drafts(draw: st.DrawFn) -> tuple[Draft, list[Slot], Tiling]:
         out = tuple(d for d in dims if draw(st.booleans()))
         shape = tuple(domain[d] for d in out)
         node = build.data(ArrayRef(shape, F8, value=np.zeros(shape)))
-        results.append(Result(node, len(slots), out))
+        results.append(DraftResult(node, len(slots), out))
         stored = "csr" if len(out) == 2 and not draw(st.integers(0, 9)) else "dense"
         slots.append(Slot(shape, F8, Tiling.single(len(shape)), stored))
     whole = tuple(d for d in dims if not draw(st.integers(0, 5)))

@@ -24,7 +24,7 @@ from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan import picture
 from spartan_ng.plan.explain import explain
-from spartan_ng.plan.layout import GAP_X, Placed, place
+from spartan_ng.plan.layout import GAP_X, PlacedBox, place
 from spartan_ng.plan.lower import lower, weigh
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
@@ -236,7 +236,7 @@ def graphs(draw):
     n = draw(st.integers(1, 14))
     pairs = list(combinations(range(n), 2))
     edges = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=25)) if pairs else []
-    return [Placed(draw(st.integers(20, 300)), draw(st.integers(10, 90))) for _ in range(n)], edges
+    return [PlacedBox(draw(st.integers(20, 300)), draw(st.integers(10, 90))) for _ in range(n)], edges
 
 
 @given(graphs())

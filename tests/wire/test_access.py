@@ -7,7 +7,7 @@ import pytest
 import zmq
 
 from spartan_ng.errors import AuthenticationFailed, MasterUnreachable, OptionError
-from spartan_ng.wire.access import Access, Door, is_loopback, may_be, private_folder
+from spartan_ng.wire.access import Access, Authenticator, is_loopback, may_be, private_folder
 from spartan_ng.wire.keys import ROLES, Keys, keygen, keygen_for, listed, revoke
 
 
@@ -147,7 +147,7 @@ def ask(door, domain, address, mechanism, *credentials):
 
 def test_only_known_keys_are_let_in(folder):
     keys = Keys.load(folder, "client")
-    door = Door(Keys.load(folder, "server").authorized())
+    door = Authenticator(Keys.load(folder, "server").authorized())
     known = zmq.utils.z85.decode(keys.own.public)
     ours = f"localhost:{os.geteuid()}:0:1".encode()
     assert str(ask(door, b"keys", b"10.0.0.2", b"CURVE", known)).startswith("client client ")
@@ -158,7 +158,7 @@ def test_only_known_keys_are_let_in(folder):
 
 
 def test_only_the_own_user_is_let_in_at_a_local_socket():
-    door = Door()
+    door = Authenticator()
     me = os.geteuid()
     assert ask(door, b"same user", f"localhost:{me}:5:77".encode(), b"NULL") == "owner"
     for address in (f"localhost:{me + 1}:{me}:{me}", "", "127.0.0.1", "localhost", "a:b:c:d"):

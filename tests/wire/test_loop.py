@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spartan_ng.wire.access import Access, Door, private_folder
+from spartan_ng.wire.access import Access, Authenticator, private_folder
 from spartan_ng.wire.connection import REFUSED
 from spartan_ng.wire.framing import (
     ACCEPTED_BYTES,
@@ -28,7 +28,7 @@ class Pair:
     def __init__(self, address):
         self.loop = Loop()
         access = Access(insecure=True)
-        self.router, address = self.loop.router(address, access, None, Door())
+        self.router, address = self.loop.router(address, access, None, Authenticator())
         self.dealer = self.loop.dealer(address, b"reader", access, None)
         self.heard = []
         self.loop.watch(self.router, lambda: self.read(self.router, 1))
@@ -93,7 +93,7 @@ def test_nothing_is_sent_to_who_does_not_let_us_in(tmp_path):
         keygen(tmp_path / "keys")
         server = Keys.load(tmp_path / "keys", "server")
         assert server.own is not None, "who serves has a pair"
-        _, address = loop.router("tcp://127.0.0.1:*", Access(server), server.own, Door())
+        _, address = loop.router("tcp://127.0.0.1:*", Access(server), server.own, Authenticator())
         events: list[int] = []
         access = Access(Keys.load(tmp_path / "keys", "client"))
         dealer = loop.dealer(address, b"reader", access, server.server_public, events.append)

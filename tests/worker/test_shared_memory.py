@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from spartan_ng.wire.transfers import SharedArray
-from spartan_ng.worker.memory.pool import Segment
+from spartan_ng.worker.memory.pool import SharedSegment
 from spartan_ng.worker.network.sharing import open_shared
 
 SIZE = 1 << 16
@@ -16,7 +16,7 @@ SIZE = 1 << 16
 
 @pytest.fixture
 def where():
-    segment = Segment.create(SIZE)
+    segment = SharedSegment.create(SIZE)
     yield SharedArray(os.getpid(), segment.descriptor, 1, SIZE, 128, np.dtype("f8"), (10, 20), (20 * 8, 8))
     segment.close()
 

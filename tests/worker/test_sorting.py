@@ -22,7 +22,7 @@ from spartan_ng.ops import line_sorts
 from spartan_ng.optimizer.fusion import labels
 from spartan_ng.session import Session
 from spartan_ng.worker.memory.store import Region
-from spartan_ng.worker.stages.sorted_parts import Parts
+from spartan_ng.worker.stages.sorted_parts import SortedParts
 from tests.sampling import examples
 from tests.sources.recorder import Recorder
 
@@ -133,14 +133,14 @@ def test_what_peers_have_is_on_its_way_while_a_piece_is_merged(workers: int, nam
     """One piece ahead; who has all parts waits for nobody, and merges pieces on all threads."""
     under_way: dict[int, list[Any]] = defaultdict(list)
     ahead = set()
-    between, take = Parts.between, Parts.take
+    between, take = SortedParts.between, SortedParts.take
     slots = 1 if name == "sort" else 2
 
-    def asked(self: Parts, *args: Any) -> Any:
+    def asked(self: SortedParts, *args: Any) -> Any:
         under_way[get_ident()].append(coming := between(self, *args))
         return coming
 
-    def taken(self: Parts, coming: Any) -> Any:
+    def taken(self: SortedParts, coming: Any) -> Any:
         own = under_way[get_ident()]
         if any(c is coming for c in own):  # and no sample
             ahead.add(len(own))
@@ -149,8 +149,8 @@ def test_what_peers_have_is_on_its_way_while_a_piece_is_merged(workers: int, nam
 
     x = np.random.default_rng(0).standard_normal(20_011)
     with (
-        patch.object(Parts, "between", asked),
-        patch.object(Parts, "take", taken),
+        patch.object(SortedParts, "between", asked),
+        patch.object(SortedParts, "take", taken),
         patch.object(line_sorts, "_SHORTEST", 256),
         patch.object(labels, "_LONG_LINE_BYTES", 0),
     ):

@@ -47,7 +47,7 @@ in so many is for that, and tiles have the rest."""
 _serial = count(int.from_bytes(os.urandom(6), "big"))
 
 
-class Segment:
+class SharedSegment:
     """One shared-memory file and its mapping."""
 
     __slots__ = ("descriptor", "map", "nbytes", "resident", "serial", "size")
@@ -63,7 +63,7 @@ class Segment:
         """Bytes that may have pages."""
 
     @classmethod
-    def create(cls, size: int) -> Segment:
+    def create(cls, size: int) -> SharedSegment:
         """A new segment, without pages yet; OutOfResources where the system has none to give."""
         descriptor = -1
         try:
@@ -100,10 +100,10 @@ class BufferPool:
         """As `peak_bytes`, since the worker was idle last."""
         self._busy = False
         """Whether a segment was asked for since the last `rest`."""
-        self._free: dict[int, list[Segment]] = {}
+        self._free: dict[int, list[SharedSegment]] = {}
         self._free_count = 0
-        self._live: dict[int, Segment] = {}
-        self._returned: deque[tuple[int, Segment]] = deque()
+        self._live: dict[int, SharedSegment] = {}
+        self._returned: deque[tuple[int, SharedSegment]] = deque()
         self._lock = threading.Lock()
 
     def allocate(
@@ -131,7 +131,7 @@ class BufferPool:
         """The bytes of a segment that another process made and hands over; MemoryBudgetError, and the
         descriptor stays the caller's, if there is no room."""
         self.reserve(nbytes, reclaim)
-        return self._array(Segment(descriptor, size), nbytes)
+        return self._array(SharedSegment(descriptor, size), nbytes)
 
     def reserve(self, nbytes: int, reclaim: Callable[[int], bool]) -> None:
         """Count `nbytes` as used, making room first where the budget asks for it."""
@@ -159,7 +159,7 @@ class BufferPool:
         with self._lock:
             self.used_bytes -= nbytes
 
-    def locate(self, array: np.ndarray[Any, Any]) -> tuple[Segment, int] | None:
+    def locate(self, array: np.ndarray[Any, Any]) -> tuple[SharedSegment, int] | None:
         """The segment an array lies in and its offset there, or None."""
         root = array.base if isinstance(array.base, np.ndarray) else array
         start = address(root)
@@ -190,7 +190,7 @@ class BufferPool:
             self._free.clear()
             self._free_count = self.free_bytes = 0
 
-    def _take(self, nbytes: int) -> Segment:
+    def _take(self, nbytes: int) -> SharedSegment:
         size = size_class(nbytes)
         with self._lock:
             self._busy = True
@@ -199,9 +199,9 @@ class BufferPool:
             if segment is not None:
                 self._free_count -= 1
                 self.free_bytes -= segment.resident
-        return segment if segment is not None else Segment.create(size)
+        return segment if segment is not None else SharedSegment.create(size)
 
-    def _array(self, segment: Segment, nbytes: int) -> np.ndarray[Any, Any]:
+    def _array(self, segment: SharedSegment, nbytes: int) -> np.ndarray[Any, Any]:
         root = segment.map.array(nbytes)
         segment.nbytes = nbytes
         segment.resident = max(segment.resident, nbytes)

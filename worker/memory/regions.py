@@ -40,7 +40,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class PiecedOperand:
     """All that a task reads of one array: pieces that fill a buffer of `shape`, and how to turn it."""
 
     slot: int
@@ -87,7 +87,7 @@ class Operand:
         ]  # each with an ellipsis: an array also where no axis is left
 
 
-def resolve(read: Read, box: Box, slot: Slot, rank: int, stretch: bool = True) -> Operand:
+def resolve(read: Read, box: Box, slot: Slot, rank: int, stretch: bool = True) -> PiecedOperand:
     """What the task at `box` of the domain, running on `rank`, needs for `read`.
 
     Without `stretch`, broadcast axes keep length 1 (blocks stretch them, not tiles).
@@ -108,7 +108,7 @@ def resolve(read: Read, box: Box, slot: Slot, rank: int, stretch: bool = True) -
         shown = tuple(
             box[d][1] - box[d][0] if d != WHOLE else n for d, n in zip(read.labels, read.shape, strict=True)
         )
-    return Operand(
+    return PiecedOperand(
         read.slot,
         region_shape(tuple(region)),
         pieces(slot, tuple(region), rank),
@@ -118,7 +118,9 @@ def resolve(read: Read, box: Box, slot: Slot, rank: int, stretch: bool = True) -
     )
 
 
-def lookup(read: Read, box: Box, label: int, wanted: np.ndarray[Any, Any], slot: Slot, rank: int) -> Operand:
+def lookup(
+    read: Read, box: Box, label: int, wanted: np.ndarray[Any, Any], slot: Slot, rank: int
+) -> PiecedOperand:
     """As `resolve`, but along the dimension `label` only the indices `wanted`: ascending, the first and the
     last at the ends of `box`."""
     whole = resolve(read, box, slot, rank)
@@ -156,11 +158,13 @@ def region_shape(region: Region) -> tuple[int, ...]:
     return tuple(len(range(*r)) for r in region)
 
 
-def identity(slot: int, box: Box, of: Slot, rank: int) -> Operand:
+def identity(slot: int, box: Box, of: Slot, rank: int) -> PiecedOperand:
     """The plain box of an array."""
     region = tuple((lo, hi, 1) for lo, hi in box)
     ndim = len(box)
-    return Operand(slot, region_shape(region), pieces(of, region, rank), (False,) * ndim, tuple(range(ndim)))
+    return PiecedOperand(
+        slot, region_shape(region), pieces(of, region, rank), (False,) * ndim, tuple(range(ndim))
+    )
 
 
 def pieces(slot: Slot, region: Region, rank: int) -> tuple[Piece, ...]:

@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 from spartan_ng.system import segments
 from spartan_ng.system.mapping import Mapping
 from spartan_ng.wire.transfers import SharedArray
-from spartan_ng.worker.memory.pool import Segment, size_class
+from spartan_ng.worker.memory.pool import SharedSegment, size_class
 
 _MOST_MAPPINGS = 1024
 """Peers' segments that stay mapped, at most."""
@@ -94,7 +94,7 @@ def _check_segment(descriptor: int, size_bytes: int) -> None:
         raise ValueError(f"a segment is not of {size_bytes:,} bytes for good")
 
 
-def describe_shared(segment: Segment, offset: int, array: np.ndarray[Any, Any]) -> SharedArray:
+def describe_shared(segment: SharedSegment, offset: int, array: np.ndarray[Any, Any]) -> SharedArray:
     """Where `array` lies, for a process that maps our memory."""
     return SharedArray(
         os.getpid(),
@@ -118,13 +118,13 @@ def _strided(root: np.ndarray[Any, Any], where: SharedArray) -> np.ndarray[Any, 
 class Handover:
     """A segment that another process takes over: we close our descriptor, its pages live on there."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, segment: SharedSegment) -> None:
         weakref.finalize(self, os.close, segment.descriptor).atexit = False
 
 
 def copy_out(tile: np.ndarray[Any, Any]) -> tuple[Handover, SharedArray]:
     """A copy of `tile` in a segment of its own, in C order."""
-    segment = Segment.create(size_class(tile.nbytes))
+    segment = SharedSegment.create(size_class(tile.nbytes))
     segment.map.in_large_pages(0, tile.nbytes)
     target = segment.map.array(tile.nbytes).view(tile.dtype).reshape(tile.shape)
     target[...] = tile

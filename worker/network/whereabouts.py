@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from spartan_ng.arrays import Key
-from spartan_ng.worker.memory.regions import Operand
+from spartan_ng.worker.memory.regions import PiecedOperand
 from spartan_ng.worker.memory.store import Region, Store
 from spartan_ng.worker.network.protocol import Transfer
 
@@ -29,7 +29,7 @@ class Whereabouts(Protocol):
         """A region of one that does not."""
         ...
 
-    def instead(self, operand: Operand) -> Future[Any] | None:
+    def instead(self, operand: PiecedOperand) -> Future[Any] | None:
         """All of an operand of which pieces are lost, if somebody has read it."""
         ...
 
@@ -46,5 +46,5 @@ class OwnTiles:
         """Whether it is one of its own."""
         return rank == self.own
 
-    def instead(self, operand: Operand) -> Future[Any] | None:
+    def instead(self, operand: PiecedOperand) -> Future[Any] | None:
         """Nobody has."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from spartan_ng.costs.choices import BACKUP_S
 from spartan_ng.costs.tuned import PATIENCE, SLOW, WORTH
-from spartan_ng.worker.memory.regions import Operand
+from spartan_ng.worker.memory.regions import PiecedOperand
 from spartan_ng.worker.scheduling.stealing import way_s
 
 
@@ -32,7 +32,10 @@ class Backup:
     """
 
     def __init__(
-        self, nbytes: int, put: Callable[[int, Any], None], operands: Callable[[], Iterable[Operand]] = tuple
+        self,
+        nbytes: int,
+        put: Callable[[int, Any], None],
+        operands: Callable[[], Iterable[PiecedOperand]] = tuple,
     ) -> None:
         self._way_s = way_s(nbytes)
         self._put = put
@@ -67,7 +70,7 @@ class Backup:
             self._waited_s += time.monotonic() - self._waits_since_s
             self._waits_since_s = None
 
-    def note(self, operand: Operand, value: Any) -> None:
+    def note(self, operand: PiecedOperand, value: Any) -> None:
         """It has read an operand from others."""
         self._read[id(operand)] = value
 

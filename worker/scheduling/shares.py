@@ -31,7 +31,7 @@ from spartan_ng.plan.stages import (
     SortParts,
     Stage,
 )
-from spartan_ng.worker.memory.regions import Operand, identity, resolve
+from spartan_ng.worker.memory.regions import PiecedOperand, identity, resolve
 
 Sources = Iterator[tuple[Read, Box, tuple[slice, ...]]]
 """What an output tile is assembled from: a read, its own box, its place in the tile."""
@@ -42,10 +42,10 @@ class Task:
     """One rank's share of a stage: the box it makes (None: nothing) and what it reads."""
 
     box: Box | None
-    operands: list[Operand] = field(default_factory=list)
+    operands: list[PiecedOperand] = field(default_factory=list)
     places: list[tuple[slice, ...]] = field(default_factory=list)
     """Of an assembling stage: where each operand goes in the output tile."""
-    later: list[Operand] = field(default_factory=list)
+    later: list[PiecedOperand] = field(default_factory=list)
     """Operands that the stage itself makes on other ranks, read in its second half."""
     body: Body | None = None
     reducers: list[Reducer | None] = field(default_factory=list)
@@ -71,12 +71,12 @@ class Task:
     dying: int | None = None
     """Of a scan: the operand whose tile may hold the result, since nobody else needs it any more."""
 
-    def reads(self) -> Iterator[Operand]:
+    def reads(self) -> Iterator[PiecedOperand]:
         """All operands, each as often as it is read."""
         for task in self.runs():
             yield from (*(() if task.parts else task.operands), *task.later)
 
-    def asks(self) -> Iterator[Operand]:
+    def asks(self) -> Iterator[PiecedOperand]:
         """One operand for each time that pieces are asked for: what several have in common comes once."""
         for task in self.runs():
             operands = () if task.parts else task.operands
@@ -123,8 +123,8 @@ def _grid_task(plan: Plan, reads: tuple[Read, ...], box: Box | None, rank: int, 
     asked for once: its operands have their pieces in common."""
     if box is None:
         return Task(None)
-    operands: list[Operand] = []
-    same: dict[tuple[int, tuple[Axis, ...]], Operand] = {}
+    operands: list[PiecedOperand] = []
+    same: dict[tuple[int, tuple[Axis, ...]], PiecedOperand] = {}
     for read in reads:
         own = resolve(read, box, plan.slots[read.slot], rank, stretch)
         first = same.setdefault((read.slot, read.axes), own)
@@ -174,7 +174,7 @@ def _offsets_task(plan: Plan, stage: ScanOffsets, box: Box, rank: int) -> Task:
 
 def _offsets_before(
     plan: Plan, stage: ScanTile | ScanOffsets, index: int, cross: Box, rank: int
-) -> list[Operand]:
+) -> list[PiecedOperand]:
     """What stands before a part of a line; the first one has none."""
     axis = stage.axis
     if stage.offsets is not None and index > 0:

@@ -18,7 +18,7 @@ from spartan_ng.arrays import Key
 from spartan_ng.errors import JobCancelled
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.plan.lessons import StageStats
-from spartan_ng.worker.memory.regions import Operand
+from spartan_ng.worker.memory.regions import PiecedOperand
 from spartan_ng.worker.memory.store import Region, Store, dropped
 from spartan_ng.worker.scheduling.backups import Until
 from spartan_ng.worker.scheduling.program import Program
@@ -121,7 +121,7 @@ class _Whereabouts:
             return gone
         return self._ex.transfer.fetch(key, rank, region, peeks=True)
 
-    def instead(self, operand: Operand) -> Future[Any] | None:
+    def instead(self, operand: PiecedOperand) -> Future[Any] | None:
         """What the share's own worker has read, who else would not have begun."""
         place = next((k for k, o in enumerate(self._operands) if o is operand), None)
         return None if place is None else self._ex.transfer.operand(*self._lent, place)

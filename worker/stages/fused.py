@@ -34,7 +34,7 @@ from spartan_ng.worker.scheduling.lending import lending
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.nonzeros import run_nonzeros
 from spartan_ng.worker.stages.products import is_sparse_product, multiplied, run_sparse_product
-from spartan_ng.worker.stages.reduced import Pass, Target, reduced
+from spartan_ng.worker.stages.reduced import PassRun, Target, reduced
 from spartan_ng.worker.stages.results import in_place, room_for_lines, threads_for_lines
 from spartan_ng.worker.stages.sweep import run_sweep
 from spartan_ng.worker.stages.windows import Bands, opened
@@ -168,10 +168,10 @@ def _made(
         if choice is None:
             work = _interpreted(interpreter, write, reducer)
             lent = operands if bands is None and run.program.lends else None
-            how = Pass(patches, work, small, blas, lent, bands, most=most)
+            how = PassRun(patches, work, small, blas, lent, bands, most=most)
         else:
             work = _compiled(choice.body, operands, reducer)
-            how = Pass(patches, work, small, blas, bands=bands, fills=choice.body.is_whole, most=most)
+            how = PassRun(patches, work, small, blas, bands=bands, fills=choice.body.is_whole, most=most)
         if reducer is not None:
             values = reduced(ex, run, stage, write, task, how, reducer)
         else:
@@ -264,7 +264,7 @@ def _plain(
     stage: Fused,
     write: Write,
     task: Task,
-    how: Pass,
+    how: PassRun,
     interpreter: Callable[[], Runner],
 ) -> None:
     """Every block fills its part of the output tile."""

@@ -41,7 +41,7 @@ Target = Callable[[Box], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class PassRun:
     """How one run of a fused stage with one result works on its blocks: interpreted, or compiled."""
 
     patches: list[Patch]
@@ -73,7 +73,7 @@ def _no_target(block: Box) -> Any:
 
 
 def reduced(
-    ex: Executor, run: Run, stage: Fused, write: Write, task: Task, how: Pass, reducer: Reducer
+    ex: Executor, run: Run, stage: Fused, write: Write, task: Task, how: PassRun, reducer: Reducer
 ) -> list[Any]:
     """Every run of blocks gives a state; a patch's states combine in order.
 

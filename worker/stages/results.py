@@ -107,7 +107,7 @@ class InTurn:
             return self._next == self._count
 
 
-class Places:
+class ResultPlaces:
     """Where the results of a pass lie: the tile of each, and the part of a tile that belongs to a block."""
 
     def __init__(self, ex: Executor, run: Run, writes: tuple[Write, ...], tile: Box, own: Any = None) -> None:
@@ -182,7 +182,7 @@ def add_state(task: Task, k: int, known: dict[Box, Any], box: Box, block: Box, s
 class Finish:
     """A reduced result's tile, or the tiles of its partial states, which its boxes fill as they are known."""
 
-    def __init__(self, ex: Executor, run: Run, task: Task, k: int, places: Places) -> None:
+    def __init__(self, ex: Executor, run: Run, task: Task, k: int, places: ResultPlaces) -> None:
         reducer = task.reducers[k]
         assert reducer is not None, "only reduced results are finished"
         assert task.box is not None, "a task with results has a box"
@@ -213,6 +213,8 @@ class Finish:
             self._ex.put(self._run, slot, out)
 
 
-def finish(ex: Executor, run: Run, task: Task, k: int, runs: dict[Box, list[Any]], places: Places) -> None:
+def finish(
+    ex: Executor, run: Run, task: Task, k: int, runs: dict[Box, list[Any]], places: ResultPlaces
+) -> None:
     """Put a reduced result's tile, or the tiles of its partial states."""
     Finish(ex, run, task, k, places).put(runs)

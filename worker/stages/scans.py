@@ -20,10 +20,10 @@ from spartan_ng.kernels.compiled.scan_proof import trusted_scan, trusted_total
 from spartan_ng.kernels.compiled.scans import CompiledScan
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.ordered import Ordered
-from spartan_ng.kernels.scans import Cumulation, Cut, State, cumulation
+from spartan_ng.kernels.scans import Cumulation, ScanCut, State, cumulation
 from spartan_ng.plan.stages import ScanOffsets, ScanTile, ScanTotals
 from spartan_ng.worker.scheduling.shares import Task
-from spartan_ng.worker.stages.results import Places, States, add_state, finish, merged
+from spartan_ng.worker.stages.results import ResultPlaces, States, add_state, finish, merged
 
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
@@ -79,7 +79,7 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
     operands = [dense(x) for x in ex.load_all(run, task.operands)]
     before = _before(ex, run, task, stage.axis)
     own = None if task.dying is None else _own(ex, run, stage.reads[task.dying].slot, operands[task.dying])
-    places = Places(ex, run, stage.writes, task.box, own)
+    places = ResultPlaces(ex, run, stage.writes, task.box, own)
     known = None if stage.totals is None else run.chunks.pop(stage.totals, None)
     states = _scan(ex, run, task, operands, places, before, known)
     for k, write in enumerate(stage.writes):
@@ -159,7 +159,7 @@ def _scan(
     run: Run,
     task: Task,
     operands: list[Any],
-    places: Places,
+    places: ResultPlaces,
     before: State | None,
     known: list[list[State]] | None,
 ) -> list[States]:
@@ -221,7 +221,7 @@ def _blocks(part: Box, axis: int, step: int) -> Iterator[Box]:
         yield _chunk(part, axis, (a, min(a + (step or hi - lo), hi)))
 
 
-def _step(cut: Cut, axis: int) -> int:
+def _step(cut: ScanCut, axis: int) -> int:
     """The length of a block that is folded while it is in the cache: the same for all pieces."""
     across = max(prod(hi - lo for d, (lo, hi) in enumerate(p) if d != axis) for p in cut.pieces)
     return max(1, _FOLDED // max(across, 1))

@@ -60,7 +60,7 @@ class Coming:
     """Elements of each."""
 
 
-class Parts:
+class SortedParts:
     """The sorted parts of one line, read piece by piece from where they lie."""
 
     def __init__(self, ex: Executor, run: Run, stage: MergeParts) -> None:

@@ -24,7 +24,7 @@ from spartan_ng.scratch import put
 from spartan_ng.sources import Unread
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.picking import pick
-from spartan_ng.worker.stages.sorted_parts import Coming, Parts
+from spartan_ng.worker.stages.sorted_parts import Coming, SortedParts
 
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
@@ -115,7 +115,7 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
     if task.box is None:
         return
     ((lo, hi),) = task.box
-    parts = Parts(ex, run, stage)
+    parts = SortedParts(ex, run, stage)
     if stage.spans:
         found = [pick(parts.at, parts.sizes.tolist(), a, b) for a, b in stage.spans]
         dtype = run.plan.slots[stage.slot].dtype  # which joined parts of the other byte order would lose

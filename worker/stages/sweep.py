@@ -20,7 +20,7 @@ from spartan_ng.arrays import Box, box_size
 from spartan_ng.kernels.blocks import Sweep
 from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
-from spartan_ng.kernels.compiled.select import Choice
+from spartan_ng.kernels.compiled.select import FittedKernel
 from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import block_states, sums_on_the_way
@@ -31,7 +31,7 @@ from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.results import (
     Finish,
     InTurn,
-    Places,
+    ResultPlaces,
     States,
     Totals,
     add_state,
@@ -55,7 +55,7 @@ def run_sweep(
     stage: Fused,
     task: Task,
     operands: list[Any],
-    choice: Choice | None,
+    choice: FittedKernel | None,
     small: bool,
     blas: bool,
     bands: Bands | None = None,
@@ -63,7 +63,7 @@ def run_sweep(
 ) -> None:
     """Run a stage of several results."""
     assert task.box is not None, "checked by the caller"
-    places = Places(ex, run, stage.writes, task.box)
+    places = ResultPlaces(ex, run, stage.writes, task.box)
     cut = task.cut if choice is None else choice.cut
     assert isinstance(cut, Sweep), "a stage of several results is swept"
     in_order = all(r is None or r.combines_in_turn for r in task.reducers)
@@ -120,7 +120,7 @@ def _filling(add: Add, ends: dict[int, Any]) -> Add:
     return filling
 
 
-def _state_bytes(cut: Sweep, places: Places) -> int:
+def _state_bytes(cut: Sweep, places: ResultPlaces) -> int:
     """What the states of a run take: those of results of which it has no part of its own."""
     every = zip(places.writes, places.own, places.slots, strict=True)
     return sum(
@@ -130,7 +130,9 @@ def _state_bytes(cut: Sweep, places: Places) -> int:
     )
 
 
-def _interpreted(task: Task, operands: list[Any], places: Places) -> Callable[[], Callable[[Any], States]]:
+def _interpreted(
+    task: Task, operands: list[Any], places: ResultPlaces
+) -> Callable[[], Callable[[Any], States]]:
     """Tier 0's workers."""
     assert task.body is not None, "a task with a box has a body"
     assert task.box is not None, "checked by the caller"
@@ -156,7 +158,7 @@ def _interpreted(task: Task, operands: list[Any], places: Places) -> Callable[[]
 
 
 def _compiled(
-    body: Compiled, operands: list[Any], task: Task, places: Places
+    body: Compiled, operands: list[Any], task: Task, places: ResultPlaces
 ) -> Callable[[], Callable[[Any], States]]:
     """Tier 2's workers where NumPy calls stand between loops."""
 
@@ -170,7 +172,7 @@ def _compiled(
 
 
 def _whole(
-    body: Compiled, operands: list[Any], places: Places, shared: list[Any]
+    body: Compiled, operands: list[Any], places: ResultPlaces, shared: list[Any]
 ) -> Callable[[], Callable[[Any], States]]:
     """Tier 2's workers where the stage is all loops: states have the tile's size."""
     outs = [s if s is not None else t for s, t in zip(shared, places.tiles, strict=True)]
@@ -184,7 +186,7 @@ def _whole(
     return make
 
 
-def _shared_states(body: Compiled, sweep: Sweep, places: Places) -> list[Any]:
+def _shared_states(body: Compiled, sweep: Sweep, places: ResultPlaces) -> list[Any]:
     """States that all runs fill together, each its own part; None for the other results."""
     return [
         first_state(body, -1 - k, body.tile) if w.reducer is not None and sweep.split in w.labels else None
@@ -193,7 +195,7 @@ def _shared_states(body: Compiled, sweep: Sweep, places: Places) -> list[Any]:
 
 
 def _collect(
-    task: Task, places: Places, blocks: tuple[Box, ...], states: Callable[[Box], list[State | None]]
+    task: Task, places: ResultPlaces, blocks: tuple[Box, ...], states: Callable[[Box], list[State | None]]
 ) -> States:
     """The states of a run's blocks, combined where they are of one box."""
     out: States = [{} for _ in task.reducers]

@@ -25,7 +25,7 @@ from spartan_ng.plan.rows import Read
 from spartan_ng.plan.stages import Fused
 from spartan_ng.sources import Unread
 from spartan_ng.system.mapping import Reservation
-from spartan_ng.worker.memory.regions import Operand
+from spartan_ng.worker.memory.regions import PiecedOperand
 from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.scheduling.shares import Task
 
@@ -77,7 +77,7 @@ class Window:
         pairs = enumerate(zip(region, self.unread.region, strict=True))
         return all(part == whole if i == axis else _within(part, whole) for i, (part, whole) in pairs)
 
-    def seen(self, operand: Operand, region: Region) -> np.ndarray[Any, Any]:
+    def seen(self, operand: PiecedOperand, region: Region) -> np.ndarray[Any, Any]:
         """The operand, which reads that region of what is here, as an array."""
         pairs = zip(region, self.unread.region, strict=True)
         own = tuple(

@@ -59,7 +59,7 @@ def is_large(a: ndarray) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RowGroup:
     """Groups of rows of one length, factored: `lines` has for each what "qr positive" gives, Q first."""
 
     lines: ndarray
@@ -87,7 +87,7 @@ class Tall:
     """A tall matrix Q R whose Q is not put together: that of the rows' groups, and what is behind it, a small
     matrix or the Q of the groups' triangles. The diagonal of R is not negative."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[RowGroup, ...]
     behind: ndarray | Tall
     r: ndarray
 
@@ -122,7 +122,7 @@ def tall(a: ndarray, least: int = GROUPS) -> Tall:
         _, rows, rank = *part.shape[:2], min(part.shape[1:])
         length = rows * rank + rank * n
         lines = on_stack("qr positive", [part], (((length,), kind),), check=False)[0]
-        groups.append(Group(wrap_node(lines._node()), rows, rank))
+        groups.append(RowGroup(wrap_node(lines._node()), rows, rank))
     below = [g.triangles(n) for g in groups]
     stack = joining.concatenate(below) if len(below) > 1 else below[0]
     if _is_more(stack):

@@ -11,7 +11,7 @@ from weakref import ref
 
 from spartan_ng.api.core import door
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.callers import USERS, Place, frame_of_the_users, place_of, whose
+from spartan_ng.callers import USERS, UserLine, frame_of_the_users, place_of, whose
 from spartan_ng.costs.tuned import CHAIN_STEPS
 from spartan_ng.graph.node import Node
 
@@ -113,7 +113,7 @@ def lazy() -> Iterator[tuple[Node, Any]]:
             yield node, cell
 
 
-def written_at(order: Iterable[Node]) -> dict[Node, Place]:
+def written_at(order: Iterable[Node]) -> dict[Node, UserLine]:
     """Where in the program lazy nodes were made, as far as that is known."""
     steps = ((node, step_of(node)) for node in order)
     return {node: place_of(code, instruction) for node, (code, instruction) in steps if code is not None}

@@ -154,7 +154,7 @@ def fitting(a_shape: tuple[int, ...], mask: Handle) -> Handle:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KeyEntry:
     """One part of a key: a slice of a base axis, a new axis, or an index array.
 
     `axis` is the base axis (-1 for a new one); `index` the non-negative array, or None for a slice.
@@ -171,7 +171,7 @@ class Entry:
 class Key:
     """A key with arrays, and whether something stands between its arrays."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[KeyEntry, ...]
     separated: bool
 
 
@@ -183,7 +183,7 @@ def parse(key: Any, shape: tuple[int, ...]) -> Key:
             return 0
         return item.ndim if isinstance(item, Handle) and item.dtype.kind == "b" else 1
 
-    entries: list[Entry] = []
+    entries: list[KeyEntry] = []
     runs = 0
     inside = False
     axis = 0
@@ -196,11 +196,11 @@ def parse(key: Any, shape: tuple[int, ...]) -> Key:
         if position == gap:
             inside = False
         if item is None:
-            entries.append(Entry(-1))
+            entries.append(KeyEntry(-1))
             inside = False
         elif isinstance(item, slice):
             start, stop, step = item.indices(shape[axis])
-            entries.append(Entry(axis, start, step, len(range(start, stop, step))))
+            entries.append(KeyEntry(axis, start, step, len(range(start, stop, step))))
             inside = False
             axis += 1
         else:
@@ -213,7 +213,7 @@ def parse(key: Any, shape: tuple[int, ...]) -> Key:
     return Key(tuple(entries), runs > 1)
 
 
-def _check_count(entries: list[Entry]) -> None:
+def _check_count(entries: list[KeyEntry]) -> None:
     """NumPy's limits of indices at once, and of the axes that are left."""
     shapes = [e.index.shape for e in entries if e.index is not None]
     rest = len(entries) - len(shapes)
@@ -228,22 +228,22 @@ def _check_count(entries: list[Entry]) -> None:
         )
 
 
-def _index_entries(item: Any, axis: int, shape: tuple[int, ...], takes_nothing: bool) -> list[Entry]:
+def _index_entries(item: Any, axis: int, shape: tuple[int, ...], takes_nothing: bool) -> list[KeyEntry]:
     """The index arrays an integer, an integer array or a mask stands for.
 
     Of one beside an array without elements only the shape is asked for.
     """
     if not isinstance(item, Handle):
-        return [Entry(axis, index=wrap(np.asarray(bounded(item, shape[axis], axis), np.int64)))]
+        return [KeyEntry(axis, index=wrap(np.asarray(bounded(item, shape[axis], axis), np.int64)))]
     if item.dtype.kind != "b" and takes_nothing:
-        return [Entry(axis, index=wrap(np.zeros(item.shape, np.int64)))]
+        return [KeyEntry(axis, index=wrap(np.zeros(item.shape, np.int64)))]
     if item.dtype.kind != "b":
-        return [Entry(axis, index=checked_index(item, shape[axis], axis))]
+        return [KeyEntry(axis, index=checked_index(item, shape[axis], axis))]
     if item.ndim == 0:
         kept = np.zeros(1 if bool(item) else 0, np.int64)
-        return [Entry(-1, index=wrap(kept))]
+        return [KeyEntry(-1, index=wrap(kept))]
     item = fitting(shape[axis:], item)
-    return [Entry(axis + i, index=h) for i, h in enumerate(item.nonzero())]
+    return [KeyEntry(axis + i, index=h) for i, h in enumerate(item.nonzero())]
 
 
 def checked_index(index: Any, n: int, axis: int) -> ndarray:

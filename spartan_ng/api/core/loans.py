@@ -34,13 +34,13 @@ _GROWTH = 2
 the next steps fuse with it, it is written once either way."""
 
 
-class _Call(threading.local):
+class _LendingCall(threading.local):
     """The call that is under way in a thread: leaves over what it has on loan, by the identity of cells."""
 
     leaves: dict[int, tuple[Cell, Node]] | None = None
 
 
-_call = _Call()
+_call = _LendingCall()
 
 
 def lends(a: Any) -> bool:

@@ -145,7 +145,7 @@ class Broadcast:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ComplexPart:
     """The real or the imaginary part of complex elements."""
 
     name: str

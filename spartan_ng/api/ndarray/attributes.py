@@ -14,7 +14,7 @@ from spartan_ng.api.core.conversion import forced, over_buffer
 from spartan_ng.api.core.flags import Flags
 from spartan_ng.api.core.handle import Handle, make, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
-from spartan_ng.api.core.views import REVERSED, Part
+from spartan_ng.api.core.views import REVERSED, ComplexPart
 from spartan_ng.api.ndarray.protocols import Protocols
 from spartan_ng.api.places.flat import MOST_AXES_OF_FLAT, Flat
 from spartan_ng.callers import warn_user
@@ -56,7 +56,7 @@ class Attributes(Protocols):
                 if self._peek() is None
                 else wrap(self._force().real)
             )
-        return self._see(Part("real")) if self.dtype.kind == "c" else self  # type: ignore[return-value]
+        return self._see(ComplexPart("real")) if self.dtype.kind == "c" else self  # type: ignore[return-value]
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -72,7 +72,7 @@ class Attributes(Protocols):
                 else wrap(self._force().imag)
             )
         if self.dtype.kind == "c":
-            return self._see(Part("imag"))
+            return self._see(ComplexPart("imag"))
         zeros = constants.zeros_like(self, order="A")
         if self._cell.frozen:
             return zeros[()]  # type: ignore[no-any-return]

@@ -36,7 +36,7 @@ _NONE: Any = np._NoValue
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class QuantileRule:
     """Where the quantile of a fraction q stands among n sorted values.
 
     Parameters
@@ -70,22 +70,22 @@ def _middle(n: Any, q: Any) -> Any:
 
 
 _ROWS = [
-    Rule("inverted_cdf", lambda n, q: np.maximum(np.ceil(n * q - 1), 0), None),
-    Rule("averaged_inverted_cdf", lambda n, q: n * q - 1, lambda t: np.where(t == 0, 0.5, 1.0)),
-    Rule("closest_observation", _closest, None),
-    Rule("interpolated_inverted_cdf", _between(0, 1)),
-    Rule("hazen", _between(0.5, 0.5)),
-    Rule("weibull", _between(0, 0)),
-    Rule("linear", lambda n, q: (n - 1) * q),
-    Rule("median_unbiased", _between(1 / 3, 1 / 3)),
-    Rule("normal_unbiased", _between(3 / 8, 3 / 8)),
-    Rule("lower", lambda n, q: np.floor((n - 1) * q), None),
-    Rule("higher", lambda n, q: np.ceil((n - 1) * q), None),
-    Rule("midpoint", _middle, lambda t: t),
-    Rule("nearest", lambda n, q: np.rint((n - 1) * q), None),
+    QuantileRule("inverted_cdf", lambda n, q: np.maximum(np.ceil(n * q - 1), 0), None),
+    QuantileRule("averaged_inverted_cdf", lambda n, q: n * q - 1, lambda t: np.where(t == 0, 0.5, 1.0)),
+    QuantileRule("closest_observation", _closest, None),
+    QuantileRule("interpolated_inverted_cdf", _between(0, 1)),
+    QuantileRule("hazen", _between(0.5, 0.5)),
+    QuantileRule("weibull", _between(0, 0)),
+    QuantileRule("linear", lambda n, q: (n - 1) * q),
+    QuantileRule("median_unbiased", _between(1 / 3, 1 / 3)),
+    QuantileRule("normal_unbiased", _between(3 / 8, 3 / 8)),
+    QuantileRule("lower", lambda n, q: np.floor((n - 1) * q), None),
+    QuantileRule("higher", lambda n, q: np.ceil((n - 1) * q), None),
+    QuantileRule("midpoint", _middle, lambda t: t),
+    QuantileRule("nearest", lambda n, q: np.rint((n - 1) * q), None),
 ]
 
-RULES: dict[str, Rule] = {row.name: row for row in _ROWS}
+RULES: dict[str, QuantileRule] = {row.name: row for row in _ROWS}
 """Every method by its name."""
 
 
@@ -317,7 +317,7 @@ def _quantile(
     )
 
 
-def _by_rule(rule: Rule, lines: _Lines, q: Any, weak: bool) -> ndarray:
+def _by_rule(rule: QuantileRule, lines: _Lines, q: Any, weak: bool) -> ndarray:
     """One quantile of every line; a `weak` fraction leaves the dtype of floats."""
     count = lines.count
     if not isinstance(count, int) and q.dtype.kind == "f":  # NumPy counts a line in a number of Python's

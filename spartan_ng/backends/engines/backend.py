@@ -26,11 +26,11 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_slices
 from spartan_ng.backends import forked
-from spartan_ng.backends.engines.holdings import Holdings, comes_as_it_is, region_of
+from spartan_ng.backends.engines.holdings import EngineHoldings, comes_as_it_is, region_of
 from spartan_ng.backends.engines.inlined import Inlined
-from spartan_ng.backends.engines.jobs import Job, Tile, Tiles
+from spartan_ng.backends.engines.jobs import EngineJob, TilePlace, Tiles
 from spartan_ng.backends.engines.protocol import Engine, Forgotten, Handle, TaskKilled
-from spartan_ng.backends.engines.steps import Step, is_sure, steps_of
+from spartan_ng.backends.engines.steps import EngineStep, is_sure, steps_of
 from spartan_ng.backends.protocol import INLINE_BYTES, Progress, RunStats, Way, bring, measured
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
@@ -60,7 +60,7 @@ class _Known:
     """A plan on the engine."""
 
     handle: Handle
-    steps: list[Step]
+    steps: list[EngineStep]
 
 
 class _ReadKilled(Exception):
@@ -77,7 +77,7 @@ class EngineBackend:
         self._workers = max(1, engine.slots())
         self._looked_s = float("-inf")
         """When it was last asked whether it has grown."""
-        self._held = Holdings(self.tasks, self, self._close_if_retired)
+        self._held = EngineHoldings(self.tasks, self, self._close_if_retired)
         self.recover: Callable[[Sequence[ArrayRef]], bool] | None = None
         """See `Losing`."""
         self.is_better_anew: Callable[[Plan, Way, int], bool] | None = None
@@ -126,7 +126,7 @@ class EngineBackend:
 
     def adopt(self, ref: ArrayRef, tiling: Tiling, handles: Sequence[Handle]) -> None:
         """Keep an array that the engine has made: for each tile of the grid what gives a `Made` of it."""
-        tiles = {rank: Tile(handle, 0, alone=True) for rank, handle in enumerate(handles)}
+        tiles = {rank: TilePlace(handle, 0, alone=True) for rank, handle in enumerate(handles)}
         self._held.keep(ref, tiling, tiles, self._workers)
 
     def tiles(self, ref: ArrayRef) -> Tiles:
@@ -150,7 +150,7 @@ class EngineBackend:
         tiling = Tiling.grid(*parts, *(1 for _ in ref.shape[1:]))
         boxes = [(rank, tiling.box_on(ref.shape, rank)) for rank in range(tiling.ntiles)]
         submit = self.tasks.submit
-        return {r: Tile(submit("read", read_apart, source, box), 0, True) for r, box in boxes}, tiling
+        return {r: TilePlace(submit("read", read_apart, source, box), 0, True) for r, box in boxes}, tiling
 
     def _bring_again(self, ref: ArrayRef, tiling: Tiling) -> None:
         """Give the engine an array again that it has forgotten, if the program has it, or knows its file."""
@@ -256,7 +256,7 @@ class EngineBackend:
                 self._bring_again(ref, plan.slots[n].tiling)
         where = {n: self._here(ref, plan.workers) for n, ref in zip(plan.inputs, inputs, strict=True)}
         read = [known.handle, *(tile.handle for tiles in where.values() for tile in tiles.values())]
-        job = Job(self.tasks, plan, known.handle, known.steps, where)
+        job = EngineJob(self.tasks, plan, known.handle, known.steps, where)
         try:
             job.submit(progress)
             results = self._results(plan, job, progress)
@@ -287,7 +287,7 @@ class EngineBackend:
         assert ref.tiling is not None, "an array on an engine has a tiling"
         return dict.fromkeys(range(ranks), tiles[0]) if ref.tiling.duplicate else tiles
 
-    def _results(self, plan: Plan, job: Job, progress: Progress | None) -> list[ArrayRef]:
+    def _results(self, plan: Plan, job: EngineJob, progress: Progress | None) -> list[ArrayRef]:
         """Keep what the job has made, as soon as all of it is there; small values come here."""
         slots = [plan.slots[n] for n in plan.outputs]
         refs = [ArrayRef(s.shape, s.dtype, format=s.format, tiling=s.tiling) for s in slots]
@@ -320,7 +320,7 @@ class EngineBackend:
         handles = dict.fromkeys(tile.handle for tiles in results for tile in tiles.values())
         self.tasks.follow([*handles], lambda done: progress(done * stages, stages))
 
-    def _goes_on(self, plan: Plan, job: Job) -> bool:
+    def _goes_on(self, plan: Plan, job: EngineJob) -> bool:
         """Whether the program may go on while a job is under way: nothing of it is to be known here, not even
         what it takes, and nothing that it does raises because of what the program has written."""
         self._ahead += 1

@@ -14,7 +14,7 @@ import distributed
 from spartan_ng.worker.tasks import limit_memory
 
 
-class Handle:
+class TaskResult:
     """A task's result; `future` is known when the task has gone to the scheduler."""
 
     __slots__ = ("__weakref__", "future", "key")

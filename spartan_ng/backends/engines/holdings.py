@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_shape, box_size, box_slices, is_empty
-from spartan_ng.backends.engines.inlined import Inlined, Value
-from spartan_ng.backends.engines.jobs import Tile, Tiles
+from spartan_ng.backends.engines.inlined import Inlined, InlinedValue
+from spartan_ng.backends.engines.jobs import TilePlace, Tiles
 from spartan_ng.backends.engines.protocol import Handle
 from spartan_ng.backends.engines.steps import LITTLE_BYTES
 from spartan_ng.backends.protocol import bring
@@ -29,7 +29,7 @@ _TRAVELS_BYTES = 16 * 1024
 """Tiles of the program's arrays up to this size go inside the tasks that read them."""
 
 
-class Holdings:
+class EngineHoldings:
     """The tiles of arrays on the engine behind `tasks`, for `owner`, which is those arrays' backend."""
 
     def __init__(self, tasks: Inlined, owner: object, when_empty: Callable[[], None]) -> None:
@@ -68,14 +68,14 @@ class Holdings:
             box = tiling.box_on(ref.shape, rank)
             if ref.value is None:
                 tile = SourceTile(ref.source)
-                tiles[rank] = Tile(self._upload(tile, rank), 0, alone=True)
+                tiles[rank] = TilePlace(self._upload(tile, rank), 0, alone=True)
             elif box is not None:
                 value = ref.value[box_slices(box)]
                 part = np.ascontiguousarray(value).reshape(value.shape) if ref.format == "dense" else value
                 little = ref.format == "dense" and part.nbytes <= _TRAVELS_BYTES
-                made = Value(Made({0: part})) if little else self._upload(part, rank)
-                tiles[rank] = Tile(made, 0, alone=True)
-        if any(not isinstance(tile.handle, Value) for tile in tiles.values()):
+                made = InlinedValue(Made({0: part})) if little else self._upload(part, rank)
+                tiles[rank] = TilePlace(made, 0, alone=True)
+        if any(not isinstance(tile.handle, InlinedValue) for tile in tiles.values()):
             self._tasks.begin()  # else two tiles may come to one worker, and none to another
         self.keep(ref, tiling, tiles, ranks)
 
@@ -140,7 +140,7 @@ class Holdings:
                 found[box] = None if tile.handle in lost else self._alone(ref, tile, box)
         return found
 
-    def _alone(self, ref: ArrayRef, tile: Tile, box: Box) -> ArrayRef:
+    def _alone(self, ref: ArrayRef, tile: TilePlace, box: Box) -> ArrayRef:
         """A tile as an array."""
         found = ArrayRef(box_shape(box), ref.dtype)
         self.keep(found, Tiling.single(len(box)), {0: tile}, 1)
@@ -161,7 +161,7 @@ class Holdings:
             self._arrays[ref.serial] = tiles
 
 
-def comes_as_it_is(ref: ArrayRef, tile: Tile, piece: Piece) -> bool:
+def comes_as_it_is(ref: ArrayRef, tile: TilePlace, piece: Piece) -> bool:
     """Whether a tile is fetched as an object: alone in it, and little or wanted whole."""
     if not tile.alone or ref.format != "dense" or ref.tiling is None:
         return False
@@ -170,6 +170,6 @@ def comes_as_it_is(ref: ArrayRef, tile: Tile, piece: Piece) -> bool:
     return little or elements(Wanted(0, piece.rank, piece.region)) == size
 
 
-def region_of(found: Any, tile: Tile, piece: Piece) -> Any:
+def region_of(found: Any, tile: TilePlace, piece: Piece) -> Any:
     """What is wanted of what has come."""
     return read_region(found.tiles[tile.number], piece.region) if isinstance(found, Made) else found

@@ -13,7 +13,7 @@ from spartan_ng.backends.engines.protocol import Engine, Handle, Report
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class InlinedValue:
     """The handle of what goes inside the tasks that read it."""
 
     value: Any
@@ -61,11 +61,11 @@ class Inlined:
         """See `Engine`."""
         away = self._away(handles)
         made = iter(self._engine.get(away) if away else ())
-        return [h.value if isinstance(h, Value) else next(made) for h in handles]
+        return [h.value if isinstance(h, InlinedValue) else next(made) for h in handles]
 
     def is_known(self, handle: Handle) -> bool:
         """See `Engine`."""
-        return isinstance(handle, Value) or self._engine.is_known(handle)
+        return isinstance(handle, InlinedValue) or self._engine.is_known(handle)
 
     def lost(self, handles: Sequence[Handle]) -> set[Handle]:
         """See `Engine`."""
@@ -90,9 +90,9 @@ class Inlined:
 
     @staticmethod
     def _away(handles: Sequence[Handle]) -> list[Handle]:
-        return [h for h in handles if not isinstance(h, Value)]
+        return [h for h in handles if not isinstance(h, InlinedValue)]
 
 
 def _inside(argument: Any) -> Any:
     """What goes inside a task, for what stands for it."""
-    return argument.value if isinstance(argument, Value) else argument
+    return argument.value if isinstance(argument, InlinedValue) else argument

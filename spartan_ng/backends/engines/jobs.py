@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from spartan_ng.arrays import box_size
-from spartan_ng.backends.engines.inlined import Value
+from spartan_ng.backends.engines.inlined import InlinedValue
 from spartan_ng.backends.engines.protocol import Engine, Handle
-from spartan_ng.backends.engines.steps import LITTLE_BYTES, Share, Step
+from spartan_ng.backends.engines.steps import LITTLE_BYTES, EngineStep, RankShare
 from spartan_ng.backends.protocol import Progress
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
@@ -31,7 +31,7 @@ from spartan_ng.worker.tasks import (
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class TilePlace:
     """Where a tile is: number `number` of what a task has made."""
 
     handle: Handle
@@ -40,7 +40,7 @@ class Tile:
     """Whether the task has made nothing else that counts."""
 
 
-Tiles = dict[int, Tile]
+Tiles = dict[int, TilePlace]
 """By rank."""
 
 
@@ -57,7 +57,7 @@ class _Task:
     rounds: list[Round] = field(default_factory=list)
 
 
-class Job:
+class EngineJob:
     """One run of a plan.
 
     Parameters
@@ -69,7 +69,7 @@ class Job:
     """
 
     def __init__(
-        self, engine: Engine, plan: Plan, sent: Handle, steps: Sequence[Step], where: dict[int, Tiles]
+        self, engine: Engine, plan: Plan, sent: Handle, steps: Sequence[EngineStep], where: dict[int, Tiles]
     ) -> None:
         self._engine = engine
         self._plan = plan
@@ -84,7 +84,7 @@ class Job:
         """What is little of tasks that have made something large, too."""
         self._picked: dict[Handle, Handle] = {}
         """Of those, the little alone."""
-        self._made: list[tuple[int, Tile]] = []
+        self._made: list[tuple[int, TilePlace]] = []
         """For stages that teach something, what their tasks have made."""
 
     def handles(self) -> list[Handle]:
@@ -99,11 +99,11 @@ class Job:
             made: dict[int, Tiles] = {slot: {} for slot in step.makes}
             for task, handles in zip(tasks, self._submitted(step, tasks), strict=True):
                 for (number, (slot, rank)), handle in zip(task.makes.items(), handles, strict=True):
-                    made[slot][rank] = Tile(
+                    made[slot][rank] = TilePlace(
                         handle, number, step.little or self._is_alone(task, handles, slot)
                     )
                 if step.teaches and handles:
-                    self._made.append((step.stages[0], Tile(handles[0], next(iter(task.makes)), True)))
+                    self._made.append((step.stages[0], TilePlace(handles[0], next(iter(task.makes)), True)))
             for slot, tiles in made.items():
                 if tiles and self._plan.slots[slot].tiling.duplicate:
                     tiles = dict.fromkeys(range(self._plan.workers), *tiles.values())
@@ -114,7 +114,7 @@ class Job:
             if progress is not None and step.asks:
                 progress(step.stages[0], len(self._plan.stages))
 
-    def _task(self, step: Step, shares: Sequence[Share]) -> _Task:
+    def _task(self, step: EngineStep, shares: Sequence[RankShare]) -> _Task:
         """A task with what it reads."""
         parts: list[Part] = []
         makes: dict[Number, tuple[int, int]] = {}
@@ -137,7 +137,7 @@ class Job:
         name = "; ".join(self._plan.stages[n].name for n in step.stages)
         return _Task(name, shares[0].task, tuple(parts), makes, list(data))
 
-    def _whole(self, step: Step, shares: Iterable[Share]) -> set[Handle]:
+    def _whole(self, step: EngineStep, shares: Iterable[RankShare]) -> set[Handle]:
         """What a task is given as it is, with all that is little in it."""
         wanted = ((one, self.where.get(one.slot, {}).get(one.rank)) for s in shares for one in s.reads)
         return {
@@ -148,7 +148,7 @@ class Job:
 
     def _given(
         self,
-        share: Share,
+        share: RankShare,
         one: Wanted,
         own: dict[tuple[int, int], Number],
         data: dict[Handle, int],
@@ -172,7 +172,7 @@ class Job:
             return Given(one, data.setdefault(tile.handle, len(data)), tile.number)
         return Given(one, data.setdefault(self._part(tile, one), len(data)))
 
-    def _submitted(self, step: Step, tasks: list[_Task]) -> list[list[Handle]]:
+    def _submitted(self, step: EngineStep, tasks: list[_Task]) -> list[list[Handle]]:
         """For each task the objects of what it makes, one after the other."""
         if step.asks:
             return [[handle] * len(task.makes) for task, handle in self._settled(step.stages[0], tasks)]
@@ -199,7 +199,7 @@ class Job:
     def _plan_for(self, task: _Task) -> Handle | Plan:
         """The engine's object of the plan; where a task reads no other object, the plan goes inside it: it
         would run where the plan lies, and so would all such tasks."""
-        return self._sent if any(not isinstance(h, Value) for h in task.data) else self._plan
+        return self._sent if any(not isinstance(h, InlinedValue) for h in task.data) else self._plan
 
     def _is_alone(self, task: _Task, handles: list[Handle], slot: int) -> bool:
         """Whether nothing that counts is in one object with a tile; notes what of it is little."""
@@ -214,14 +214,14 @@ class Job:
         every = [self._plan.slots[s] for s in slots]
         return sum(s.nbytes for s in every) <= LITTLE_BYTES and all(s.format == "dense" for s in every)
 
-    def _without_the_large(self, tile: Tile) -> Tile:
+    def _without_the_large(self, tile: TilePlace) -> TilePlace:
         """A little tile of a task that has made something large, too, which stays where it is."""
         if tile.handle not in self._picked:
             numbers = self._light[tile.handle]
             self._picked[tile.handle] = self._engine.submit("pick", pick, tile.handle, numbers)
-        return Tile(self._picked[tile.handle], tile.number, True)
+        return TilePlace(self._picked[tile.handle], tile.number, True)
 
-    def _goes_whole(self, wanted: Wanted, tile: Tile) -> bool:
+    def _goes_whole(self, wanted: Wanted, tile: TilePlace) -> bool:
         """Whether a tile is so small, or so much of it is read, that it goes as it is."""
         slot = self._plan.slots[wanted.slot]
         if wanted.region is None:
@@ -232,7 +232,7 @@ class Job:
         size = box_size(box or ())
         return size * slot.dtype.itemsize <= LITTLE_BYTES or elements(wanted) == size
 
-    def _part(self, tile: Tile, wanted: Wanted) -> Handle:
+    def _part(self, tile: TilePlace, wanted: Wanted) -> Handle:
         """A region, cut out where its tile lies; once for all who read it."""
         assert wanted.region is not None, "a whole tile is no part"
         key = (tile.handle, wanted.slot, wanted.region)
@@ -270,7 +270,7 @@ class Job:
     def output(self, slot: int) -> Tiles:
         """The tiles of a result, each alone."""
         tiles = self.where[slot]
-        picked: dict[int, Tile] = {}
+        picked: dict[int, TilePlace] = {}
         out: Tiles = {}
         for rank, tile in tiles.items():
             if not tile.alone:

@@ -41,7 +41,7 @@ _FEW_READS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class RankShare:
     """What a rank does in a stage."""
 
     stage: int
@@ -52,11 +52,11 @@ class Share:
 
 
 @dataclass(slots=True)
-class Step:
+class EngineStep:
     """Stages that are one task for each rank, or one for all ranks."""
 
     stages: list[int]
-    shares: list[Share]
+    shares: list[RankShare]
     """Of one stage after the other."""
     written: set[int]
     """Slots that are written in it."""
@@ -81,19 +81,19 @@ class Step:
         """All that its tasks read, and may have made themselves."""
         return (wanted for share in self.shares for wanted in share.reads)
 
-    def tasks(self) -> list[tuple[Share, ...]]:
+    def tasks(self) -> list[tuple[RankShare, ...]]:
         """For each task its shares, in the order of the stages."""
         if self.little:
             return [tuple(self.shares)] if self.shares else []
-        tasks: dict[int, list[Share]] = {}
+        tasks: dict[int, list[RankShare]] = {}
         for share in self.shares:
             tasks.setdefault(0 if self.alone else share.task, []).append(share)
         return [tuple(shares) for shares in tasks.values()]
 
 
-def steps_of(plan: Plan) -> list[Step]:
+def steps_of(plan: Plan) -> list[EngineStep]:
     """A plan's steps, each behind those that make what it reads."""
-    steps: list[Step] = []
+    steps: list[EngineStep] = []
     made_in: dict[int, int] = {}
     """By slot, the step that makes it."""
     for index, stage in enumerate(plan.stages):
@@ -114,14 +114,14 @@ def steps_of(plan: Plan) -> list[Step]:
     return steps
 
 
-def _step(plan: Plan, index: int, stage: Stage) -> Step:
+def _step(plan: Plan, index: int, stage: Stage) -> EngineStep:
     """A stage by itself."""
     written = stage.written_slots()
     once = all(plan.slots[s].tiling.duplicate for s in written)
     every = ((rank, reads(plan, stage, rank)) for rank in range(plan.workers))
-    found = [Share(index, rank, tuple(wanted), rank) for rank, wanted in every if wanted is not None]
+    found = [RankShare(index, rank, tuple(wanted), rank) for rank, wanted in every if wanted is not None]
     shares = found[: 1 if once else None]
-    return Step(
+    return EngineStep(
         [index],
         shares,
         set(written),
@@ -133,7 +133,7 @@ def _step(plan: Plan, index: int, stage: Stage) -> Step:
     )
 
 
-def _home(plan: Plan, new: Step, steps: list[Step], made_in: dict[int, int]) -> int:
+def _home(plan: Plan, new: EngineStep, steps: list[EngineStep], made_in: dict[int, int]) -> int:
     """The first step that a stage can join: one that has touched what it reads."""
     slots = {wanted.slot for share in new.shares for wanted in share.reads}
     first = max((made_in[slot] for slot in slots if slot in made_in), default=0)
@@ -144,7 +144,7 @@ def _home(plan: Plan, new: Step, steps: list[Step], made_in: dict[int, int]) -> 
     return len(steps)
 
 
-def _goes_on(plan: Plan, new: Step, old: Step) -> bool:
+def _goes_on(plan: Plan, new: EngineStep, old: EngineStep) -> bool:
     """Whether a task may go on from one step to the other: no task waits for what another makes in it, and
     none that is run again for what it asks has done anything before."""
     if new.asks or new.teaches or old.teaches:
@@ -159,7 +159,7 @@ def _goes_on(plan: Plan, new: Step, old: Step) -> bool:
     return (new.alone and old.alone) or (new.once == old.once and far.isdisjoint(old.written))
 
 
-def _with_readers(plan: Plan, steps: list[Step]) -> list[Step]:
+def _with_readers(plan: Plan, steps: list[EngineStep]) -> list[EngineStep]:
     """Have every rank make by itself what is made quickly of what all ranks read: a task less to wait for."""
     left = []
     for at, step in enumerate(steps):
@@ -176,7 +176,7 @@ def _with_readers(plan: Plan, steps: list[Step]) -> list[Step]:
     return left
 
 
-def _is_made_by(plan: Plan, step: Step, reader: Step) -> bool:
+def _is_made_by(plan: Plan, step: EngineStep, reader: EngineStep) -> bool:
     """Whether a step may be part of each task of the one that reads it."""
     if not (step.alone or step.little) or step.asks or step.teaches or step.written & {*plan.outputs}:
         return False
@@ -219,7 +219,7 @@ def _is_sure(row: Row) -> bool:
     return row.kind in _SURE and row.dtype.kind in "biufc" and not (whole and row.fn in _UNSURE)
 
 
-def _end(plan: Plan, steps: list[Step]) -> None:
+def _end(plan: Plan, steps: list[EngineStep]) -> None:
     """Note what each step leaves to others, and what it is the last to read."""
     last: dict[int, int] = {}
     for i, step in enumerate(steps):

@@ -72,7 +72,7 @@ class Lines:
         return self.table + np.array([*map(address, arrays), *others], np.int64)
 
 
-class Tables:
+class LineTables:
     """The lines for the last driver and layout of operands, which loops come back to."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from spartan_ng.plan.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class LoadedOperand:
     """A value that a kernel loads: its dtype code ("" for an index itself), and how it follows the
     innermost loop: "c" contiguous, "z" not at all, "s" by a stride."""
 
@@ -33,13 +33,13 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ScanText:
     """All that a kernel's source depends on; `total` asks for the state alone, `line` for one neighbour."""
 
     fn: str
     scan: int
     """The scan's register; its row is the one in `rows` with that number."""
-    operands: tuple[Operand, ...]
+    operands: tuple[LoadedOperand, ...]
     rows: tuple[tuple[int, Row], ...]
     aliases: tuple[tuple[int, int], ...]
     """Rows that are views: the register, and the register they show."""
@@ -58,10 +58,10 @@ def kernel(table):
 """
 
 
-class _Emitter:
+class _ScanEmitter:
     """One kernel's lines."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: ScanText) -> None:
         steps = steps_of(text.fn)
         assert steps is not None, "chosen only where there are texts"
         self.text, self.steps = text, steps
@@ -245,7 +245,7 @@ class _Emitter:
     # --- an element ---------------------------------------------------------------------------------
 
     @staticmethod
-    def _loaded(operand: Operand, address: str) -> str:
+    def _loaded(operand: LoadedOperand, address: str) -> str:
         return f"load({address}, {operand.code})" if operand.code else f"i8({address})"
 
     def _before(self, values: dict[int, str], suffix: str = "") -> None:
@@ -321,8 +321,8 @@ class _Emitter:
         return code(self.rows[self.text.result].dtype)
 
 
-def source(text: Text) -> str:
+def source(text: ScanText) -> str:
     """The text of the kernel."""
     names = [str(row.fn) if row.kind == "map" else f"scan {row.fn}" for _, row in text.rows]
     title = f"totals of {' > '.join(names)}" if text.total else " > ".join(names)
-    return titled(title, _Emitter(text).source())
+    return titled(title, _ScanEmitter(text).source())

@@ -51,7 +51,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class Contiguous:
     """Contiguous elements from an address on."""
 
     code: str
@@ -156,7 +156,7 @@ class Instructions:
             return address
         return self.new("p", f"inttoptr i64 {self.cast(address, 'i8').text} to ptr")
 
-    def element(self, array: Array, index: Value) -> Value:
+    def element(self, array: Contiguous, index: Value) -> Value:
         """The place of an element, counted along all axes."""
         if isinstance(index.literal, int) and index.literal < 0:
             raise BeyondError("an index from the end")

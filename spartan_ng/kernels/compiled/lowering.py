@@ -19,15 +19,15 @@ from typing import Any, NoReturn
 
 from spartan_ng.kernels.compiled.instructions import (
     TYPES,
-    Array,
     BeyondError,
+    Contiguous,
     Instructions,
     Value,
     literal,
     type_of,
 )
 
-Found = Value | Array
+Found = Value | Contiguous
 _OURS = "spartan_ng.kernels.compiled."
 _KNOWN = ("intrinsics", "vectors")
 _CODES = {
@@ -51,7 +51,7 @@ def lower(name: str, source: str) -> str:
     """The text of LLVM's module with the function `name`, which makes a table of an address and calls the
     source's `kernel`; `BeyondError` where numba has to make it."""
     module = _Module(ast.parse(source))
-    table = Array("i8", Value("p", "%place"), (Value("i8", "%lines"), Value("i8", "%columns")))
+    table = Contiguous("i8", Value("p", "%place"), (Value("i8", "%lines"), Value("i8", "%columns")))
     called, result = module.function("kernel", [table])
     if result:
         raise BeyondError("a kernel with a result")
@@ -72,7 +72,7 @@ def _parts(found: Found) -> list[Value]:
 
 def _made_of(kind: Found, parts: Sequence[Value]) -> Found:
     """A value or an array, as `kind` is one, of what stands for it."""
-    return parts[0] if isinstance(kind, Value) else Array(kind.code, parts[0], tuple(parts[1:]))
+    return parts[0] if isinstance(kind, Value) else Contiguous(kind.code, parts[0], tuple(parts[1:]))
 
 
 def _given(arguments: Sequence[Found]) -> str:
@@ -272,7 +272,7 @@ class _Function:
                 self._set(name, found)
             case ast.Subscript(value=array, slice=ast.Slice(lower=None, upper=None, step=None)):
                 filled = self._array(array)
-                if len(filled.sizes) != 1 or isinstance(found, Array):
+                if len(filled.sizes) != 1 or isinstance(found, Contiguous):
                     _beyond(target)
                 value = self._do.cast(found, filled.code)
                 self._count(
@@ -356,9 +356,9 @@ class _Function:
         value = self._value(node)
         return self._do.cast(value, "i8") if value.code[0] in "iu" else _beyond(node)
 
-    def _array(self, node: ast.expr) -> Array:
+    def _array(self, node: ast.expr) -> Contiguous:
         found = self._found(node)
-        return found if isinstance(found, Array) else _beyond(node)
+        return found if isinstance(found, Contiguous) else _beyond(node)
 
     def _condition(self, node: ast.expr) -> Value:
         value = self._value(node)
@@ -374,7 +374,7 @@ class _Function:
             return literal(a.literal * b.literal)
         return self._do.calculated(sign, a, b)
 
-    def _element(self, array: Array, index: ast.expr) -> Value:
+    def _element(self, array: Contiguous, index: ast.expr) -> Value:
         """The place of one element."""
         if not isinstance(index, ast.Tuple):
             if len(array.sizes) != 1:
@@ -388,7 +388,7 @@ class _Function:
         first = self._do.calculated("*", line, array.sizes[1])
         return self._do.element(array, self._do.calculated("+", first, column))
 
-    def _part(self, array: Array, index: ast.expr) -> Found:
+    def _part(self, array: Contiguous, index: ast.expr) -> Found:
         """An element, a line of a table, or some neighbours in a line."""
         do = self._do
         if len(array.sizes) == 2:
@@ -405,7 +405,7 @@ class _Function:
                 case _:
                     line, lo, size = index, 0, array.sizes[1]
             first = do.calculated("*", self._integer(line), array.sizes[1])
-            return Array(array.code, do.element(array, do.calculated("+", first, literal(lo))), (size,))
+            return Contiguous(array.code, do.element(array, do.calculated("+", first, literal(lo))), (size,))
         return do.load(self._element(array, index), array.code)
 
     def _call(self, name: str, nodes: list[ast.expr]) -> Found | None:
@@ -441,7 +441,7 @@ class _Function:
         if name == "load":
             return self._do.load(place, code)
         sizes = nodes[1].elts if isinstance(nodes[1], ast.Tuple) else _beyond(nodes[1])
-        return Array(code, place, tuple(self._integer(s) for s in sizes))
+        return Contiguous(code, place, tuple(self._integer(s) for s in sizes))
 
 
 def _beyond(node: ast.AST) -> NoReturn:

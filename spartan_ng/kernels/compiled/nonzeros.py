@@ -50,7 +50,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class NonzeroEnding:
     """What becomes of the value of `register`, in the dtype `code`.
 
     `how` is "store", "sum" or "product" (with the lines of a dense array); the latter two keep the axis
@@ -64,7 +64,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class SampledLoop:
     """A sampled body as a kernel sees it."""
 
     driver: int
@@ -73,7 +73,7 @@ class Loop:
     sides: tuple[Side, ...]
     dots: tuple[Dot, ...]
     rows: tuple[tuple[int, Row], ...]
-    ending: Ending
+    ending: NonzeroEnding
     dtypes: tuple[np.dtype[Any], ...]
     """Of all registers."""
 
@@ -127,7 +127,7 @@ class Loop:
         return self.ending.how == "product" and self.ending.kept == "major"
 
 
-def emit_sampled(loop: Loop) -> str:
+def emit_sampled(loop: SampledLoop) -> str:
     """The source of the module whose `kernel(table)` runs the body on each line's rows."""
     body = [*_unpack(loop), *_strips(loop)]
     text = "\n".join("    " + line for line in body)
@@ -173,7 +173,7 @@ def kernel(table):
 """
 
 
-def _unpack(loop: Loop) -> list[str]:
+def _unpack(loop: SampledLoop) -> list[str]:
     """Names for the fields of the table, arrays for the addresses, buffers."""
     out = [f"{name} = t[{k}]" for k, name in enumerate(loop.fields)]
     out += [
@@ -202,12 +202,12 @@ def _buffer(name: str, code: str) -> str:
     return f"{name} = array_at(local({STRIP * np.dtype(code).itemsize}), ({STRIP},), {code})"
 
 
-def _is_scattered(ending: Ending) -> bool:
+def _is_scattered(ending: NonzeroEnding) -> bool:
     """Whether values go to different places, one after the other."""
     return ending.how == "product" or (ending.how == "sum" and ending.kept != "")
 
 
-def _strips(loop: Loop) -> list[str]:
+def _strips(loop: SampledLoop) -> list[str]:
     """The loop over strips.
 
     A strip's arrays begin at the strip: of an index that is counted from 0 the compiler knows that it is not
@@ -267,7 +267,7 @@ def _ask_ahead(name: str) -> list[str]:
     ]
 
 
-def _finish(loop: Loop) -> list[str]:
+def _finish(loop: SampledLoop) -> list[str]:
     """What becomes of a strip's values."""
     ending = loop.ending
     place = "rows[i]" if ending.kept == "major" else "i8(columns[i])"
@@ -292,7 +292,7 @@ def _finish(loop: Loop) -> list[str]:
     return ["out[0] += part"] if ending.how == "sum" else []
 
 
-def _element(loop: Loop) -> list[str]:
+def _element(loop: SampledLoop) -> list[str]:
     """One non-zero."""
     value = {loop.driver: "x"}
     out = ["x = values[i]"]

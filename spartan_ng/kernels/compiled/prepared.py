@@ -48,7 +48,7 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class WalkedSegment:
     """A segment and the walk it takes."""
 
     segment: Segment
@@ -177,12 +177,12 @@ class Compiled:
             return self.stage.reads[register].shape
         return self.stage.rows[register - self.first].shape
 
-    def _loop(self, segment: Segment, box: Box) -> Loop:
+    def _loop(self, segment: Segment, box: Box) -> WalkedSegment:
         extents = self.extents(segment, box)
         strides = self.strides(segment, box)
         uncut = tuple(d == WHOLE or is_one_block(self.tile[d], self.sizes[d]) for d, _ in segment.space)
         widths = [d.itemsize for d in self.dtypes(segment)]
-        return Loop(segment, lay_out(segment, strides, widths, extents, uncut))
+        return WalkedSegment(segment, lay_out(segment, strides, widths, extents, uncut))
 
     @staticmethod
     def extents(segment: Segment, box: Box) -> tuple[int, ...]:
@@ -300,7 +300,7 @@ def _made(step: Step, body: Compiled) -> list[int]:
 class BlockTable:
     """A segment's table for blocks of one shape, and where its addresses go."""
 
-    def __init__(self, body: Compiled, loop: Loop, box: Box) -> None:
+    def __init__(self, body: Compiled, loop: WalkedSegment, box: Box) -> None:
         segment = loop.segment
         extents = body.extents(segment, box)
         fields = [prod(extents[k] for k in axes) for axes in loop.layout.loops]

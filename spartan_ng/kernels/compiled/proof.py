@@ -29,7 +29,7 @@ from spartan_ng.kernels.compiled.trial import (
     unequal,
 )
 from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
-from spartan_ng.kernels.counting import Given
+from spartan_ng.kernels.counting import CountGiven
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import block_states, reducer_of, sums_on_the_way
 from spartan_ng.kernels.rows import labelled_box
@@ -95,7 +95,7 @@ class _Interpreted:
         runner = Runner(Body(stage), operands, tile, box_shape(block))
         self.registers = runner.run(block)
         reducers = (reducer_of(stage, w) for w in stage.writes)
-        self.reducers = [Given(r) if r is not None and r.row.kind == "bincount" else r for r in reducers]
+        self.reducers = [CountGiven(r) if r is not None and r.row.kind == "bincount" else r for r in reducers]
         self.states: list[State | None] = [None] * len(self.reducers)
         sums = sums_on_the_way(stage)
         block_states(self.reducers, sums, self.registers.__getitem__, block, self.states)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import WHOLE, Box
-from spartan_ng.kernels.compiled.bound import Tables
+from spartan_ng.kernels.compiled.bound import LineTables
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.folds import fold_obstacle
 from spartan_ng.kernels.compiled.formulas import code, obstacle
-from spartan_ng.kernels.compiled.nonzeros import Dot, Ending, Loop, Side, emit_sampled
+from spartan_ng.kernels.compiled.nonzeros import Dot, NonzeroEnding, SampledLoop, Side, emit_sampled
 from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
 
@@ -37,12 +37,12 @@ class Sampled:
 
     stage: Fused
     tile: Box
-    loop: Loop
+    loop: SampledLoop
     axis: int
     before: tuple[int, ...]
     """Rows that are computed whole before the loop: side inputs and products' operands."""
     kernels: list[Kernel]
-    tables: Tables
+    tables: LineTables
     calls_blas: bool = False
 
     def is_dense(self, register: int) -> bool:
@@ -57,14 +57,14 @@ def prepare_sampled(stage: Fused, tile: Box, operands: list[Any]) -> Sampled | N
     if rows == WHOLE or rows in stage.whole or len(stage.writes) != 1:
         return None
     axis = stage.reads[stage.driver].order.index(0)
-    builder = _Builder(stage, operands, axis)
+    builder = _SampledBuilder(stage, operands, axis)
     loop, before = builder.loop(), tuple(builder.before)
     if loop is None:
         return None
-    return Sampled(stage, tile, loop, axis, before, [compiler.kernel(emit_sampled(loop))], Tables())
+    return Sampled(stage, tile, loop, axis, before, [compiler.kernel(emit_sampled(loop))], LineTables())
 
 
-class _Builder:
+class _SampledBuilder:
     """A stage on its way to a loop over non-zeros."""
 
     def __init__(self, stage: Fused, operands: list[Any], axis: int) -> None:
@@ -75,7 +75,7 @@ class _Builder:
         self.dtypes = [*(o.dtype for o in operands), *(r.dtype for r in stage.rows)]
         self.before: list[int] = []
 
-    def loop(self) -> Loop | None:
+    def loop(self) -> SampledLoop | None:
         """The loop, or None where a row or the result has no text."""
         driver = self.operands[self.stage.driver]
         sides: dict[int, Side] = {}
@@ -98,7 +98,7 @@ class _Builder:
         ending = self._ending()
         if ending is None or not code(driver.dtype):
             return None
-        return Loop(
+        return SampledLoop(
             self.stage.driver,
             code(driver.dtype),
             code(driver.indices.dtype),
@@ -152,19 +152,19 @@ class _Builder:
             register = row.args[0]
         return register, turned
 
-    def _ending(self) -> Ending | None:
+    def _ending(self) -> NonzeroEnding | None:
         (write,) = self.stage.writes
         if write.reducer is None:
             register = write.register
             sampled = register >= self.first and self.stage.rows[register - self.first].sampled
             kind = code(self.dtypes[register])
-            return Ending("store", register, kind) if sampled and kind and self.axis == 0 else None
+            return NonzeroEnding("store", register, kind) if sampled and kind and self.axis == 0 else None
         row = write.reducer
         if row.kind == "fold":
             return self._sum(row)
         return self._product(row) if row.kind == "contract" else None
 
-    def _sum(self, row: Row) -> Ending | None:
+    def _sum(self, row: Row) -> NonzeroEnding | None:
         if row.fn != "add" or len(row.args) != 1:
             return None
         register, turned = self._seen_through(row.args[0])
@@ -172,9 +172,9 @@ class _Builder:
             return None
         (axes,) = row.params
         kept = [k for k in (0, 1) if k not in axes]
-        return Ending("sum", register, code(row.dtype), self._name(kept[0] ^ turned) if kept else "")
+        return NonzeroEnding("sum", register, code(row.dtype), self._name(kept[0] ^ turned) if kept else "")
 
-    def _product(self, row: Row) -> Ending | None:
+    def _product(self, row: Row) -> NonzeroEnding | None:
         """A sampled matrix times a dense one; the summed axis is the sampled one's."""
         places = [k for k, a in enumerate(row.args) if not self._is_dense(a)]
         if len(places) != 1 or code(row.dtype) not in ("f4", "f8"):
@@ -190,7 +190,7 @@ class _Builder:
         kept = [k for k in (0, 1) if labels[k] in lo]
         if len(kept) != 1 or len(self._shape(other)) > 2:
             return None
-        return Ending("product", register, code(row.dtype), self._name(kept[0] ^ turned))
+        return NonzeroEnding("product", register, code(row.dtype), self._name(kept[0] ^ turned))
 
     def _name(self, axis: int) -> str:
         return "major" if axis == self.axis else "minor"

@@ -11,7 +11,7 @@ from typing import Any
 
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.kernels.body import Body, slicer
-from spartan_ng.kernels.compiled.bound import Bound, Tables
+from spartan_ng.kernels.compiled.bound import Bound, LineTables
 from spartan_ng.kernels.compiled.proof import is_exact
 from spartan_ng.kernels.compiled.sampled import Sampled
 from spartan_ng.kernels.compiled.trial import Guards, largest, last_rows, unequal
@@ -52,7 +52,7 @@ def _compiled(body: Sampled, operands: list[Any], block: Box, guards: Guards) ->
     """The kernel's side: the block as a tile."""
     reads = (replace(r, expand=False) for r in body.stage.reads)
     own = [slicer(r, body.tile, o)(o, block) for r, o in zip(reads, operands, strict=True)]
-    bound = Bound(replace(body, tile=block, tables=Tables()), own, guards.empty)
+    bound = Bound(replace(body, tile=block, tables=LineTables()), own, guards.empty)
     for turn in bound.turns(1):
         bound.run(turn)
     for span in bound.spans:

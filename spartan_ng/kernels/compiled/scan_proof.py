@@ -44,7 +44,7 @@ def trusted_total(ordered: Ordered, operands: list[Any], error_state: dict[str, 
 
 def _is_trusted(scan: CompiledScan, ordered: Ordered, operands: list[Any], totals: bool) -> bool:
     def flaw() -> str:
-        trial = _Trial(scan, ordered, operands)
+        trial = _ScanTrial(scan, ordered, operands)
         wanted = trial.values() if not totals else []
         if totals or len(ordered.cut.chunks) > 1:
             wanted += trial.totals()
@@ -63,7 +63,7 @@ def _rounds_scan(fn: Any, dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" and str(fn).removeprefix(SEGMENTED) in _ROUND
 
 
-class _Trial:
+class _ScanTrial:
     """The end of the last piece, scanned by both."""
 
     def __init__(self, scan: CompiledScan, ordered: Ordered, operands: list[Any]) -> None:

@@ -20,11 +20,11 @@ from spartan_ng.costs.choices import COMPILED_SCAN_ROWS, SCAN_ELEMENTS
 from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
 from spartan_ng.error_state import is_strict
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
-from spartan_ng.kernels.compiled.cumulate import Operand, Text, source
+from spartan_ng.kernels.compiled.cumulate import LoadedOperand, ScanText, source
 from spartan_ng.kernels.compiled.formulas import DTYPES, code, obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS
 from spartan_ng.kernels.compiled.steps import steps_of
-from spartan_ng.kernels.scans import Cut
+from spartan_ng.kernels.scans import ScanCut
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import SEGMENTED
 from spartan_ng.plan.rows import Read, Row
@@ -37,7 +37,7 @@ State = tuple[np.ndarray[Any, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Array:
+class _TileArray:
     """An operand (or the result) of a tile: its address and its byte stride along each domain dimension."""
 
     address: int
@@ -88,7 +88,7 @@ def compiled_scan(
     rows: tuple[Row, ...],
     operands: list[Any],
     out: Any,
-    cut: Cut,
+    cut: ScanCut,
     error_state: dict[str, Any],
 ) -> CompiledScan | None:
     """The compiled form of a scan stage's rows on the tile that `cut` cuts; `out` is the result's tile, or an
@@ -103,7 +103,11 @@ def compiled_scan(
 
 
 def compiled_total(
-    reads: tuple[Read, ...], rows: tuple[Row, ...], operands: list[Any], cut: Cut, error_state: dict[str, Any]
+    reads: tuple[Read, ...],
+    rows: tuple[Row, ...],
+    operands: list[Any],
+    cut: ScanCut,
+    error_state: dict[str, Any],
 ) -> CompiledScan | None:
     """As `compiled_scan`, for totals alone."""
     if is_strict(error_state):
@@ -113,7 +117,7 @@ def compiled_total(
 
 
 def prepare_scan(
-    reads: tuple[Read, ...], rows: tuple[Row, ...], operands: list[Any], out: Any, cut: Cut
+    reads: tuple[Read, ...], rows: tuple[Row, ...], operands: list[Any], out: Any, cut: ScanCut
 ) -> CompiledScan | None:
     """As `compiled_scan`, its kernels compiled or not; None where none are wanted, or there are none."""
     if not config.compiles or box_size(cut.box) < SCAN_ELEMENTS:
@@ -128,7 +132,7 @@ def prepare_scan(
     return CompiledScan(len(reads), rows, [a for a in arrays if a is not None], operands, out, cut)
 
 
-def _walked(labels: tuple[int, ...], x: Any, box: Box) -> _Array | None:
+def _walked(labels: tuple[int, ...], x: Any, box: Box) -> _TileArray | None:
     """An operand's strides along the domain's dimensions; None where it has an axis beside them."""
     strides = [0] * len(box)
     for label, n, stride in zip(labels, x.shape, x.strides, strict=True):
@@ -137,14 +141,20 @@ def _walked(labels: tuple[int, ...], x: Any, box: Box) -> _Array | None:
         if label == WHOLE or n != box[label][1] - box[label][0]:
             return None
         strides[label] += stride
-    return _Array(address(x), tuple(strides), box)
+    return _TileArray(address(x), tuple(strides), box)
 
 
 class CompiledScan:
     """A tile's compiled scan; pieces are boxes of the domain."""
 
     def __init__(
-        self, first: int, rows: tuple[Row, ...], reads: list[_Array], operands: list[Any], out: Any, cut: Cut
+        self,
+        first: int,
+        rows: tuple[Row, ...],
+        reads: list[_TileArray],
+        operands: list[Any],
+        out: Any,
+        cut: ScanCut,
     ) -> None:
         box = cut.box
         at = next(i for i, r in enumerate(rows) if r.kind == "scan")
@@ -156,7 +166,7 @@ class CompiledScan:
             if row.kind == "iota":  # an index is the address of a byte that nobody reads
                 steps = tuple(int(d == row.labels[0]) for d in range(len(box)))
                 lows = tuple((0, 0) for _ in box)
-                self._arrays[i] = _Array(0, steps, lows)
+                self._arrays[i] = _TileArray(0, steps, lows)
         self._result = None if out is None else _walked(tuple(range(len(box))), out, box)
         self._codes = {i: code(x.dtype) for i, x in enumerate(operands)}
         self._rows, self._first = rows, first
@@ -231,10 +241,10 @@ class CompiledScan:
         rows = [(i, r) for i, r in enumerate(self._rows, first) if i in needed]
         used = sorted(needed & self._arrays.keys())
         line = box_size(self.box[self.axis + 1 :]) == 1
-        text = Text(
+        text = ScanText(
             str(self._rows[self.scan - first].fn),
             self.scan,
-            tuple(Operand(i, self._codes.get(i, ""), self._kind(i, line)) for i in used),
+            tuple(LoadedOperand(i, self._codes.get(i, ""), self._kind(i, line)) for i in used),
             tuple((i, r) for i, r in rows if r.kind in ("map", "scan")),
             tuple((i, r.args[0]) for i, r in rows if r.kind in VIEWS),
             end,
@@ -253,7 +263,7 @@ class CompiledScan:
             "" if self._result is None else self._step_kind(self._result, self._rows[-1].dtype.itemsize, line)
         )
 
-    def _step_kind(self, array: _Array, width: int, line: bool) -> str:
+    def _step_kind(self, array: _TileArray, width: int, line: bool) -> str:
         inner = self.axis if line else self._inner[-1]
         step = array.strides[inner]
         return "z" if step == 0 else "c" if step == width else "s"
@@ -292,12 +302,14 @@ class CompiledScan:
                 strips.append([(a, a + 1) for a in range(lo, hi)])
         return list(product(*strips))
 
-    def _fields(self, spot: Box, piece: Box, states: State, arrays: list[_Array], lift: bool) -> list[int]:
+    def _fields(
+        self, spot: Box, piece: Box, states: State, arrays: list[_TileArray], lift: bool
+    ) -> list[int]:
         """The numbers of one line of the table."""
         size = [hi - lo for lo, hi in spot]
         corner = tuple(lo for lo, _ in spot)
         lows = tuple((c, c + 1) if d == self.axis else piece[d] for d, c in enumerate(corner))
-        state = [_Array(address(s), s.strides, lows) for s in states]
+        state = [_TileArray(address(s), s.strides, lows) for s in states]
         outer = prod(size[d] for d in self._outer)
         inner = prod(size[d] for d in self._inner)
         fields = [outer, size[self.axis], inner, int(lift)]

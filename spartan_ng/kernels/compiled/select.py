@@ -57,7 +57,7 @@ _FAILED: dict[tuple[Fused, tuple[np.dtype[Any], ...]], str] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class FittedKernel:
     """A compiled stage and how its tile is cut for it."""
 
     body: Compiled
@@ -83,7 +83,7 @@ class Tier:
         self.tile = tile
         self._expected_s = flops / INTERPRETED_FLOPS_S
         """What the interpreter is predicted to take for one run, on one thread."""
-        self._choices: dict[Signature | SparseSignature, Choice | Sampled | None] = {}
+        self._choices: dict[Signature | SparseSignature, FittedKernel | Sampled | None] = {}
         self._trust = Trust()
         self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
         self._is_sampled = stage.is_sampled
@@ -99,7 +99,7 @@ class Tier:
 
     def choose(
         self, operands: list[Any], error_state: dict[str, Any], threads: int = 1
-    ) -> Choice | Sampled | None:
+    ) -> FittedKernel | Sampled | None:
         """The compiled stage for these operands, or None: interpret this run, on so many threads."""
         is_hot = self.is_hot
         if not is_hot and (self._expected_s < SOON_S * threads or not config.compiles):
@@ -128,13 +128,13 @@ class Tier:
         ready = None not in [k.function for k in kernels]
         return choice if ready and self._is_trusted(choice, operands) else None
 
-    def _saved_s(self, choice: Choice | Sampled) -> float:
+    def _saved_s(self, choice: FittedKernel | Sampled) -> float:
         """What the interpreter is predicted to take for what would be compiled."""
         if isinstance(choice, Sampled):
             return self._expected_s
         return self._expected_s * looped_share(self.stage, choice.body.steps)
 
-    def prepared(self, operands: list[Any]) -> Choice | Sampled | None:
+    def prepared(self, operands: list[Any]) -> FittedKernel | Sampled | None:
         """The stage laid out for these operands, its kernels compiled or not; None where none are wanted."""
         if not config.compiles or self.stage.heavy or self._is_left:
             return None
@@ -142,7 +142,7 @@ class Tier:
             return None
         return self._sampled(operands) if self._is_sampled else self._dense(operands)
 
-    def _is_trusted(self, choice: Choice | Sampled, operands: list[Any]) -> bool:
+    def _is_trusted(self, choice: FittedKernel | Sampled, operands: list[Any]) -> bool:
         """Whether a compiled stage may take the interpreter's place: it has to prove itself first."""
         what = f"the stage {self.stage.name!r}"
         with self._lock:
@@ -172,19 +172,19 @@ class Tier:
         """The interpreter has worked on the task for so long."""
         self._seconds += seconds
 
-    def _dense(self, operands: list[Any]) -> Choice | Sampled | None:
+    def _dense(self, operands: list[Any]) -> FittedKernel | Sampled | None:
         key = signature([np.asarray(o) for o in operands])
         return self._kept(key, lambda: prepare(self.stage, self.tile, key))
 
-    def _sampled(self, operands: list[Any]) -> Choice | Sampled | None:
+    def _sampled(self, operands: list[Any]) -> FittedKernel | Sampled | None:
         if len(self.stage.rows) > COMPILED_ROWS:
             return None
         key = sparse_signature(self.stage, operands)
         return self._kept(key, lambda: prepare_sampled(self.stage, self.tile, operands))
 
     def _kept(
-        self, key: Signature | SparseSignature, make: Callable[[], Choice | Sampled | None]
-    ) -> Choice | Sampled | None:
+        self, key: Signature | SparseSignature, make: Callable[[], FittedKernel | Sampled | None]
+    ) -> FittedKernel | Sampled | None:
         with self._lock:
             if key not in self._choices:
                 if len(self._choices) >= _LAYOUTS:
@@ -194,7 +194,7 @@ class Tier:
             return self._choices[key]
 
 
-def _flaw(choice: Choice | Sampled, operands: list[Any]) -> str:
+def _flaw(choice: FittedKernel | Sampled, operands: list[Any]) -> str:
     if isinstance(choice, Sampled):
         return flaw_at_nonzeros(choice, operands)
     return flaw(choice.body, choice.cut, operands)
@@ -225,7 +225,7 @@ def exact_obstacle(stage: Fused) -> str:
     return "config.reproducible: loops over non-zeros have an order of their own" if stage.is_sampled else ""
 
 
-def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
+def prepare(stage: Fused, tile: Box, operands: Signature) -> FittedKernel | None:
     """A stage laid out for a tile and its operands; None where there is nothing worth compiling."""
     if len(stage.rows) > COMPILED_ROWS:
         return None
@@ -234,7 +234,7 @@ def prepare(stage: Fused, tile: Box, operands: Signature) -> Choice | None:
         return None
     sizes = block_sizes(stage, tile, _held(stage, steps), calls=_calls_numpy(stage, steps))
     body = Compiled(stage, tile, sizes, operands)
-    return Choice(body, cut(stage, tile, sizes, together=True))
+    return FittedKernel(body, cut(stage, tile, sizes, together=True))
 
 
 def _held(stage: Fused, steps: list[Step]) -> frozenset[int]:

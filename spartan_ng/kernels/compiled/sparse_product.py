@@ -31,7 +31,7 @@ _SAMPLE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class SparseProduct:
+class CompiledSparseProduct:
     """A product that is ready to run in ranges of the rows of `a @ b`, or of `a.T @ b` where `turned`."""
 
     a: Any
@@ -71,20 +71,20 @@ class SparseProduct:
         self.kernel(np.array([line], np.int64))
 
 
-def prepare(a: Any, b: Any, turned: bool) -> SparseProduct | None:
+def prepare(a: Any, b: Any, turned: bool) -> CompiledSparseProduct | None:
     """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a matrix; None where no kernel is ready."""
     if b.ndim != 2 or a.nnz * b.shape[1] < SPARSE_PRODUCTS or not _fits(a, b):
         return None
     source = source_of("sparse_product", NUMBER=f"np.{a.dtype.name}")
     kernel = at_hand(source, turned, lambda f: _flaw(f, a, b, turned), "sparse products")
-    return None if kernel is None else SparseProduct(a, np.ascontiguousarray(b), turned, kernel)
+    return None if kernel is None else CompiledSparseProduct(a, np.ascontiguousarray(b), turned, kernel)
 
 
 def _flaw(kernel: Function, a: Any, b: Any, turned: bool) -> str:
     """What the kernel makes otherwise than SciPy of the last rows, in two ranges."""
     first, last = last_rows(a.indptr, b.shape[1])
     part, right = a[first:last], np.ascontiguousarray(b[first:last] if turned else b)
-    product, guards = SparseProduct(part, right, turned, kernel), Guards()
+    product, guards = CompiledSparseProduct(part, right, turned, kernel), Guards()
     found = guards.empty(product.shape, a.dtype)
     for rows in product.ranges(2):
         product.run(rows, found)

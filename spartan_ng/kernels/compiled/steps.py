@@ -12,7 +12,7 @@ from spartan_ng.ops.scans import SEGMENTED
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StateSteps:
     """How a scan's state moves: texts over the state {s0}, {s1} and the scanned values {x0}, {x1}.
 
     `lift` makes the first element's state, `step` the next one's, `value` what the scan says of it;
@@ -30,7 +30,7 @@ class Steps:
 _LOST = "choose(magnitude({s0}) >= magnitude({x0}), ({s0} - t) + {x0}, ({x0} - t) + {s0})"
 _BEHIND = "{{x0}} + choose({{x1}} == 0, {{T}}(0), {{x1}} * {z})"
 _COMPLEX = {
-    "cumsumprod": Steps(  # as in `ops.frames`: value, slope, up, down, root
+    "cumsumprod": StateSteps(  # as in `ops.frames`: value, slope, up, down, root
         (
             "{x0}",
             "{x1}",
@@ -46,7 +46,7 @@ _COMPLEX = {
             "choose((magnitude({x1}) < infinity) | ({s4} == {s4}), {s4}, -{s0} / {s1})",
         ),
     ),
-    "compensated_add": Steps(
+    "compensated_add": StateSteps(
         ("{x0}", "{T}(0)"),
         ("{s0} + {x0}", f"choose(magnitude(t) < infinity, {{s1}} + {_LOST}, {{T}}(0))"),
         "{s0} + {s1}",
@@ -61,13 +61,13 @@ _BASIC = frozenset(
 )
 
 
-def steps_of(fn: str) -> Steps | None:
+def steps_of(fn: str) -> StateSteps | None:
     """The texts of the scan `fn`, or None: NumPy has to do it."""
     plain = fn.removeprefix(SEGMENTED)
     if plain not in _BASIC:
         return _COMPLEX.get(fn)
     step = FORMULAS[plain].text.format("{s0}", "{x0}", T="{T}")
     if plain == fn:
-        return Steps(("{x0}",), (step,), associates=True)
+        return StateSteps(("{x0}",), (step,), associates=True)
     begins = "choose({x1} != 0, "
-    return Steps(("{x0}", "{x1}"), (f"{begins}{{x0}}, {step})", f"{begins}{{x1}}, {{s1}})"))
+    return StateSteps(("{x0}", "{x1}"), (f"{begins}{{x0}}, {step})", f"{begins}{{x1}}, {{s1}})"))

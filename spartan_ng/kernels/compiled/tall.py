@@ -34,7 +34,7 @@ _scratch = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProductAndSums:
     """A product, and sums over the rows of its two matrices where they are wanted."""
 
     value: Any
@@ -52,7 +52,7 @@ def product(a: Any, b: Any, out: Any = None) -> Any:
     return out
 
 
-def product_and_sums(a: Any, b: Any, wanted: tuple[bool, bool] = (False, False)) -> Found | None:
+def product_and_sums(a: Any, b: Any, wanted: tuple[bool, bool] = (False, False)) -> ProductAndSums | None:
     """`a @ b`, with the `wanted` ones of `a.sum(1)` and `b.sum(0)`; None where others are to do it (for
     now)."""
     if a.ndim != 2 or b.ndim != 2 or a.dtype != b.dtype:
@@ -106,7 +106,7 @@ def _multiplied(
     is_square: bool,
     wanted: tuple[bool, bool],
     empty: Callable[..., Any] = np.empty,
-) -> Found:
+) -> ProductAndSums:
     """The product, whose sums are made in lines that have whole tiles; `empty` makes what is given back."""
     (m, rows), n, unit = a.shape, b.shape[1], LINE_BYTES // a.itemsize
     wide_m, wide_n = -(-m // unit) * unit, -(-n // unit) * unit
@@ -118,7 +118,7 @@ def _multiplied(
     outs = (0 if x is None else address(x) for x in (value, of_a, of_b))
     sizes = (rows, m, n, wide_m, wide_n, is_square)
     kernel(np.array([[address(a), a.strides[1], address(b), b.strides[0], *sizes, *near, *outs]], np.int64))
-    return Found(value, (of_a, of_b))
+    return ProductAndSums(value, (of_a, of_b))
 
 
 def _places(lengths: Sequence[int], itemsize: int) -> list[int]:

@@ -24,7 +24,7 @@ MOST_OPERANDS = 30
 """numexpr's limit is that of NumPy's iterators, less the result."""
 
 
-class Refused(Exception):
+class ProgramRefused(Exception):
     """numexpr does not build the program; the message says why."""
 
 
@@ -33,12 +33,12 @@ def build(text: str, codes: tuple[str, ...], axes: int) -> Any:
     """The program of `text` over operands a0, a1, … with these dtypes' codes; a value has `axes` axes."""
     numexpr = _numexpr()
     if numexpr.use_vml:
-        raise Refused("its vector library rounds in its own way")
+        raise ProgramRefused("its vector library rounds in its own way")
     types = [(f"a{k}", TYPES[c]) for k, c in enumerate(codes)]
     try:
         return numexpr.NumExpr(f"prod({text}, axis={axes})", types)
     except (AttributeError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
-        raise Refused(f"{type(error).__name__}: {error}") from error
+        raise ProgramRefused(f"{type(error).__name__}: {error}") from error
 
 
 def _numexpr() -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.kernels.compiled.formulas import code
-from spartan_ng.kernels.virtual.machine import MOST_OPERANDS, Refused, build
+from spartan_ng.kernels.virtual.machine import MOST_OPERANDS, ProgramRefused, build
 from spartan_ng.kernels.virtual.texts import TEXTS, expression, obstacle
 from spartan_ng.plan.stages import Fused
 
@@ -27,7 +27,7 @@ LONGEST = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class VirtualProgram:
     """Rows that one program stands for, by their registers, the last its value's."""
 
     members: tuple[int, ...]
@@ -50,14 +50,14 @@ class Programs:
 def with_programs(stage: Fused, dtypes: list[np.dtype[Any]]) -> Programs:
     """The stage with all programs that there can be; `dtypes` are those of the reads."""
     rows, first = list(stage.rows), len(stage.reads)
-    finder = _Finder(stage, dtypes)
+    finder = _ProgramFinder(stage, dtypes)
     names = []
     for found in finder.programs():
         *inside, head = found.members
         row = rows[head - first]
         try:
             build(found.text, found.codes, len(row.shape))
-        except Refused as refusal:
+        except ProgramRefused as refusal:
             finder.reasons[head] = f"numexpr refuses: {refusal}"
             continue
         names.append(" > ".join(str(rows[m - first].fn) for m in found.members))
@@ -71,7 +71,7 @@ def with_programs(stage: Fused, dtypes: list[np.dtype[Any]]) -> Programs:
     return Programs(replace(stage, rows=tuple(rows)) if names else stage, tuple(names), left)
 
 
-class _Finder:
+class _ProgramFinder:
     """Cuts a stage's maps into programs, as long as they can be."""
 
     def __init__(self, stage: Fused, dtypes: list[np.dtype[Any]]) -> None:
@@ -92,7 +92,7 @@ class _Finder:
         }
         """By map: why it is in no program, or nothing."""
 
-    def programs(self) -> Iterator[Program]:
+    def programs(self) -> Iterator[VirtualProgram]:
         """Every program of two functions or more."""
         long = self._too_long()
         heads: dict[int, int] = {}
@@ -130,7 +130,7 @@ class _Finder:
                     long.add(i)
         return long
 
-    def _program(self, head: int, members: list[int]) -> Program | None:
+    def _program(self, head: int, members: list[int]) -> VirtualProgram | None:
         texts: dict[int, str] = {}
         operands: list[int] = []
         for i in members:
@@ -145,4 +145,4 @@ class _Finder:
         if max(self.axes[a] for a in operands) != self.axes[head]:
             return None  # its shape is not that of its operands
         codes = tuple(code(self.dtypes[a]) for a in operands)
-        return Program(tuple(members), tuple(operands), texts[head], codes)
+        return VirtualProgram(tuple(members), tuple(operands), texts[head], codes)

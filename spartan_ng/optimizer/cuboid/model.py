@@ -22,7 +22,7 @@ from spartan_ng.optimizer.cuboid.sizes import (
     stored_bytes,
     sub_order,
 )
-from spartan_ng.optimizer.cuboid.space import Cut, Dims, Matrix, Operator, Space
+from spartan_ng.optimizer.cuboid.space import BodyOperator, Cut, Dims, Matrix, Space
 from spartan_ng.optimizer.fusion.labels import Labels, root
 
 BLOCK = 1000
@@ -65,7 +65,7 @@ class Graph:
         labels, domains = _Ties(order, main).follow()
         cells = count_cells(order, self.nonzeros, top)
         operators = tuple(
-            Operator(str(n.fn or n.op.value), domains[n], operations(n, cells[n], self.nonzeros))
+            BodyOperator(str(n.fn or n.op.value), domains[n], operations(n, cells[n], self.nonzeros))
             for n in order
         )
         inputs = tuple(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spartan_ng.errors import MemoryBudgetError
-from spartan_ng.optimizer.cuboid.space import COLUMNS, ROWS, SUMMED, Cluster, Cut, Dims, Space
+from spartan_ng.optimizer.cuboid.space import COLUMNS, ROWS, SUMMED, Cut, Dims, Resources, Space
 
 _DISTINCT = 1 << 50
 """Integers below this stay distinct as floats, times any factor."""
@@ -30,7 +30,7 @@ Table = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CostedCut:
     """A cut and what it takes."""
 
     cut: Cut
@@ -40,7 +40,7 @@ class Choice:
     flops: int
 
 
-def optimize(space: Space, cluster: Cluster) -> Choice:
+def optimize(space: Space, cluster: Resources) -> CostedCut:
     """The best cut of a fused operator.
 
     Raises
@@ -58,9 +58,9 @@ def optimize(space: Space, cluster: Cluster) -> Choice:
     return describe(space, cut, cluster)
 
 
-def describe(space: Space, cut: Cut, cluster: Cluster) -> Choice:
+def describe(space: Space, cut: Cut, cluster: Resources) -> CostedCut:
     """What a cut takes."""
-    return Choice(
+    return CostedCut(
         cut,
         space.cost_s(cut, cluster),
         space.memory_bytes(cut),
@@ -69,7 +69,7 @@ def describe(space: Space, cut: Cut, cluster: Cluster) -> Choice:
     )
 
 
-def pruned(space: Space, cluster: Cluster) -> Cut | None:
+def pruned(space: Space, cluster: Resources) -> Cut | None:
     """The best of all cuts, from one table over two of the dimensions."""
     if space.memory_bytes(space.blocks) > cluster.task_bytes:
         return None
@@ -89,7 +89,7 @@ def pruned(space: Space, cluster: Cluster) -> Cut | None:
     return _best(space, cluster, found, wide)
 
 
-def _least_parts(space: Space, cluster: Cluster, parts: list[Any], free: int) -> Table:
+def _least_parts(space: Space, cluster: Resources, parts: list[Any], free: int) -> Table:
     """The least number of parts along `free` for each pair of the others; 0 where none fits."""
     area = 1
     for d, n in enumerate(parts):
@@ -126,7 +126,7 @@ def _collected(terms: Iterable[tuple[Dims, int]]) -> dict[Dims, int]:
     return out
 
 
-def _best(space: Space, cluster: Cluster, parts: list[Table], wide: bool) -> Cut:
+def _best(space: Space, cluster: Resources, parts: list[Table], wide: bool) -> Cut:
     """The cheapest of the cuts in a list of their parts."""
     moved = [(m.dims, m.nbytes) for m in space.matrices if not m.output]
     worked = [(o.dims, o.flops) for o in space.operators]
@@ -169,7 +169,7 @@ def _scaled(terms: list[tuple[Dims, int]], parts: list[Table]) -> tuple[Any, int
     return _replicated([(dims, amount // unit) for dims, amount in terms], parts), unit
 
 
-def _largest(space: Space, cluster: Cluster, free: int) -> int:
+def _largest(space: Space, cluster: Resources, free: int) -> int:
     """A bound of every integer in the tables."""
     area = space.voxels // space.blocks[free]
     held = _replicated(((m.dims, m.nbytes) for m in space.matrices), list(space.blocks))

@@ -36,7 +36,7 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class BodyOperator:
     """An operator of the fused body and its floating-point operations, done once."""
 
     name: str
@@ -58,7 +58,7 @@ class Space:
     name: str
     blocks: Cut
     matrices: tuple[Matrix, ...]
-    operators: tuple[Operator, ...]
+    operators: tuple[BodyOperator, ...]
 
     @property
     def voxels(self) -> int:
@@ -77,7 +77,7 @@ class Space:
         """ComEst: floating-point operations of all tasks."""
         return sum(o.flops * _repeats(o.dims, cut) for o in self.operators)
 
-    def cost_s(self, cut: Cut, cluster: Cluster) -> Fraction:
+    def cost_s(self, cut: Cut, cluster: Resources) -> Fraction:
         """Eq. 2: seconds of what takes longer, transfers or arithmetic, for they overlap."""
         return max(
             Fraction(self.network_bytes(cut), cluster.workers * cluster.network_bytes_s),
@@ -86,7 +86,7 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class Resources:
     """What cuts are chosen for.
 
     Parameters
@@ -109,7 +109,7 @@ class Cluster:
         return self.workers * self.tasks_per_worker
 
     @classmethod
-    def of(cls, profile: Profile, task_bytes: int | None = None) -> Cluster:
+    def of(cls, profile: Profile, task_bytes: int | None = None) -> Resources:
         """The cluster of a profile: each worker is one task, whose budget is `task_bytes` or its memory."""
         budget = profile.memory_bytes if task_bytes is None else task_bytes
         flops_s = profile.together(profile.workers)[1] // profile.workers

@@ -22,7 +22,7 @@ Boxes = list[Box | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class BoxRule:
     """How a box of a node's value is made.
 
     Parameters
@@ -100,7 +100,7 @@ def inside(node: Node, at: Box, box: Box) -> Node:
     return build.slice_(node, starts, (1,) * len(box), box_shape(box))
 
 
-def _rule(node: Node, box: Box) -> Rule:
+def _rule(node: Node, box: Box) -> BoxRule:
     """The law of a node; what is sparse, empty or a user's is made whole."""
     if node.format != "dense" or isinstance(node.fn, UserFunction) or not box_size(box):
         return _WHOLE
@@ -132,7 +132,7 @@ def _make_whole(node: Node, box: Box, parts: list[Node | None]) -> Node:
     return inside(node if same else _again(node, parts, node.shape), box_of(node.shape), box)
 
 
-_WHOLE = Rule(_needs_whole, _make_whole)
+_WHOLE = BoxRule(_needs_whole, _make_whole)
 
 
 # --- elementwise, and views ------------------------------------------------------------------------------
@@ -313,19 +313,19 @@ def _take_needs(node: Node, box: Box) -> Boxes:
     return [(*box[:axis], (0, a.shape[axis]), *box[behind:]), box[axis:behind]]
 
 
-_RULES: Mapping[str, Rule] = {
-    "map": Rule(_map_needs, _make_again),
-    "slice": Rule(_slice_needs, _make_slice),
-    "transpose": Rule(_transpose_needs, _make_again),
-    "broadcast": Rule(_map_needs, _make_broadcast),
-    "reshape": Rule(_reshape_needs, _make_reshape),
-    "fold": Rule(_fold_needs, _make_again),
-    "scan": Rule(_scan_needs, _make_scan),
-    "join_update:along_axis": Rule(_along_needs, _make_along),
-    "join_update:contract": Rule(_contract_needs, _make_again),
-    "join_update:concatenate": Rule(_concatenate_needs, _make_concatenate),
-    "join_update:assign": Rule(_assign_needs, _make_assign),
-    "join_update:tile_as": Rule(_tile_as_needs, _make_tile_as),
-    "join_update:take": Rule(_take_needs, _make_again),
+_RULES: Mapping[str, BoxRule] = {
+    "map": BoxRule(_map_needs, _make_again),
+    "slice": BoxRule(_slice_needs, _make_slice),
+    "transpose": BoxRule(_transpose_needs, _make_again),
+    "broadcast": BoxRule(_map_needs, _make_broadcast),
+    "reshape": BoxRule(_reshape_needs, _make_reshape),
+    "fold": BoxRule(_fold_needs, _make_again),
+    "scan": BoxRule(_scan_needs, _make_scan),
+    "join_update:along_axis": BoxRule(_along_needs, _make_along),
+    "join_update:contract": BoxRule(_contract_needs, _make_again),
+    "join_update:concatenate": BoxRule(_concatenate_needs, _make_concatenate),
+    "join_update:assign": BoxRule(_assign_needs, _make_assign),
+    "join_update:tile_as": BoxRule(_tile_as_needs, _make_tile_as),
+    "join_update:take": BoxRule(_take_needs, _make_again),
 }
 """By the operator, and of a join its name."""

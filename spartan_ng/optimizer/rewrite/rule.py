@@ -22,7 +22,7 @@ _PARTS = 8
 """Slices of a value that are made of as many slices of what it is made of, at most."""
 
 
-class Readers:
+class ReaderCounts:
     """How many nodes read every value, kept true while rules replace nodes."""
 
     def __init__(self, roots: Sequence[Node], order: Collection[Node]) -> None:
@@ -79,7 +79,7 @@ class Readers:
         return view
 
 
-Rewrite = Callable[[Node, Readers], Node | None]
+Rewrite = Callable[[Node, ReaderCounts], Node | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def rewritten(rules: Iterable[Rule], roots: Sequence[Node]) -> list[Node]:
     by_op: defaultdict[Op, list[Rewrite]] = defaultdict(list)
     for rule in rules:
         by_op[rule.op].append(rule.rewrite)
-    readers = Readers(roots, topological(roots))
+    readers = ReaderCounts(roots, topological(roots))
     done: dict[Node, Node] = {}
     shaped: dict[Node, Node] = {}
     waiting: list[Node] = list(reversed(roots))
@@ -142,7 +142,7 @@ def rewritten(rules: Iterable[Rule], roots: Sequence[Node]) -> list[Node]:
     return [done[r] for r in roots]
 
 
-def _shaped(node: Node, by_op: defaultdict[Op, list[Rewrite]], readers: Readers) -> Node:
+def _shaped(node: Node, by_op: defaultdict[Op, list[Rewrite]], readers: ReaderCounts) -> Node:
     """The node after all rules that fit it."""
     changed = True
     while changed:

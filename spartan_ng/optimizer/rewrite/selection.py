@@ -29,7 +29,7 @@ def select_places(roots: Sequence[Node]) -> list[Node]:
     return put_in(roots, found) if found else list(roots)
 
 
-def searched(roots: Sequence[Node]) -> dict[Node, Ends | Places]:
+def searched(roots: Sequence[Node]) -> dict[Node, EndPlaces | Places]:
     """Sorts of single lines of which only some places are read, and these places."""
     order = topological(roots)
     sorts = [n for n in order if _orders_line(n) and n.inputs[0].dtype.kind in "biuf"]
@@ -39,8 +39,8 @@ def searched(roots: Sequence[Node]) -> dict[Node, Ends | Places]:
     for node in order:
         for i in node.inputs:
             readers[i].add(node)
-    found: dict[Node, Ends | Places] = {}
-    selection: Ends | Places | None
+    found: dict[Node, EndPlaces | Places] = {}
+    selection: EndPlaces | Places | None
     for node in dict.fromkeys(sorts):
         if node not in roots and all(r.op is Op.SLICE for r in readers[node]):
             if node.params[0] in _PARTITIONS:
@@ -63,7 +63,7 @@ def _orders_line(node: Node) -> bool:
     )
 
 
-def put_in(roots: Sequence[Node], found: Mapping[Node, Ends | Places]) -> list[Node]:
+def put_in(roots: Sequence[Node], found: Mapping[Node, EndPlaces | Places]) -> list[Node]:
     """`roots` with selected places instead of sorts."""
     new: dict[Node, Node] = {}
     for node in topological(roots):
@@ -77,7 +77,7 @@ def put_in(roots: Sequence[Node], found: Mapping[Node, Ends | Places]) -> list[N
     return [new[r] for r in roots]
 
 
-class Ends:
+class EndPlaces:
     """The places at both ends of a sort that are asked for."""
 
     def __init__(self, node: Node, first: int, last: int) -> None:
@@ -96,16 +96,16 @@ class Ends:
         return build.slice_(self._made[is_last], (start - before,), (step,), view.shape)
 
 
-def _ends(node: Node, readers: set[Node]) -> Ends | None:
+def _ends(node: Node, readers: set[Node]) -> EndPlaces | None:
     """The ends that all readers of a sort need; None where one needs more."""
     spans = [_span(r) for r in readers]
     most = min(MOST_ENDS, node.size // SHARE)
     first = max((high for _, high in spans if high <= most), default=0)
     last = max((node.size - low for low, high in spans if high > most), default=0)
-    return Ends(node, first, last) if last <= most else None
+    return EndPlaces(node, first, last) if last <= most else None
 
 
-def _short_end(node: Node, readers: set[Node]) -> Ends | None:
+def _short_end(node: Node, readers: set[Node]) -> EndPlaces | None:
     """The short end of a partition, if readers need nothing else of it."""
     end = short_end(node.size, dict(node.params[2])["kth"])
     if end is None:
@@ -114,7 +114,7 @@ def _short_end(node: Node, readers: set[Node]) -> Ends | None:
     low, high = (node.size - count, node.size) if last else (0, count)
     if not all(low <= lo and hi <= high for lo, hi in map(_span, readers)):
         return None
-    return Ends(node, 0, count) if last else Ends(node, count, 0)
+    return EndPlaces(node, 0, count) if last else EndPlaces(node, count, 0)
 
 
 class Places:

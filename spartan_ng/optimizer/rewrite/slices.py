@@ -14,10 +14,10 @@ import numpy as np
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.optimizer.rewrite.rule import Readers, Rule, rewritten
+from spartan_ng.optimizer.rewrite.rule import ReaderCounts, Rule, rewritten
 
 
-def slice_of_map(node: Node, readers: Readers) -> Node | None:
+def slice_of_map(node: Node, readers: ReaderCounts) -> Node | None:
     """The map of the slices in place of the slice of the map that it, or it and few others, alone reads."""
     below = node.inputs[0]
     if below.op is not Op.MAP or isinstance(below.fn, UserFunction) or below.format != "dense":
@@ -28,7 +28,7 @@ def slice_of_map(node: Node, readers: Readers) -> Node | None:
     return Node(Op.MAP, below.fn, operands, below.params, node.shape, below.dtype, below.format)
 
 
-def slice_of_lookup(node: Node, readers: Readers) -> Node | None:
+def slice_of_lookup(node: Node, readers: ReaderCounts) -> Node | None:
     """What a slice of looked up elements reads: fewer places, of a part of the other axes."""
     below = node.inputs[0]
     if below.fn != "take" or any(i.format != "dense" for i in below.inputs):
@@ -42,7 +42,7 @@ def slice_of_lookup(node: Node, readers: Readers) -> Node | None:
     return build.take(_cut(a, of_array, readers), _cut(places, of_places, readers), axis)
 
 
-def slice_of_transpose(node: Node, readers: Readers) -> Node | None:
+def slice_of_transpose(node: Node, readers: ReaderCounts) -> Node | None:
     """The transpose of the slice."""
     below = node.inputs[0]
     if below.op is not Op.TRANSPOSE or below.inputs[0].fn != "take" or not readers.alone(below):
@@ -52,12 +52,12 @@ def slice_of_transpose(node: Node, readers: Readers) -> Node | None:
     return build.transpose(_cut(a, view, readers), axes)
 
 
-def _cut(a: Node, view: Sequence[tuple[int, int, int]], readers: Readers) -> Node:
+def _cut(a: Node, view: Sequence[tuple[int, int, int]], readers: ReaderCounts) -> Node:
     starts, steps, shape = zip(*view, strict=True) if view else ((), (), ())
     return readers.cut(a, starts, steps, shape)
 
 
-def _part(operand: Node, map_node: Node, view: Node, readers: Readers) -> Node:
+def _part(operand: Node, map_node: Node, view: Node, readers: ReaderCounts) -> Node:
     """The operand's part: axes that it stretches, or lacks, are not cut."""
     first = map_node.ndim - operand.ndim
     starts, steps, shape = [], [], []

@@ -20,7 +20,7 @@ from spartan_ng.optimizer.tiling.model import build
 from spartan_ng.optimizer.tiling.options import canonical
 from spartan_ng.optimizer.tiling.problem import Solution, Solver
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, Copy, StageSketch, Tilings
-from spartan_ng.optimizer.tiling.variables import Model, Place, Rules
+from spartan_ng.optimizer.tiling.variables import Model, Rules, TilingPlace
 
 _ARITHMETIC = (1, 16, 1 << 20)
 """How much cheaper arithmetic is made in the search for plans that move less."""
@@ -31,7 +31,7 @@ SOLVERS: dict[str, Solver] = {"exact": exact.solve, "greedy": greedy.solve}
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
+class PossibleGrid:
     """A grid that a stage could have: what the plan moves and costs if everything else fits it."""
 
     grid: Tiling
@@ -127,12 +127,12 @@ def alternatives(
     profile: Profile,
     *,
     duplicate_budget_bytes: int | None = None,
-) -> tuple[tuple[Alternative, ...], ...]:
+) -> tuple[tuple[PossibleGrid, ...], ...]:
     """For each stage, every grid it could have, and the best plan that has it; cheapest first."""
     rules = _rules(profile, "exact", None, duplicate_budget_bytes)
     stages, arrays = tuple(stages), tuple(arrays)
     if profile.workers == 1:
-        return tuple((Alternative(Tiling.single(len(s.domain)), 0, 0),) for s in stages)
+        return tuple((PossibleGrid(Tiling.single(len(s.domain)), 0, 0),) for s in stages)
     model = build(stages, arrays, rules)
     found = []
     for s, options in enumerate(model.grids):
@@ -143,7 +143,7 @@ def alternatives(
             solution = budget.solve(problem, exact.solve)
             if problem.possible(solution.cost):
                 moved = _read_off(model, arrays, solution, rules).total_bytes
-                rows.append(Alternative(grid, moved, solution.cost))
+                rows.append(PossibleGrid(grid, moved, solution.cost))
         found.append(tuple(sorted(rows, key=lambda a: a.cost_ns)))
     return tuple(found)
 
@@ -177,7 +177,7 @@ def _read_off(model: Model, arrays: tuple[ArraySketch, ...], solution: Solution,
     """What the solution's options mean."""
     choice = solution.choice
 
-    def at(place: Place) -> Tiling:
+    def at(place: TilingPlace) -> Tiling:
         return place.options.tilings[choice[place.variable] if place.variable >= 0 else 0]
 
     tilings = tuple(at(p) for p in model.places)

@@ -19,7 +19,7 @@ from collections import Counter
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.costs import Profile
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, TaskAccess
 
 Readers = tuple[int, tuple[int, ...]]
 """An array, and the labels under which some stages read it, WHOLE for dimensions they cannot cut."""
@@ -28,7 +28,7 @@ _MOST, _MOST_LIKELY = 16, 2
 """Own copies in one program, at most; and of readers that could share a tiling with all others."""
 
 
-def readers(stage: StageSketch, read: Access) -> Readers:
+def readers(stage: StageSketch, read: TaskAccess) -> Readers:
     """The readers that a stage's read belongs to."""
     return read.array, tuple(d if d in stage.cuttable else WHOLE for d in read.labels)
 

@@ -12,10 +12,10 @@ from spartan_ng.optimizer.tiling.options import (
 )
 from spartan_ng.optimizer.tiling.problem import Scope
 from spartan_ng.optimizer.tiling.sketch import ArraySketch
-from spartan_ng.optimizer.tiling.variables import PINNED, Place
+from spartan_ng.optimizer.tiling.variables import PINNED, TilingPlace
 
 
-class Factors:
+class CostFactors:
     """Variables by their numbers, and tables of costs by the variables that they depend on.
 
     Parameters
@@ -40,11 +40,11 @@ class Factors:
         self.forbidden = 1 << (200 if self.wide else bits)
         self.kind: type[Any] = object if self.wide else np.int64
 
-    def _variable(self, array: ArraySketch, options: Options) -> Place:
+    def _variable(self, array: ArraySketch, options: Options) -> TilingPlace:
         v = len(self.sizes)
         self.sizes.append(len(options))
         self._weigh(v, options, array)
-        return Place(v, options)
+        return TilingPlace(v, options)
 
     def _weigh(self, v: int, options: Options, array: ArraySketch) -> None:
         if any(options.copied):

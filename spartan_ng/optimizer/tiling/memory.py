@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.options import Options, interned
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Span, StageSketch
+from spartan_ng.optimizer.tiling.sketch import ArraySketch, Span, StageSketch, TaskAccess
 
 MOST_PARTS = 256
 """A task is not cut into more parts than this."""
@@ -126,7 +126,7 @@ def outside_bytes(stage: StageSketch, arrays: Sequence[ArraySketch], grid: Tilin
     return sum(found.values())
 
 
-def _box(read: Access, grid: Tiling) -> tuple[int, tuple[int, ...], tuple[Span, ...]]:
+def _box(read: TaskAccess, grid: Tiling) -> tuple[int, tuple[int, ...], tuple[Span, ...]]:
     """Which part of which array tasks read: equal where two reads are of the same part."""
     return read.array, tuple(d if d >= 0 and grid.parts[d] > 1 else WHOLE for d in read.labels), read.spans
 
@@ -143,7 +143,7 @@ def _most_parts(stage: StageSketch, grid: Tiling) -> int:
     return max(1, min(MOST_PARTS, stage.domain[stage.turns] // grid.parts[stage.turns]))
 
 
-def _share(access: Access, array: ArraySketch, grid: Tiling) -> int:
+def _share(access: TaskAccess, array: ArraySketch, grid: Tiling) -> int:
     """Bytes of the largest box of an array that a task of the grid needs."""
     cells = 1
     for n, label in zip(array.shape, access.labels, strict=True):

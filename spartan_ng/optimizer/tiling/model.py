@@ -21,7 +21,7 @@ from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.ops.order import count
 from spartan_ng.optimizer.tiling import forced as force
 from spartan_ng.optimizer.tiling.copies import own_copies, readers
-from spartan_ng.optimizer.tiling.factors import Factors
+from spartan_ng.optimizer.tiling.factors import CostFactors
 from spartan_ng.optimizer.tiling.memory import outside_bytes, within
 from spartan_ng.optimizer.tiling.moves import bounds, combine_bytes, pieces, read_bytes
 from spartan_ng.optimizer.tiling.options import (
@@ -38,17 +38,17 @@ from spartan_ng.optimizer.tiling.options import (
     uneven,
 )
 from spartan_ng.optimizer.tiling.problem import Problem
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, Span, StageSketch
+from spartan_ng.optimizer.tiling.sketch import ArraySketch, Span, StageSketch, TaskAccess
 from spartan_ng.optimizer.tiling.uneven import cuts_of, shares
-from spartan_ng.optimizer.tiling.variables import PINNED, BehindSums, Model, Move, OwnCopy, Place, Rules
+from spartan_ng.optimizer.tiling.variables import PINNED, BehindSums, Model, Move, OwnCopy, Rules, TilingPlace
 
 
 def build(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], rules: Rules) -> Model:
     """The model of a program."""
-    return _Builder(stages, arrays, rules).model()
+    return _ModelBuilder(stages, arrays, rules).model()
 
 
-class _Builder(Factors):
+class _ModelBuilder(CostFactors):
     """Collects variables and factors stage by stage."""
 
     def __init__(
@@ -70,7 +70,7 @@ class _Builder(Factors):
 
     def model(self) -> Model:
         """Everything, in program order."""
-        places: dict[int, Place] = {}
+        places: dict[int, TilingPlace] = {}
         combines = []
         for s, stage in enumerate(self.stages):
             combines.append(tuple(self._write(s, stage, w, places) for w in stage.writes))
@@ -161,18 +161,18 @@ class _Builder(Factors):
             options = fewer(options, array.shape, cuttable, self.few[number])
         return uneven(options, array.shape, cuttable, self.cuts) if self.cuts else options
 
-    def _source(self, number: int) -> Place:
+    def _source(self, number: int) -> TilingPlace:
         """An array that no stage writes."""
         array = self.arrays[number]
         if array.pinned is not None:
-            return Place(PINNED, interned((canonical(array.pinned),), self.profile.workers))
+            return TilingPlace(PINNED, interned((canonical(array.pinned),), self.profile.workers))
         place = self._variable(array, self._candidates(number))
         if array.driver:
             copies = [self.profile.workers if c else 1 for c in place.options.copied]
             self._add_unary(place.variable, [self.rates.move_ns(n * array.nbytes) for n in copies])
         return place
 
-    def _own_copy(self, a: int, place: Place) -> OwnCopy:
+    def _own_copy(self, a: int, place: TilingPlace) -> OwnCopy:
         """A copy of array `a`, which lies at `place`, for some of its readers; it may be the array itself."""
         array, here = self.arrays[a], place.options.tilings
         tilings = (*here, *map(canonical, array.kept), *self._candidates(a).tilings)
@@ -198,18 +198,20 @@ class _Builder(Factors):
             self.weights[v,] = weight[:, 0]
         else:
             self.weights[place.variable, v] = weight.T
-        return OwnCopy(a, Place(v, options), Move(v, place.variable, moved))
+        return OwnCopy(a, TilingPlace(v, options), Move(v, place.variable, moved))
 
     # --- factors -----------------------------------------------------------------------------------
 
-    def _write(self, s: int, stage: StageSketch, write: Access, places: dict[int, Place]) -> Move | None:
+    def _write(
+        self, s: int, stage: StageSketch, write: TaskAccess, places: dict[int, TilingPlace]
+    ) -> Move | None:
         """Place a result; what its combining moves, or None where no grid reduces it."""
         array, grids = self.arrays[write.array], self.grids[s]
         assert array.pinned is None, "a result is on the workers only after its stage has run"
         reduced = tuple(d for d in range(len(stage.domain)) if d not in write.labels)
         cuts = are_cut(grids, reduced)
         if not any(cuts):
-            places[write.array] = Place(s, projected(grids, write.labels))
+            places[write.array] = TilingPlace(s, projected(grids, write.labels))
             self._weigh(s, grids, array)
             return None
         options = placed_results(grids, write.labels, reduced, self._candidates(write.array))
@@ -225,7 +227,7 @@ class _Builder(Factors):
     def _combined(
         self,
         stage: StageSketch,
-        write: Access,
+        write: TaskAccess,
         grids: Options,
         options: Options,
         reduced: tuple[int, ...],
@@ -247,7 +249,7 @@ class _Builder(Factors):
         return np.array(rows, self.kind)
 
     def _read(
-        self, s: int, stage: StageSketch, read: Access, place: Place, places: dict[int, Place]
+        self, s: int, stage: StageSketch, read: TaskAccess, place: TilingPlace, places: dict[int, TilingPlace]
     ) -> Move | BehindSums:
         array, (write, *_) = self.arrays[read.array], stage.writes
         if read.behind and places[write.array].variable != s:
@@ -299,7 +301,9 @@ class _Builder(Factors):
         self._add(s, PINNED, moved, None)
         return (Move(s, PINNED, moved),)
 
-    def _late_read(self, s: int, stage: StageSketch, read: Access, place: Place, result: Place) -> BehindSums:
+    def _late_read(
+        self, s: int, stage: StageSketch, read: TaskAccess, place: TilingPlace, result: TilingPlace
+    ) -> BehindSums:
         """A read of the tasks that make the result, wherever these are."""
         grids, array, write = self.grids[s], self.arrays[read.array], stage.writes[0]
         rest = (place.options, read.spans, read.exact, array.nbytes)
@@ -339,7 +343,7 @@ class _Builder(Factors):
     def _is_result(self, a: int) -> bool:
         return any(w.array == a for stage in self.stages for w in stage.writes)
 
-    def _outlive(self, array: ArraySketch, place: Place) -> None:
+    def _outlive(self, array: ArraySketch, place: TilingPlace) -> None:
         """A later program most likely cuts an array along its longest axis. Where it does not lie so, that
         program's cost of moving it is charged in part."""
         idle = self.rules.forced or self.rules.rates is not None

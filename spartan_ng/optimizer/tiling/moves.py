@@ -18,7 +18,7 @@ from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Table
 from spartan_ng.ops.units import Folded, leading
 from spartan_ng.optimizer.tiling.options import Options
-from spartan_ng.optimizer.tiling.sketch import Run, Span
+from spartan_ng.optimizer.tiling.sketch import FlatView, Span
 
 _SAFE = 1 << 60
 """Products below this stay far enough from the end of 64-bit integers."""
@@ -37,7 +37,7 @@ def read_bytes(
     nbytes: int,
     placed: tuple[tuple[int, int], ...] = (),
     asked: tuple[int, ...] = (),
-    run: Run | None = None,
+    run: FlatView | None = None,
     within: tuple[tuple[int, int, int, int], ...] = (),
 ) -> Table:
     """Bytes pulled for each (grid, tiling) when tasks over `domain` read an array; see `Access`."""
@@ -64,7 +64,7 @@ def pieces(
     span: Span,
     exact: bool,
     placed: tuple[tuple[int, int], ...],
-    run: Run | None,
+    run: FlatView | None,
 ) -> Table:
     """Tiles that tasks pull a piece of for each (grid, tiling), of an array that is cut along its rows alone;
     of the arguments that are one an axis these are the rows'."""
@@ -148,7 +148,7 @@ def _read(
     exact: bool,
     placed: tuple[tuple[int, int], ...],
     asked: tuple[int, ...],
-    run: Run | None,
+    run: FlatView | None,
     within: tuple[tuple[int, int, int, int], ...],
 ) -> Table:
     """Elements pulled for each (grid, tiling)."""
@@ -194,7 +194,7 @@ def _needed(
     size: int,
     exact: bool,
     place: tuple[int, int] | None,
-    run: Run | None,
+    run: FlatView | None,
     cover: tuple[Table, Table] | None,
 ) -> tuple[Table, Table]:
     """Where what each task needs of an axis of a view begins and ends; `ends` are those of tasks' boxes,
@@ -213,7 +213,7 @@ def _needed(
     return lo * size // max(domain[label], 1), -(-hi * size // max(domain[label], 1))
 
 
-def _covers(domain: tuple[int, ...], lo: Table, hi: Table, run: Run) -> list[tuple[Table, Table]]:
+def _covers(domain: tuple[int, ...], lo: Table, hi: Table, run: FlatView) -> list[tuple[Table, Table]]:
     """For each axis of a view the part that covers each task's run of elements.
 
     The domain is cut along its first axis. Behind the view's first axis that a run crosses, all are whole.
@@ -231,7 +231,7 @@ def _covers(domain: tuple[int, ...], lo: Table, hi: Table, run: Run) -> list[tup
 
 
 def _cover(
-    covers: list[tuple[Table, Table]], run: Run | None, axis: int, size: int
+    covers: list[tuple[Table, Table]], run: FlatView | None, axis: int, size: int
 ) -> tuple[Table, Table] | None:
     """What covers the runs along an array's axis, where the view has all of that axis."""
     if run is None or run.along[axis] < 0 or size != run.shape[run.along[axis]]:

@@ -72,7 +72,7 @@ Span = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FlatView:
     """A view that is read in the order of its elements.
 
     Parameters
@@ -86,7 +86,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class TaskAccess:
     """How tasks read or write one array.
 
     Parameters
@@ -122,7 +122,7 @@ class Access:
     asked: tuple[int, ...] = ()
     part: tuple[int, int] = (1, 1)
     units: tuple[Folded, ...] = ()
-    run: Run | None = None
+    run: FlatView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,8 @@ class StageSketch:
 
     domain: tuple[int, ...]
     cuttable: tuple[int, ...]
-    reads: tuple[Access, ...]
-    writes: tuple[Access, ...]
+    reads: tuple[TaskAccess, ...]
+    writes: tuple[TaskAccess, ...]
     flops: int = 0
     update_bytes: int | None = None
     replicable: bool = True

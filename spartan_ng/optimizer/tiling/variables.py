@@ -18,7 +18,7 @@ PINNED = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TilingPlace:
     """Where an array may lie: the variable that decides, and the tiling for each of its options."""
 
     variable: int
@@ -57,7 +57,7 @@ class OwnCopy:
     """A copy that some readers of an array may have: its place, and what making it moves."""
 
     array: int
-    place: Place
+    place: TilingPlace
     move: Move
 
 
@@ -67,10 +67,10 @@ class Model:
 
     problem: Problem
     grids: tuple[Options, ...]
-    places: tuple[Place, ...]
+    places: tuple[TilingPlace, ...]
     reads: tuple[tuple[Move | BehindSums, ...], ...]
     combines: tuple[tuple[Move | None, ...], ...]
-    sources: tuple[tuple[Place, ...], ...]
+    sources: tuple[tuple[TilingPlace, ...], ...]
     """For each stage and each of its reads, the place of the copy that is read."""
     copies: tuple[OwnCopy, ...]
     outside: tuple[tuple[int, ...], ...]

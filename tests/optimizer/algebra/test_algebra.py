@@ -22,7 +22,7 @@ from spartan_ng.config import config
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.optimizer.rewrite.algebra.table import RULES
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
-from spartan_ng.optimizer.rewrite.rule import Readers, rewritten
+from spartan_ng.optimizer.rewrite.rule import ReaderCounts, rewritten
 from tests import reference
 from tests.optimizer.algebra.expressions import SPECIALS, Expression, expressions, same
 from tests.sampling import examples
@@ -39,7 +39,7 @@ def applied(*roots: Node) -> tuple[list[Node], Counter[str]]:
     fired: Counter[str] = Counter()
 
     def noted(name: str, rule: Any) -> Any:
-        def rewrite(node: Node, readers: Readers) -> Node | None:
+        def rewrite(node: Node, readers: ReaderCounts) -> Node | None:
             found = rule.rewrite(node, readers)
             fired[name] += found is not None
             return found

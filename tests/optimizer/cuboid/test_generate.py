@@ -13,10 +13,10 @@ from spartan_ng.graph.node import Node, topological
 from spartan_ng.optimizer.cuboid.exploit import Together, plan_cuboids
 from spartan_ng.optimizer.cuboid.explore import explore
 from spartan_ng.optimizer.cuboid.model import Graph, Units
-from spartan_ng.optimizer.cuboid.space import COLUMNS, ROWS, SUMMED, Cluster
+from spartan_ng.optimizer.cuboid.space import COLUMNS, ROWS, SUMMED, Resources
 
 F8 = np.dtype(float)
-PAPER = Cluster(8, 12, 10_000_000_000, 125_000_000, 546_000_000_000)
+PAPER = Resources(8, 12, 10_000_000_000, 125_000_000, 546_000_000_000)
 DATA = {
     "MovieLens": (283_228, 58_098, 27_753_444),
     "Netflix": (480_189, 17_770, 100_480_507),
@@ -122,7 +122,7 @@ def test_what_fits_only_in_parts_is_split() -> None:
     order = topological(roots)
     whole = Graph(order, Units(block=100)).space(v[1:6], v[5])
     least = whole.memory_bytes(whole.blocks)
-    tight = Cluster(2, 2, int(least) - 1, 10**9, 10**9)
+    tight = Resources(2, 2, int(least) - 1, 10**9, 10**9)
     plan = plan_cuboids(order, roots, tight, Units(block=100))
     assert len(plan) > 2
     assert all(f.choice.memory_bytes <= tight.task_bytes for f in plan)
@@ -131,7 +131,7 @@ def test_what_fits_only_in_parts_is_split() -> None:
 def test_a_single_product_that_fits_nowhere_is_an_error() -> None:
     _, roots = gnmf(5000, 3000, 10_000, 200)
     with pytest.raises(MemoryBudgetError, match="No cuboid fits"):
-        plan_cuboids(topological(roots), roots, Cluster(2, 2, 100, 1, 1))
+        plan_cuboids(topological(roots), roots, Resources(2, 2, 100, 1, 1))
 
 
 def test_nodes_are_together_unless_a_split_lies_between_them() -> None:

@@ -15,7 +15,7 @@ from benchmarks.cuboids import CUTS, PAPER, paper_space
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.optimizer.cuboid import search
 from spartan_ng.optimizer.cuboid.search import optimize, pruned
-from spartan_ng.optimizer.cuboid.space import Cluster, Matrix, Operator, Space
+from spartan_ng.optimizer.cuboid.space import BodyOperator, Matrix, Resources, Space
 from tests.sampling import examples
 
 DIMS = st.sets(st.integers(0, 2)).map(frozenset)
@@ -27,24 +27,24 @@ def test_the_papers_cuts(n: int, k: int, density: Fraction, cut: tuple[int, int,
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Space, Cluster]:
+def cases(draw: st.DrawFn) -> tuple[Space, Resources]:
     """A space and a cluster whose memory is about what tasks need."""
     large = draw(st.booleans())
     amount = st.integers(0, 10**15 if large else 60)
     blocks = draw(st.tuples(*[st.integers(1, 9)] * 3))
     matrices = draw(st.lists(st.builds(Matrix, st.just("m"), DIMS, amount, st.booleans()), max_size=6))
-    operators = draw(st.lists(st.builds(Operator, st.just("o"), DIMS, amount), max_size=5))
+    operators = draw(st.lists(st.builds(BodyOperator, st.just("o"), DIMS, amount), max_size=5))
     space = Space("case", blocks, tuple(matrices), tuple(operators))
     least, most = space.memory_bytes(blocks), space.memory_bytes((1, 1, 1))
     share = Fraction(draw(st.integers(-1, 20)), 20)
     budget = int(least + (most - least) * share)
     rate = st.integers(1, 7)
-    return space, Cluster(draw(st.integers(1, 6)), draw(st.integers(1, 5)), budget, draw(rate), draw(rate))
+    return space, Resources(draw(st.integers(1, 6)), draw(st.integers(1, 5)), budget, draw(rate), draw(rate))
 
 
 @examples(500)
 @given(case=cases())
-def test_pruned_is_exhaustive_with_tight_memory(case: tuple[Space, Cluster]) -> None:
+def test_pruned_is_exhaustive_with_tight_memory(case: tuple[Space, Resources]) -> None:
     space, cluster = case
     assert pruned(space, cluster) == exhaustive(space, cluster)
 
@@ -71,12 +71,12 @@ def test_the_error_names_operator_least_memory_and_budget() -> None:
     space = paper_space(100_000, 2000, Fraction(1))
     told = rf"No cuboid fits: X \* log.* at least {least_budget(space):,} bytes .* 1,000 bytes"
     with pytest.raises(MemoryBudgetError, match=told):
-        optimize(space, Cluster(8, 12, 1000, 1, 1))
+        optimize(space, Resources(8, 12, 1000, 1, 1))
 
 
 @examples(100)
 @given(case=cases())
-def test_the_memory_that_the_error_names_is_enough_to_the_byte(case: tuple[Space, Cluster]) -> None:
+def test_the_memory_that_the_error_names_is_enough_to_the_byte(case: tuple[Space, Resources]) -> None:
     space, cluster = case
     least = least_budget(space)
     optimize(space, replace(cluster, task_bytes=least))
@@ -92,6 +92,6 @@ def least_budget(space: Space) -> int:
 
 def test_numbers_beyond_64_bits_stay_exact() -> None:
     matrices = (Matrix("a", frozenset({0, 2}), 10**30 + 1), Matrix("b", frozenset({1, 2}), 10**30))
-    space = Space("huge", (6, 6, 6), matrices, (Operator("o", frozenset({0, 1}), 10**31),))
-    cluster = Cluster(3, 4, 10**29, 7, 3)
+    space = Space("huge", (6, 6, 6), matrices, (BodyOperator("o", frozenset({0, 1}), 10**31),))
+    cluster = Resources(3, 4, 10**29, 7, 3)
     assert pruned(space, cluster) == exhaustive(space, cluster)

@@ -16,7 +16,7 @@ from spartan_ng.costs import Profile
 from spartan_ng.errors import OptionError
 from spartan_ng.optimizer.tiling.choose import alternatives, choose
 from spartan_ng.optimizer.tiling.options import project
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, TaskAccess
 
 PROGRAMS = [random_program(random.Random(seed), 2 + seed % 14) for seed in range(60)]
 
@@ -146,9 +146,9 @@ def test_the_budget_is_shared_by_all_duplicates():
     inputs = [write.array(1000 * (i + 1), 1000, driver=True) for i in range(3)]
     for a in inputs * 8:
         out = write.array(write.arrays[a].shape[0])
-        write.stage((write.arrays[a].shape[0],), [Access(a, (0, WHOLE))], [Access(out, (0,))], 10**9)
+        write.stage((write.arrays[a].shape[0],), [TaskAccess(a, (0, WHOLE))], [TaskAccess(out, (0,))], 10**9)
         wide = write.array(1000)
-        write.stage((1000,), [Access(a, (WHOLE, 0))], [Access(wide, (0,))], 10**9)
+        write.stage((1000,), [TaskAccess(a, (WHOLE, 0))], [TaskAccess(wide, (0,))], 10**9)
     program = write.program()
     copied = {}
     for budget in (0, 8_000_000, 16_000_000, 24_000_000, 33_000_000, 60_000_000):
@@ -165,7 +165,7 @@ def test_pinned_arrays_stay_and_views_follow():
     n = 1000
     turned = Tiling((2, 2), (1, 2))
     arrays = [ArraySketch((n, n), 8 * n * n, pinned=turned), ArraySketch((n, n), 8 * n * n)]
-    stages = [StageSketch((n, n), (0, 1), (Access(0, (1, 0)),), (Access(1, (0, 1)),))]
+    stages = [StageSketch((n, n), (0, 1), (TaskAccess(0, (1, 0)),), (TaskAccess(1, (0, 1)),))]
     tilings = choose(stages, arrays, Profile(workers=4))
     assert tilings.arrays == (turned, turned.transpose((1, 0)))
     assert tilings.moved_bytes == (0,)
@@ -175,7 +175,7 @@ def test_uncut_axes_of_inputs_and_results():
     n = 1000
     sparse = ArraySketch((n, n), 12 * n, uncut=(1,), driver=True)
     arrays = [sparse, ArraySketch((n, n), 12 * n, uncut=(1,))]
-    stages = [StageSketch((n, n), (0, 1), (Access(0, (1, 0)),), (Access(1, (0, 1)),), flops=10**9)]
+    stages = [StageSketch((n, n), (0, 1), (TaskAccess(0, (1, 0)),), (TaskAccess(1, (0, 1)),), flops=10**9)]
     for forced in (None, "column", "block"):
         tilings = choose(stages, arrays, Profile(workers=4), forced=forced)
         assert [t.parts[1] for t in tilings.arrays] == [1, 1]
@@ -184,7 +184,7 @@ def test_uncut_axes_of_inputs_and_results():
 
 def test_partial_sums_move_and_are_counted():
     arrays = [ArraySketch((1000, 8), 64_000, driver=True), ArraySketch((8,), 64)]
-    stages = [StageSketch((1000, 8), (0,), (Access(0, (0, 1)),), (Access(1, (1,)),), flops=10**10)]
+    stages = [StageSketch((1000, 8), (0,), (TaskAccess(0, (0, 1)),), (TaskAccess(1, (1,)),), flops=10**10)]
     tilings = choose(stages, arrays, Profile(workers=4))
     assert str(tilings.grids[0]) == "4x1"
     assert tilings.combine_bytes == ((3 * 64,),)
@@ -197,7 +197,7 @@ def test_learned_updates_change_the_plan():
     last run has shown that updates are few.
     """
     arrays = [ArraySketch((4000,), 32_000, driver=True), ArraySketch((10**7,), 8 * 10**7)]
-    first = StageSketch((4000,), (0,), (Access(0, (0,)),), (Access(1, (WHOLE,)),), flops=10**9)
+    first = StageSketch((4000,), (0,), (TaskAccess(0, (0,)),), (TaskAccess(1, (WHOLE,)),), flops=10**9)
     profile = Profile(workers=4)
     assert str(choose([first], arrays, profile).grids[0]) in ("single", "duplicate")
     learned = choose([replace(first, update_bytes=32_000)], arrays, profile)
@@ -219,7 +219,7 @@ def test_tiny_and_empty_arrays():
             size *= n
         axes = tuple(range(len(shape)))
         arrays = [ArraySketch(shape, 8 * size, driver=True), ArraySketch(shape, 8 * size)]
-        stages = [StageSketch(shape, axes, (Access(0, axes),), (Access(1, axes),), flops=size)]
+        stages = [StageSketch(shape, axes, (TaskAccess(0, axes),), (TaskAccess(1, axes),), flops=size)]
         for forced in (None, *TILINGS):
             for workers in (2, 3, 5):
                 profile = Profile(workers=workers)
@@ -238,8 +238,8 @@ def test_costs_above_64_bits():
     arrays = [ArraySketch((n, n), 8 * n * n, driver=True) for _ in range(2)] + [
         ArraySketch((n, n), 8 * n * n)
     ]
-    reads = (Access(0, (0, 1)), Access(1, (1, 0)))
-    stages = [StageSketch((n, n), (0, 1), reads, (Access(2, (0, 1)),), flops=n**3)]
+    reads = (TaskAccess(0, (0, 1)), TaskAccess(1, (1, 0)))
+    stages = [StageSketch((n, n), (0, 1), reads, (TaskAccess(2, (0, 1)),), flops=n**3)]
     tilings = choose(stages, arrays, Profile(workers=4))
     assert tilings.moved_bytes == (0,)
     assert tilings.upload_bytes == 16 * n * n
@@ -267,7 +267,7 @@ def test_many_workers(workers):
 def test_few_workers_get_a_small_array(rows, tiles):
     """No tile is smaller than is worth a task."""
     arrays = [ArraySketch((rows,), 8 * rows, driver=True), ArraySketch((rows,), 8 * rows)]
-    stages = [StageSketch((rows,), (0,), (Access(0, (0,)),), (Access(1, (0,)),), rows)]
+    stages = [StageSketch((rows,), (0,), (TaskAccess(0, (0,)),), (TaskAccess(1, (0,)),), rows)]
     tilings = choose(stages, arrays, Profile(workers=64, memory_bytes=1 << 40))
     assert tilings.arrays[0].ntiles == tilings.arrays[1].ntiles == tiles
     assert tilings.moved_bytes == (0,)

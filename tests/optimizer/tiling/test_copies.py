@@ -15,7 +15,7 @@ from spartan_ng.arrays import WHOLE
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import choose
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, TaskAccess
 
 N, M = 160, 120
 
@@ -111,7 +111,7 @@ def test_a_readers_copy_is_the_best_that_brute_force_finds():
     for i in range(4):
         labels, size = ((0, WHOLE), N) if i % 2 else ((WHOLE, 0), M)
         arrays.append(ArraySketch((size,), 8 * size))
-        stages.append(StageSketch((size,), (0,), (Access(0, labels),), (Access(i + 1, (0,)),), 10**9))
+        stages.append(StageSketch((size,), (0,), (TaskAccess(0, labels),), (TaskAccess(i + 1, (0,)),), 10**9))
     profile = Profile(workers=4, message_ns=0)
     for budget in (0, 2 * N * M, 8 * N * M):
         best = choose(stages, arrays, profile, solver=BRUTE, duplicate_budget_bytes=budget)

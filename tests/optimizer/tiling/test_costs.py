@@ -22,7 +22,7 @@ from spartan_ng.optimizer.tiling.choose import choose
 from spartan_ng.optimizer.tiling.copies import Readers, readers
 from spartan_ng.optimizer.tiling.memory import outside_bytes
 from spartan_ng.optimizer.tiling.options import candidates, canonical
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, TaskAccess
 from tests.optimizer.tiling.test_choose import small_program
 
 LARGE = [random_program(random.Random(seed), 2 + seed % 9) for seed in range(40)]
@@ -71,20 +71,20 @@ def _add_stage(rng, arrays, stages):
     if len(shape) == 1:
         arrays.append(ArraySketch(shape, ITEM * shape[0]))
         sorts = ITEM, rng.choice([ITEM, 2 * ITEM])
-        stages.append(StageSketch(shape, axes, (Access(a, axes),), (Access(new, axes),), sorts=sorts))
+        stages.append(StageSketch(shape, axes, (TaskAccess(a, axes),), (TaskAccess(new, axes),), sorts=sorts))
     elif kind == "join" and shape:
         out = rng.randint(1, 9)
         arrays.append(ArraySketch((out,), ITEM * out))
         update = rng.choice([None, 16, 100])
-        write = Access(new, (WHOLE,))
-        stages.append(StageSketch(shape, axes, (Access(a, axes),), (write,), 100, update_bytes=update))
+        write = TaskAccess(new, (WHOLE,))
+        stages.append(StageSketch(shape, axes, (TaskAccess(a, axes),), (write,), 100, update_bytes=update))
     elif kind == "behind" and len(shape) == 2:
         arrays += [
             ArraySketch(shape[:1], ITEM * shape[0], driver=True),
             ArraySketch(shape[:1], ITEM * shape[0]),
         ]
-        reads = Access(a, axes), Access(new, (0,), behind=True)
-        stages.append(StageSketch(shape, axes, reads, (Access(new + 1, (0,)),), 50))
+        reads = TaskAccess(a, axes), TaskAccess(new, (0,), behind=True)
+        stages.append(StageSketch(shape, axes, reads, (TaskAccess(new + 1, (0,)),), 50))
 
 
 def cells(box):

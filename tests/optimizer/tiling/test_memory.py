@@ -20,7 +20,7 @@ from spartan_ng.optimizer.tiling.memory import (
     within,
 )
 from spartan_ng.optimizer.tiling.options import candidates
-from spartan_ng.optimizer.tiling.sketch import Access, ArraySketch, StageSketch
+from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, TaskAccess
 from tests.sampling import examples
 
 ITEM = 8
@@ -48,12 +48,12 @@ def stages(draw):
         shape = tuple(domain[d] for d in labels)
         labels = tuple(WHOLE if draw(st.integers(0, 4)) == 0 else d for d in labels)
         arrays.append(ArraySketch(shape, ITEM * prod(shape)))
-        reads += [Access(number, labels)] * draw(st.integers(1, 2))
+        reads += [TaskAccess(number, labels)] * draw(st.integers(1, 2))
     turns = draw(st.sampled_from([None, *dims]))
     kept = tuple(d for d in dims if d != turns)
     shape = tuple(domain[d] for d in kept)
     arrays.append(ArraySketch(shape, ITEM * prod(shape)))
-    write, finishes = (Access(len(arrays) - 1, kept),), draw(st.booleans())
+    write, finishes = (TaskAccess(len(arrays) - 1, kept),), draw(st.booleans())
     return StageSketch(domain, tuple(dims), tuple(reads), write, turns=turns, finishes=finishes), arrays
 
 

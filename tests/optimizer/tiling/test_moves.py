@@ -13,7 +13,7 @@ from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.ops.units import Folded, leading
 from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
 from spartan_ng.optimizer.tiling.options import between_units, candidates, interned, project
-from spartan_ng.optimizer.tiling.sketch import Run
+from spartan_ng.optimizer.tiling.sketch import FlatView
 from tests.sampling import examples
 
 LENGTHS = st.one_of(st.integers(1, 7), st.sampled_from([4, 6, 12]))
@@ -200,7 +200,7 @@ def test_a_reshape_reads_the_box_around_each_run(workers, view, data):
         spans.append((before + (extent - 1 if step < 0 else 0), step, n))
         shape.append(before + extent + after)
     axes = tuple(range(len(view)))
-    run = Run(tuple(view), tuple(data.draw(st.sampled_from([a, a, -1])) for a in axes))
+    run = FlatView(tuple(view), tuple(data.draw(st.sampled_from([a, a, -1])) for a in axes))
     grids = candidates(domain, (0,), workers)
     tilings = candidates(tuple(shape), axes, workers)
     nbytes, labels = 8 * int(np.prod(shape)), (WHOLE,) * len(view)

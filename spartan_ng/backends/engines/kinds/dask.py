@@ -23,7 +23,7 @@ from distributed.client import _set_global_client
 from spartan_ng.backends.engines import dask_undisturbed as undisturbed
 from spartan_ng.backends.engines.dask_clusters import LOST_WORKER_TIMEOUT, NEVER, PRELOADS, Workers
 from spartan_ng.backends.engines.dask_retries import mend, try_again
-from spartan_ng.backends.engines.dask_tasks import HOLE, Call, Handle, key_of, nothing
+from spartan_ng.backends.engines.dask_tasks import HOLE, Call, TaskResult, key_of, nothing
 from spartan_ng.backends.engines.protocol import REPORT_S, Forgotten, Report, TaskKilled
 from spartan_ng.config import MASTER_VARIABLE, config
 from spartan_ng.errors import ConnectionFailed, MasterUnreachable
@@ -148,16 +148,16 @@ class DaskEngine:
         self._client = client
         self._owned = owned
         self._workers = Workers(client)
-        self._waiting: dict[Any, tuple[weakref.ref[Handle], tuple[Any, ...]]] = {}
+        self._waiting: dict[Any, tuple[weakref.ref[TaskResult], tuple[Any, ...]]] = {}
         self._sent: list[Any] = []
         """The tasks of the last graph."""
         self._threads: dict[str, int] = {}
         """Of the workers that there were."""
-        self._places: list[Handle] = []
+        self._places: list[TaskResult] = []
         """Next to nothing for each rank, wherever dask makes it. What ranks begin with reads it, and so goes
         there: the tiles that a rank has of all arrays lie together, else a task may run where its smaller one
         is."""
-        self._harmless: weakref.WeakSet[Handle] = weakref.WeakSet()
+        self._harmless: weakref.WeakSet[TaskResult] = weakref.WeakSet()
         """Those whose tasks end no worker: they do nothing but be there."""
         self._lock = threading.RLock()
 
@@ -193,16 +193,18 @@ class DaskEngine:
                 "np.connect(...) to another one, or np.disconnect() to run in this process"
             )
 
-    def submit(self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None) -> Handle:
+    def submit(
+        self, name: str, function: Callable[..., Any], *args: Any, rank: int | None = None
+    ) -> TaskResult:
         """A task; what it is given is in it, so that dask can run it again."""
         self._check()
         if self._is_in_call():  # where the arguments of the program's own task are pickled
             raise RuntimeError(
                 "an array is to be computed before it goes into a task of dask's: persist() it"
             )
-        handle = Handle(key_of(name))
-        call = Call(handle.key, function, tuple(HOLE if isinstance(a, Handle) else a for a in args))
-        needed = [a for a in args if isinstance(a, Handle)]
+        handle = TaskResult(key_of(name))
+        call = Call(handle.key, function, tuple(HOLE if isinstance(a, TaskResult) else a for a in args))
+        needed = [a for a in args if isinstance(a, TaskResult)]
         with self._lock:
             if rank is not None:
                 needed.append(self._place(rank))
@@ -212,12 +214,12 @@ class DaskEngine:
                 self._harmless.add(handle)
         return handle
 
-    def _place(self, rank: int) -> Handle:
+    def _place(self, rank: int) -> TaskResult:
         """Where the tiles of a rank had best lie: one place for each thread, spread over the workers."""
         if not all(map(self.is_known, self._places)):
             self._places = []
         if not self._places:
-            self._places = [Handle(key_of("place")) for _ in range(max(1, sum(self._threads.values())))]
+            self._places = [TaskResult(key_of("place")) for _ in range(max(1, sum(self._threads.values())))]
             self._harmless.update(self._places)
             graph = {place.key: (nothing,) for place in self._places}
             for place, future in zip(
@@ -228,7 +230,7 @@ class DaskEngine:
 
     def submit_several(
         self, name: str, count: int, function: Callable[..., Any], *args: Any
-    ) -> Sequence[Handle]:
+    ) -> Sequence[TaskResult]:
         """A task of dask's gives one object."""
         raise AssertionError(f"{name}: {count} objects of one task of dask's")
 
@@ -263,21 +265,21 @@ class DaskEngine:
                 handle.future = future
             return list(futures)
 
-    def adopted(self, delayed: Sequence[Any]) -> list[Handle]:
+    def adopted(self, delayed: Sequence[Any]) -> list[TaskResult]:
         """What dask's own lazy objects give, begun now."""
         self._check()
         handles = []
         for future in self._client.compute(list(delayed)):
-            handles.append(Handle(future.key))
+            handles.append(TaskResult(future.key))
             handles[-1].future = future
         return handles
 
-    def future(self, handle: Handle) -> distributed.Future:
+    def future(self, handle: TaskResult) -> distributed.Future:
         """The future of a task, which is sent now."""
         self._flush()
         return handle.future
 
-    def get(self, handles: Sequence[Handle]) -> list[Any]:
+    def get(self, handles: Sequence[TaskResult]) -> list[Any]:
         """The objects."""
         self._flush()
         futures = [h.future for h in handles]
@@ -344,11 +346,11 @@ class DaskEngine:
             asked.cancel()
         return asked.result()
 
-    def is_known(self, handle: Handle) -> bool:
+    def is_known(self, handle: TaskResult) -> bool:
         """Whether it was not cancelled, as all are when the client, or another, has restarted the cluster."""
         return handle.future is None or handle.future.status != "cancelled"
 
-    def lost(self, handles: Sequence[Handle]) -> set[Handle]:
+    def lost(self, handles: Sequence[TaskResult]) -> set[TaskResult]:
         """Those that were cancelled or have failed, and those that the scheduler does not know any more: what
         its workers have lost, it has made again."""
         self._check()
@@ -361,13 +363,13 @@ class DaskEngine:
             lost |= {h for h in done if states.get(h.future.key) in _GONE}
         return lost
 
-    def wait(self, handles: Sequence[Handle]) -> None:
+    def wait(self, handles: Sequence[TaskResult]) -> None:
         """Until all are there, or one has failed."""
         self._flush()
         left = [h.future for h in handles if h.future.status != "finished"]
         self._made(left, lambda: _there(self._client, left))
 
-    def follow(self, handles: Sequence[Handle], report: Report) -> None:
+    def follow(self, handles: Sequence[TaskResult], report: Report) -> None:
         """Ask the scheduler what is left of the last graph."""
         self._flush()
         futures = [handle.future for handle in handles]
@@ -381,7 +383,7 @@ class DaskEngine:
                 states = self._client.sync(self._client.scheduler.get_task_status, keys=self._sent)
                 report(1 - sum(state in _TO_DO for state in states.values()) / max(len(states), 1))
 
-    def cancel(self, handles: Sequence[Handle]) -> None:
+    def cancel(self, handles: Sequence[TaskResult]) -> None:
         """Forget them; tasks that nobody else wants are not begun."""
         with self._lock:
             for handle in handles:

@@ -14,7 +14,7 @@ from spartan_ng.costs.operations import by_pairs, lookups, pairs
 from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.optimizer.rewrite.algebra.contraction import Contraction, Labels, cost
-from spartan_ng.optimizer.rewrite.rule import Readers
+from spartan_ng.optimizer.rewrite.rule import ReaderCounts
 from spartan_ng.optimizer.sizes import expected_nonzeros
 
 _MOST = 20
@@ -25,7 +25,7 @@ Factor = tuple[Node, bool]
 """A matrix, and whether it is turned. A vector is a column, and a row where it is turned."""
 
 
-def order_of_products(node: Node, readers: Readers) -> Node | None:
+def order_of_products(node: Node, readers: ReaderCounts) -> Node | None:
     """A @ B @ v = A @ (B @ v), where that costs less."""
     c = Contraction.of(node)
     if c is None or node in readers.looked_at or not (_is_matrix_product(c) and c.is_linear and c.is_dense):
@@ -41,7 +41,7 @@ def order_of_products(node: Node, readers: Readers) -> Node | None:
     return chain.ordered(splits, readers)
 
 
-def order_of_sparse_products(node: Node, readers: Readers) -> Node | None:
+def order_of_sparse_products(node: Node, readers: ReaderCounts) -> Node | None:
     """S @ T @ v = S @ (T @ v) of sparse matrices, where that takes less.
 
     An element of S @ T is stored where a way leads through non-zeros of both, and there alone v is looked at
@@ -87,7 +87,7 @@ def _is_matrix_product(c: Contraction) -> bool:
     )
 
 
-def _is_link(node: Node, above: Contraction, readers: Readers) -> bool:
+def _is_link(node: Node, above: Contraction, readers: ReaderCounts) -> bool:
     """Whether an operand is a product that belongs to the chain of the product above it."""
     c = Contraction.of(node)
     if c is None or not readers.alone(node) or node.dtype != above.node.dtype:
@@ -99,7 +99,7 @@ def _is_link(node: Node, above: Contraction, readers: Readers) -> bool:
 class _Chain:
     """The factors of a product, from left to right."""
 
-    def __init__(self, top: Contraction, readers: Readers) -> None:
+    def __init__(self, top: Contraction, readers: ReaderCounts) -> None:
         self.top = top
         self.products: dict[Node, Contraction] = {top.node: top}
         self._readers = readers
@@ -123,7 +123,7 @@ class _Chain:
             return _turned(found) if turned else found
         return [(node, turned)]
 
-    def ordered(self, splits: dict[tuple[int, int], int], readers: Readers) -> Node:
+    def ordered(self, splits: dict[tuple[int, int], int], readers: ReaderCounts) -> Node:
         """The product with its factors taken together as `splits` says."""
 
         def run(i: int, j: int) -> tuple[Node, Labels]:

@@ -13,10 +13,10 @@ from spartan_ng.costs.choices import GROUP_ROWS
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.rewrite.algebra.contraction import Contraction, Labels
-from spartan_ng.optimizer.rewrite.rule import Readers
+from spartan_ng.optimizer.rewrite.rule import ReaderCounts
 
 
-def indicator_product(node: Node, readers: Readers) -> Node | None:
+def indicator_product(node: Node, readers: ReaderCounts) -> Node | None:
     """(labels[:, None] == arange(k)).T @ X as sums by group."""
     for c, rows, group in _sides(node):
         found = _indicator(c.a, c.la.index(rows))
@@ -31,7 +31,7 @@ def indicator_product(node: Node, readers: Readers) -> Node | None:
     return None
 
 
-def indicator_sum(node: Node, readers: Readers) -> Node | None:
+def indicator_sum(node: Node, readers: ReaderCounts) -> Node | None:
     """(labels[:, None] == arange(k)).sum(0) as counts of the labels."""
     if node.fn != "add" or len(node.inputs) != 1 or len(node.params[0]) != 1 or node.inputs[0].ndim != 2:
         return None
@@ -46,7 +46,7 @@ def indicator_sum(node: Node, readers: Readers) -> Node | None:
     return build.reshape(build.cast(counts, node.dtype), node.shape)
 
 
-def lookup_product(node: Node, readers: Readers) -> Node | None:
+def lookup_product(node: Node, readers: ReaderCounts) -> Node | None:
     """E[labels].T @ X as E.T times sums by group."""
     for c, rows, _ in _sides(node):
         a, axis = c.a, c.la.index(rows)

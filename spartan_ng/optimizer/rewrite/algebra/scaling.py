@@ -12,13 +12,13 @@ from __future__ import annotations
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.rewrite.algebra.contraction import Contraction, Labels
-from spartan_ng.optimizer.rewrite.rule import Readers
+from spartan_ng.optimizer.rewrite.rule import ReaderCounts
 
 _GROWTH = 2
 """The result has at most so many times the elements of what is scaled: it is written anyway."""
 
 
-def product_of_scaled(node: Node, readers: Readers) -> Node | None:
+def product_of_scaled(node: Node, readers: ReaderCounts) -> Node | None:
     """(s * A) @ B = s * (A @ B)."""
     c = Contraction.of(node)
     if c is None or not c.is_linear or not c.is_dense or c.a is c.b or node.dtype.char in "fF":

@@ -14,10 +14,10 @@ from spartan_ng.costs.choices import PAYS
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.rewrite.algebra.contraction import Contraction, Labels, cost, fold_cost
-from spartan_ng.optimizer.rewrite.rule import Readers
+from spartan_ng.optimizer.rewrite.rule import ReaderCounts
 
 
-def sum_of_product(node: Node, readers: Readers) -> Node | None:
+def sum_of_product(node: Node, readers: ReaderCounts) -> Node | None:
     """(A @ B).sum(0) = A.sum(0) @ B; over an axis of both operands it is one more label that is summed."""
     c = Contraction.of(node.inputs[0])
     if node.fn != "add" or len(node.inputs) != 1 or c is None or not readers.alone(c.node):
@@ -46,7 +46,7 @@ def _summed(operand: Node, labels: Labels, gone: set[int]) -> tuple[Node, Labels
     return total, left, fold_cost(operand, prod(total.shape))
 
 
-def product_without_matrix(node: Node, readers: Readers) -> Node | None:
+def product_without_matrix(node: Node, readers: ReaderCounts) -> Node | None:
     """A sum of A * B over axes of both is one pass over both, not a stack of products of single rows."""
     c = Contraction.of(node)
     if c is None or len(c.la) < 2 or {*c.la} != {*c.lb} or not c.is_dense or not c.is_linear:

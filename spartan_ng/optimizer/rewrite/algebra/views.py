@@ -9,13 +9,13 @@ from __future__ import annotations
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.rewrite.algebra.contraction import Contraction, Labels
-from spartan_ng.optimizer.rewrite.rule import Readers
+from spartan_ng.optimizer.rewrite.rule import ReaderCounts
 
 Cut = tuple[int, int, int]
 """Start, step and length of what is left of an axis."""
 
 
-def slice_of_product(node: Node, readers: Readers) -> Node | None:
+def slice_of_product(node: Node, readers: ReaderCounts) -> Node | None:
     """(A @ B)[rows, columns] = A[rows] @ B[:, columns], where fewer elements are left."""
     c = Contraction.of(node.inputs[0])
     if c is None or not readers.alone(c.node) or node.size >= c.node.size:
@@ -25,7 +25,7 @@ def slice_of_product(node: Node, readers: Readers) -> Node | None:
     return None if parts is None else c.product(parts[0], c.la, parts[1], c.lb, c.lo)
 
 
-def _parts(c: Contraction, cuts: dict[int, Cut], readers: Readers) -> list[Node] | None:
+def _parts(c: Contraction, cuts: dict[int, Cut], readers: ReaderCounts) -> list[Node] | None:
     """The operands, of which some labels are cut."""
     parts = []
     for operand, labels in ((c.a, c.la), (c.b, c.lb)):
@@ -38,7 +38,7 @@ def _parts(c: Contraction, cuts: dict[int, Cut], readers: Readers) -> list[Node]
     return parts
 
 
-def _part(operand: Node, labels: Labels, cuts: dict[int, Cut], readers: Readers) -> Node | None:
+def _part(operand: Node, labels: Labels, cuts: dict[int, Cut], readers: ReaderCounts) -> Node | None:
     """A slice of an operand; None where its format has none: stored rows are cut along rows, one after the
     other."""
     whole = {x: (0, 1, n) for x, n in zip(labels, operand.shape, strict=True)}
@@ -51,7 +51,7 @@ def _part(operand: Node, labels: Labels, cuts: dict[int, Cut], readers: Readers)
     return readers.cut(operand, starts, steps, shape)
 
 
-def transpose_of_product(node: Node, readers: Readers) -> Node | None:
+def transpose_of_product(node: Node, readers: ReaderCounts) -> Node | None:
     """(A @ B).T = B.T @ A.T, by the names of its labels: no operand is turned."""
     c = Contraction.of(node.inputs[0])
     if c is None or not readers.alone(c.node):
@@ -63,7 +63,7 @@ def transpose_of_product(node: Node, readers: Readers) -> Node | None:
     return c.product(c.a, c.la, c.b, c.lb, lo)
 
 
-def diagonal_of_product(node: Node, readers: Readers) -> Node | None:
+def diagonal_of_product(node: Node, readers: ReaderCounts) -> Node | None:
     """diagonal(A @ B) = (A * B.T).sum(1): a slice of the flat matrix whose steps go one column further."""
     flat = node.inputs[0]
     c = Contraction.of(flat.inputs[0]) if flat.op is Op.RESHAPE else None
@@ -91,7 +91,7 @@ def diagonal_of_product(node: Node, readers: Readers) -> Node | None:
     return c.product(parts[0], la, parts[1], lb, (*lead, row))
 
 
-def lookup_of_product(node: Node, readers: Readers) -> Node | None:
+def lookup_of_product(node: Node, readers: ReaderCounts) -> Node | None:
     """(A @ B)[indices] = A[indices] @ B, where it looks up fewer lines than there are."""
     if node.fn != "take":
         return None
@@ -113,7 +113,7 @@ def lookup_of_product(node: Node, readers: Readers) -> Node | None:
     return c.product(a, la, b, lb, (*c.lo[:axis], *new, *c.lo[axis + 1 :]))
 
 
-def selection_of_product(node: Node, readers: Readers) -> Node | None:
+def selection_of_product(node: Node, readers: ReaderCounts) -> Node | None:
     """(A @ B)[mask] = A[mask] @ B for a mask of rows."""
     if node.fn != "compress":
         return None
