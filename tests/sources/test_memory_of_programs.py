@@ -172,7 +172,7 @@ def test_an_index_out_of_bounds_is_told_at_once() -> None:
 def test_products_have_few_states_beside_what_they_make() -> None:
     """The result is on disk; the states of all blocks together would be as large."""
     w = numpy.random.default_rng(1).random((250, 150))
-    with mock.patch("spartan_ng.worker.stages.fused._LARGE_BYTES", LIMIT):
+    with mock.patch("spartan_ng.worker.stages.reduced._LARGE_BYTES", LIMIT):
         for whole in (VALUE, (VALUE * 9).astype(int)):
             source, right = over(Recorder(whole)), np.asarray(w.astype(whole.dtype))
             (source[:200] @ right).persist()

@@ -12,7 +12,7 @@ from tests.waiting import until
 
 BROKEN_BY_THE_OTHER_END = """
 import random, socket, struct, sys, threading
-from spartan_ng.wire.access import Access, Door
+from spartan_ng.wire.access import Access
 from spartan_ng.wire.loop import Loop, send_frames
 
 RESET = struct.pack("ii", 1, 0)
