@@ -281,15 +281,12 @@ def worker(
 @click.argument("descriptor", type=int)
 def zygote(descriptor: int) -> None:
     """Start processes of this command for the program at the other end of a socket."""
-    import numpy as np
-
     import spartan_ng
     from spartan_ng.system.zygote import serve
     from spartan_ng.worker import server  # noqa: F401 - what forks need
 
     def run(arguments: list[str]) -> None:
-        np.random.seed()  # noqa: NPY002 - forks must not draw the same
-        spartan_ng.random.seed()
+        spartan_ng.random.seed()  # NumPy's state, too: forks must not draw the same
         main(arguments)
 
     serve(socket.socket(fileno=descriptor), run)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -158,17 +158,23 @@ class BlockThreads:
         if offer is None or lending is None:
             self._on_threads(run, work, helpers, blas, is_done)
             return results
-        self.transfer.offers.publish(run.job, offer)
-        try:
+        with self._offered(run, offer, lending):
             if apart is None:
                 self._on_threads(run, work, helpers, blas)
             else:
                 self._on_threads_apart(run, work, offer, stopped)
+        return results
+
+    @contextmanager
+    def _offered(self, run: Run, offer: Offer, lending: Lending) -> Iterator[None]:
+        """Have other workers take items; what they took is counted."""
+        self.transfer.offers.publish(run.job, offer)
+        try:
+            yield
         finally:
             self.transfer.offers.publish(run.job, None)
         run.stats.stolen += offer.ledger.stolen
         run.stats.bytes_moved += offer.ledger.stolen * lending.nbytes
-        return results
 
     def _on_threads(
         self,

@@ -78,14 +78,14 @@ def check(name: str) -> None:
     x[...], line[...] = -3.0, -4.0
     for theirs, ours in zip(expected, _parts(found), strict=True):
         if functions.is_open(name):
-            assert theirs.ndim == ours.ndim, name
+            assert theirs.shape == ours.shape, name
         else:
             numpy.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
 @pytest.mark.slow
 def test_what_a_call_gave_does_not_change_with_what_it_was_given(some: Some) -> None:
-    names = [n for n in functions.programs() if not n.startswith("array.")]
+    names = [n for n in functions.programs() if not n.startswith("array.") and n not in functions.UNTRUE]
     with numpy.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in some(names, _DRAWN):

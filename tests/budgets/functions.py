@@ -152,16 +152,19 @@ OPEN = frozenset(
         "pinv",
         "polyfit",
         "pad(x, 3, empty)",
-        "intersect1d(x, x > .5, value)",  # said to be without duplicates, and full of them
     ]
 )
 """Functions and calls of whose answers NumPy leaves something open, among equals, in signs, last bits, or
 memory that nothing was written to: these have to come."""
 
 
+UNTRUE = frozenset({"intersect1d(x, x > .5, value)"})
+"""Calls that say what is not so, as that there are no duplicates: anything may come of them."""
+
+
 def is_open(name: str) -> bool:
     """Whether NumPy leaves something open of what a program gives."""
-    return name in OPEN or name.partition("(")[0].rpartition(".")[2] in OPEN
+    return name in OPEN | UNTRUE or name.partition("(")[0].rpartition(".")[2] in OPEN
 
 
 OVER = frozenset(
