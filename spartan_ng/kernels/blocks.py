@@ -171,6 +171,7 @@ def _cached_sizes(
         if prod(sizes[d] for d in folded) <= _SHORT:
             choices = [d for d in choices if d not in folded] or choices
         wide = [d for d in choices if sizes[d] > least] or choices
+        # Along memory last: short pieces of lines are what loops and BLAS are slow with.
         others = [d for d in wide if d != last] or wide
         largest = max(others, key=lambda d: (sizes[d], -d))
         sizes[largest] = -(-sizes[largest] // 2)

@@ -104,6 +104,7 @@ class Body:
                     last[a - first] = min(i, end)
         for i in results:
             if i >= 0:
+                # Results are read once all rows have run.
                 last[i] = end
         for i in reversed(range(len(rows))):
             if not fills(rows[i]):  # it may be a view of its operands: they live as long as it does
@@ -118,6 +119,8 @@ class Body:
         A ufunc may write over an operand, and the less memory a block takes, the nearer it lies.
         """
         row = self.stage.rows[i]
+        # `where` is computed by bits, and reads its operands again after the first has been written to its
+        # place.
         if row.kind == "map" and fills(row) and row.fn != "where":
             for a in row.args:
                 if a >= self.nreads and last[a - self.nreads] == i:
@@ -139,6 +142,7 @@ def _assign(last: list[int], fills: list[bool], dying: list[int]) -> tuple[list[
         if fill:
             if dying[i] >= 0:
                 number[i] = number[dying[i]]
+                # Taken over from the operand, the buffer is not free behind this row.
                 ending[i].remove(number[i])
             elif free:
                 number[i] = free.pop()
@@ -231,6 +235,7 @@ def cutters(read: Read, tile: Box) -> tuple[Cutter, Cutter]:
             n = operand.shape[axis]
             lo, hi = (0, n) if f is None else (block[f[0]][0] - f[1], block[f[0]][1] - f[1])
             if hi - lo < n and getattr(operand, "format", "") == ("csr", "csc")[axis]:  # no compressed one
+                # SciPy's own slice copies the elements, which took longer than the product with them.
                 operand = sparse.lines(operand, lo, hi)
             elif hi - lo < n:
                 operand = operand[lo:hi] if axis == 0 else operand[:, lo:hi]

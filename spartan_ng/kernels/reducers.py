@@ -67,6 +67,7 @@ class Reducer:
         """The state of the block at a box of the domain; with units, those of its units."""
         self.counts = row.kind == "bincount" and row.dtype.kind in "iuf" and not units
         """Whether blocks may be added to one state in their turn, instead of having one each."""
+        # States of lines are combined from where they lie, which may be another worker's tile.
         self.combines_in_place = row.kind not in LINE_STATES
         """Whether combining may write to the memory of the state that comes first."""
 
@@ -155,6 +156,7 @@ class Reducer:
 
     def combine_all(self, states: Sequence[State]) -> State:
         """The state of all blocks, in their order; may reuse the memory of the first."""
+        # Pair by pair: one after the other, thirty-two states are some four hundred calls of NumPy.
         if isinstance(self.fold, DeviationFold) and len(states) > 2:
             return self.fold.combine_all(states)
         return reduce(self.combine, states)

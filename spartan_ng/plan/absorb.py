@@ -31,11 +31,14 @@ def absorb(drafts: Sequence[Draft], kept: Collection[int], together: Together) -
     gone: set[int] = set()
     inside: dict[int, Draft] = {}
     for draft in drafts:
+        # A product that sums over a sparse operand's columns stays alone: with maps inside, it went block by
+        # block over all rows and columns, each with a slice of the matrix.
         if not is_product(draft) or sums_sparse_columns(draft.node):
             continue
         whole = draft
         for read in draft.reads:
             side = makers.get(read.slot)
+            # What others read, too, is stored for them, and would be made twice.
             if side is None or readers[read.slot] > 1 or not is_heavy(draft):
                 continue
             if is_plain(read, side.node.shape) and together(side.node, draft.node):
@@ -48,6 +51,7 @@ def absorb(drafts: Sequence[Draft], kept: Collection[int], together: Together) -
             continue
         product = _product_before(draft, inside, readers, kept, together)
         if product is not None:
+            # In the later one's place: by then all that its finish reads is there.
             out.pop(product.slot, None)
             out[draft.slot] = _with_after(product, draft)
         else:

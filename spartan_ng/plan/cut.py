@@ -79,6 +79,7 @@ class Cut:
 
     def plan(self, key: str, drafts: Sequence[Draft], tilings: Tilings) -> Plan:
         """The plan of all drafts."""
+        # Behind the nodes' arrays come those of scans' aggregates, which are laid out with their stages.
         for node, tiling in zip(self.nodes, tilings.arrays, strict=False):
             ref = node.data
             chunks, mapped = (None, False) if ref is None else (ref.chunks, ref.is_mapped)
@@ -89,6 +90,7 @@ class Cut:
         for i, draft in enumerate(drafts):
             self._find_copies(draft, i, tilings)
             self._cut(draft, i, tilings)
+        # Copies of inputs outlive the plan: a loop's next step reads them again.
         keeps = [s for s, _ in self.copies if s < self.leaves]
         return Plan(
             key,
@@ -206,6 +208,7 @@ class Cut:
             steps=self._steps(draft, grid) if heavy and band is None else (),
             parts=self._parts(draft, index, grid) if band is None else 1,
             turns=turning(draft) or 0,
+            # Of partial sums nothing can be finished: that is where they are combined.
             finish=None if partial else finish,
             exact=self.settings.reproducible,
             band=band,
@@ -261,6 +264,7 @@ class Cut:
             slot = self.slots[read.slot]
             placed = slot.tiling.duplicate or slot.tiling.ntiles == grid.ntiles
             is_here = placed and is_own(read, slot, grid)
+            # A copy counts as its array: sketches, by which parts are counted, know no copies.
             (own if is_here else others).add(self.originals.get(read.slot, read.slot))
         return parts_of(stages[index], arrays, grid, profile, own - others)
 
@@ -322,6 +326,7 @@ class Cut:
         tiling = project(grid, labels)
         counts = [[len(part) for part in parts] for _, parts in lead]
         counts = counts or [[1] * grid.parts[d] for d in partial]
+        # A part that hands over several subtrees has several states: the leading axis is cut between parts.
         splits = tuple(tuple(accumulate(c))[:-1] if max(c) > 1 else () for c in counts)
         behind = tiling.splits[len(partial) :] or ((),) * len(result.out)
         shape = (*map(sum, counts), *result.node.shape)
@@ -356,6 +361,7 @@ class Cut:
             self._emit(SortParts("sort parts", read, values, None, grid, spans, length), read_bytes)
             self._emit(MergeParts("pick places", values, None, draft.slot, grid, spans, length), picked_bytes)
             return
+        # The sketch has charged the sort with both of its halves.
         moved = merge_bytes(a.size, a.dtype.itemsize, element, grid.parts[0])
         self._emit(SortParts(f"{name} parts", read, values, indices, grid, (), length), read_bytes - moved)
         merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid, (), length)
@@ -377,6 +383,8 @@ class Cut:
         if grid.parts[axis] > 1:
             moves = [self._moved(r, draft.domain, grid) for r in reads]
             used, _, _ = rows_before(reads, rows)
+            # Both the totals and the scan itself read these whole: what lies elsewhere is brought to the
+            # scan's places once, in place of twice.
             brought = [
                 m > 0 and r in used and is_full(r, draft.domain) for r, m in zip(reads, moves, strict=True)
             ]

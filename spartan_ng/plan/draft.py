@@ -94,6 +94,7 @@ class Drafting:
     def draft(self) -> Draft:
         """Emit all members and the results."""
         group = self.group
+        # Members stand as fusion found them, users before inputs; rows go the other way.
         for member, labels in reversed(group.members):
             self._emit(member, labels)
         ends = [(group.root, group.out, self._root_end())]
@@ -138,6 +139,7 @@ class Drafting:
                 sampled = self._sampled(register, kept)
                 if len(sampled) > len(best[1]):
                     best = register, sampled
+        # A pass has one driver, and at non-zeros alone there is the least to do.
         packed = [r for r in self._packed if best[0] < 0]
         return (packed[0], set()) if packed else best
 

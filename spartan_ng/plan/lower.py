@@ -53,6 +53,7 @@ class Lowering:
         self.leaves = [n for n in order if n.op is Op.DATA]
         stored = {r for r in roots if r.op is not Op.DATA}
         grouping = form_stages(order, stored, settings.fusion, settings.profile, apart)
+        # Fusion goes from users to inputs, stages run the other way.
         self.groups = list(reversed(grouping.groups))
         self.drivers = grouping.drivers
         self.nodes = [*self.leaves, *(n for g in self.groups for n in g.stored)]
@@ -100,6 +101,7 @@ class Lowering:
         fused = absorb(drafts, kept, Together(self.order, self.roots, profile))
         stored = {d.slot for d in drafts} - {d.slot for d in fused}
         if not any(is_heavy(d) for d in drafts):
+            # Each way is sketched and solved by itself.
             return [fused]  # what products of vectors leave to store is small either way
         if not stored or sum(self.nodes[s].nbytes for s in stored) > self._largest_leaf():
             return [fused]
@@ -114,6 +116,7 @@ class Lowering:
         ]
         wanted = {self.number[r] for r in self.roots}
         for i in wanted:
+            # The next program may read it: a loop's step begins with what the last one gave.
             arrays[i] = replace(arrays[i], outlives=True)
         stages = []
         for draft in drafts:
@@ -190,6 +193,7 @@ def _chosen(
     lowering = Lowering(order, roots, settings, measured)
     ways = [(lowering, lowering.choose())]
     apart = lowering.sampled_products() if settings.may_store_products else []
+    # Where nothing moves there is nothing to save by storing the product.
     if apart and ways[0][1][2].total_bytes:
         other = Lowering(order, roots, settings, measured, apart)
         ways.append((other, other.choose()))

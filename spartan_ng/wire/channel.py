@@ -82,14 +82,18 @@ class Channel:
         follows, number, confirmed = _HEADER.unpack(whole(frames[0]))
         self._confirm(confirmed)
         if not follows:
+            # A note has the number of the last message that was sent: more than were heard means that one is
+            # lost.
             return "gap" if number > self.heard else "old"
         if number != self.heard + 1:
+            # An old one comes again where the news that we have it was lost with the connection.
             return "gap" if number > self.heard else "old"
         self.heard = number
         self._owed_bytes += _MESSAGE_BYTES + sum([len(f) for f in frames])
         return "new"
 
     def _headed(self, number: int, frames: Frames) -> Frames:
+        # Each message says up to where we have the other's.
         self._owed_bytes = 0
         return [_HEADER.pack(True, number, self.heard), *frames]
 

@@ -47,6 +47,8 @@ class Backup:
         self._waits_since_s: float | None = None
         self._due_s = 0.0
         """When somebody else may try: the one who has it has had it for too long."""
+        # Taken twice by one thread: who comes back with tiles puts them through `put`, as the share itself
+        # does.
         self._lock = threading.RLock()
         self._ended = threading.Event()
         self.is_overtaken = False
@@ -56,6 +58,7 @@ class Backup:
     def busy_s(self) -> float:
         """For how long it has worked, and not waited for others."""
         now = time.monotonic()
+        # Read once: the share's own thread may go on meanwhile.
         waits_since_s = self._waits_since_s
         waited_s = self._waited_s + (0.0 if waits_since_s is None else now - waits_since_s)
         return now - self._begun_s - waited_s
@@ -87,6 +90,8 @@ class Backup:
         with self._lock:
             now, way_s = time.monotonic(), self._way_s
             slow_s = max(SLOW * usual_s, WORTH * way_s, BACKUP_S) + way_s
+            # Who waits for another worker's tile is not slow himself, and a second one would wait for the
+            # same.
             if self._ended.is_set() or self._waits_since_s is not None or now < self._due_s:
                 return False
             if self.busy_s < slow_s:

@@ -66,6 +66,7 @@ def lending(
     accept: Callable[[int, Any], Any],
 ) -> Lending | None:
     """How the interpreted pass of a task over `runs` of blocks lends them; None where it does not."""
+    # A borrower finds the stage in its own plan by the number: a part of it, or its finish, has none there.
     if run.index not in run.program.lends or stage is not run.plan.stages[run.index] or task.blas:
         return None
     if any(o.dtype.hasobject for o in operands) or len(runs) < 2:
@@ -81,6 +82,7 @@ def lending(
 
     def pack(number: int) -> Any:
         around, parts = box_around(runs[number]), parts_of(number)
+        # A frame is one piece of memory.
         whole = tuple(np.asarray(p, order="C") if isinstance(p, np.ndarray) else p for p in parts)
         return around, tuple(runs[number]), whole
 
@@ -160,6 +162,7 @@ def _work(ex: Executor, run: Run, stage: Fused, one: Runner) -> Callable[[Blocks
         ex.check(run)
         registers = one.run(block)
         if reducer is None:
+            # A copy: the next block is worked on in the same buffers.
             return np.array(dense(registers[write.register]))
         return block, reducer.block([registers[a] for a in reducer.row.args], block)
 

@@ -99,8 +99,10 @@ class Program:
             slot = self.plan.slots[read.slot]
             plain = read.labels == tuple(range(len(stage.domain))) == read.order
             plain = plain and all((a.start, a.step) == (0, 1) for a in read.axes)
+            # Neither this rank nor another may ask for the tile once it is written over;
             alone = read.slot in dying and read.slot not in self.dynamic and not self.remote_reads[read.slot]
             same = (slot.shape, slot.dtype, slot.format) == (out.shape, out.dtype, out.format)
+            # and a second read of it would see what the scan has written.
             once = sum(r.slot == read.slot for r in stage.reads) == 1
             if plain and alone and same and once and slot.tiling.box_on(slot.shape, self.rank) == box:
                 return i
@@ -159,9 +161,11 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         task.blas = any(row.kind in ("contract", "matrices") for row in stage.every_row)
         if any(row.kind == "matrices" and MATRIX_FUNCTIONS[row.params[0]].scipys for row in stage.rows):
             load_scipys()
+        # At non-zeros alone there is less to do than the box says, and nobody has counted how much.
         task.tier = Tier(stage, task.box, 0 if stage.driver >= 0 else task.flops)
         task.cut = cut(stage, task.box, task.sizes, together=False)
         for part in task.parts:
+            # What finishes the result needs the sum of all parts.
             _prepare(plan, replace(stage, finish=None, parts=1), part)
     elif isinstance(stage, ScanTile) and task.box is not None:
         task.ordered = Ordered(

@@ -115,6 +115,7 @@ def _fused_task(plan: Plan, stage: Fused, rank: int) -> Task:
 def _finish_task(plan: Plan, finish: Fused | None, box: Box, rank: int) -> Task | None:
     if finish is None:
         return None
+    # The last read is that of the result itself, which is not fetched from anybody.
     return _grid_task(plan, finish.reads[:-1], box, rank, stretch=False)
 
 
@@ -278,6 +279,7 @@ def cover(shape: tuple[int, ...], first: int, last: int) -> Iterator[tuple[int, 
             continue
         a, b = first // inside % n, last // inside % n
         yield (a, b + 1)
+        # Once a run goes over the end of a line it has all of the axes behind.
         one_line = a == b
 
 

@@ -38,10 +38,12 @@ def made_for(
     """The tiles of the share of `rank` in a stage, by its offer's `number`; False where `is_busy` says before
     that there is something else to do, None where they cannot be had here."""
     program = Program(run.plan, rank)
+    # Nobody lends on what he does for another.
     program.lends = program.backed = frozenset()
     stage, store = run.plan.stages[index], _Aside(ex.store)
     over = Until(run.cancelled.is_set, is_busy)
     own = replace(run, program=program, cancelled=over, stats=StageStats(), index=index, report=None)
+    # What windows of sources hold, and who overtakes whom, is the own share's.
     own.chunks, own.backup = {}, None
     other = ex.standing_in(rank, store, _Whereabouts(ex, own, rank, number))
 

@@ -127,6 +127,7 @@ class WorkerState:
         part = self._step(job, "finished")
         if part.state == "done":
             return [Tell(JobFinished(job, stats, nnz, values))]
+        # It ended well, but too late: nobody waits for what it made.
         return self._clean(part, "JobCancelled", "the job was stopped")
 
     def failed(self, job: str, kind: str, message: str) -> list[Instruction]:
@@ -144,6 +145,7 @@ class WorkerState:
     def _run(self, message: RunJob) -> list[Instruction]:
         names = self._names[: message.world]
         client = message.job.rpartition("/")[0]
+        # Both may be large, and whoever starts the part has them.
         self._parts[message.job] = _Part(replace(message, plan=NOTHING, values=NOTHING))
         out: list[Instruction] = [StartPart(message, client, names.index(self._name), names)]
         if message.released or message.retired:

@@ -95,6 +95,7 @@ class Ledger:
         if len(waiting) < (2 if slow is None else 1):
             found = slow
         else:
+            # From the end: the owner's threads come from the beginning.
             found = waiting[-1]
             self._step(found, "lent")
             self._due[found] = now + PATIENCE * usual + way
@@ -128,6 +129,7 @@ class Ledger:
 
     def _slow(self, since: float) -> int | None:
         """A task that the owner alone has been at since before a time; the first that was begun."""
+        # As long as none has ended nobody knows what is usual.
         for task, start in self._started.items() if self._finished else ():
             if self.is_wanted(task) and task not in self._lent and start < since:
                 return task
@@ -193,6 +195,7 @@ class Offer:
         """Wait until all tasks have results."""
         with self._changed:
             while not self.ledger.done and not stopped():
+                # Who stops a job tells nobody here: so it is asked for.
                 self._changed.wait(0.02)
 
     def mine(self, stopped: Callable[[], bool]) -> Iterator[int]:
@@ -214,6 +217,7 @@ class Offer:
         """A task and what is needed for it, if one is to be had."""
         with self._changed:
             task = self.ledger.lend(time.monotonic(), self.nbytes)
+        # Packing copies, which the owner's threads need not wait for.
         return None if task is None else (task, self._pack(task))
 
     def come_back(self, task: int, result: Any) -> None:
@@ -281,6 +285,7 @@ class Offers:
         """What a job lends from now on."""
         with self._lock:
             if job in self._jobs:
+                # A number of its own: what comes back late must not be taken for the next offer's.
                 self._jobs[job].parts = None if offer is None else (next(self._numbers), offer)
 
     def share(self, job: str, stage: int, share: Share | None) -> None:

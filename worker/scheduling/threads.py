@@ -48,6 +48,7 @@ class Threads:
         if self._started < helpers or self._process != os.getpid():
             self._start(helpers)
         here = machine.processor()
+        # A call of the system for each thread: made only where the caller has moved.
         if helpers and here != self._avoided:
             self._avoid(here)
         errors: _Errors = SimpleQueue()

@@ -34,6 +34,7 @@ class Vanguard:
     def passing(self, ex: Executor, run: Run) -> Iterator[None]:
         """Around a stage that calls users' functions."""
         names = run.program.users[run.index]
+        # No array's: those of a job are numbered from 0 on.
         key = (run.job, -1 - run.index)
         is_new = not names <= self._seen
         timer: threading.Timer | None = None
@@ -48,6 +49,7 @@ class Vanguard:
         try:
             yield
         finally:
+            # Also where it has raised: it came back, and the others are to say so, too.
             self._seen |= names
             if timer is not None:
                 timer.cancel()

@@ -282,6 +282,7 @@ class Cell(CellFields):
 
 def _may_change(value: Any) -> bool:
     """Whether somebody may write to a value's memory: through it, or through what it is a view of."""
+    # A read-only view says nothing: its base's owner may write.
     while isinstance(value, np.ndarray):
         if value.flags.writeable:
             return True

@@ -70,6 +70,7 @@ is_sure: Callable[[int], bool] = SURELY.__ge__
 
 def few_pair(a: Any, b: Any) -> tuple[Any, Any] | None:
     """`few_values` of two operands, one after the other: most calls that programs make by the million."""
+    # Exact classes, asked once: what derives from them may have rules of its own.
     x, y, nbytes = a, b, 0
     if type(a) is Late.ndarray:
         x = a._peek() if a._views else a._cell.value
@@ -82,6 +83,7 @@ def few_pair(a: Any, b: Any) -> tuple[Any, Any] | None:
         y = b._peek() if b._views else b._cell.value
         if type(y) is not _array:
             return None
+        # Of two shapes the result may have as many elements as both have together, multiplied.
         if nbytes * y.size > SURELY and x.shape != y.shape:
             return None
         nbytes += y.nbytes
@@ -108,6 +110,7 @@ def few_values(operands: tuple[Any, ...], others: frozenset[type] = NUMBERS) -> 
         known.append(a)
     if not is_small(nbytes):
         return None
+    # Elements count, and not bytes: those of one shape, however many operands, stay as they are.
     if 8 * size > SURELY and len({a.shape for a in known if type(a) is _array}) > 1:
         return None
     return known
@@ -174,6 +177,7 @@ def are_few(size: Any, *parameters: Any) -> bool:
 
 def are_few_tests(tests: int, elements: int) -> bool:
     """Whether NumPy finds among so many tests those elements of a small array that are one."""
+    # `numpy.isin` has this bound: from there on it sorts.
     return bool(tests < _TESTS * elements**0.145)
 
 

@@ -83,6 +83,7 @@ class LineTables:
         driver, known, found = self._last
         if found is None or driver() is not indptr or known != numbers:
             found = _lay_out(body, indptr, numbers, nnz, shape)
+            # Weakly: a table is no reason to keep a matrix.
             self._last = (weakref.ref(indptr), numbers, found)
         return found
 
@@ -117,6 +118,7 @@ def _lay_out(body: Sampled, indptr: Any, numbers: list[int], nnz: int, shape: tu
     elif loop.has_states:
         column["out_p"][:] = np.arange(count) * max(kept, _APART) * width * itemsize
         column["out_n"][:] = kept * width
+        # Long states are added by all threads, span by span, once all lines are done.
         column["total_n"][:] = kept * width if count > 1 and kept * width <= _SPAN else 0
     return Lines(rows, table, flops, -(-count // most))
 

@@ -102,6 +102,7 @@ def find(directory: Path, name: str) -> bytes | None:
         content = path.read_bytes()
         code = content[_DIGEST_BYTES:]
         if why_not_own(path) is None and content == _sealed(code):
+            # Those that were used least recently go first.
             os.utime(path)
             return code
         path.unlink()
@@ -186,6 +187,7 @@ def thin_out(directory: Path) -> None:
     """Once in a while, remove what is beyond `MOST_BYTES` of all versions' kernels; `directory` is one's."""
     stamp = directory.parent / _STAMP
     with suppress(OSError):
+        # A stamp of the future, as of a clock that was set back, is none.
         if stamp.exists() and abs(time.time() - stamp.stat().st_mtime) < THINNED_S:
             return
         stamp.touch()
@@ -213,6 +215,7 @@ def _version() -> str:
     """A name for all that machine code depends on besides a kernel's source."""
     ours = b"".join((Path(__file__).parent / name).read_bytes() for name in _COMPILED_WITH)
     theirs = [f"numpy {np.__version__}", *map(_version_of, ("numba", "llvmlite"))]
+    # The system's own word for the processor first: LLVM's takes an import at each start.
     text = " ".join([sys.version, *theirs, processor_kind() or processor()])
     return hashlib.sha256(ours + text.encode()).hexdigest()[:16]
 

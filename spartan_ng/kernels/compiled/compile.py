@@ -185,6 +185,7 @@ class Compiler:
                 self._changed.notify_all()
                 is_idle = not self._changed.wait_for(lambda: self._queue, IDLE_S)
             if is_idle:
+                # A compiler holds tens of megabytes that nobody may ask for again.
                 self._process.rest()
             with self._changed:
                 self._changed.wait_for(lambda: self._queue)
@@ -211,6 +212,7 @@ class Compiler:
         directory, name = self._folder(), kernel_name(source)
         code = find(directory, name)
         if code is None:
+            # Workers of one host begin a stage at one time: the first compiles, the others find what it made.
             with turn(directory, name):
                 code = find(directory, name) or self._compiled(directory, name, source)
         return native.load(name, code)

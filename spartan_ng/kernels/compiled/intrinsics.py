@@ -29,6 +29,7 @@ def compiled(function: Callable[..., Any]) -> Any:
 
     Arrays are views of memory by address, and nothing is allocated: see `local`.
     """
+    # Kernels are called by their address alone: wrappers for Python would be compiled for nobody.
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
     return njit(nogil=True, error_model="numpy", pipeline_class=KernelCompiler, **options)(function)
 
@@ -67,6 +68,7 @@ def local(typing_context: Any, nbytes: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(8), nbytes.literal_value))
+        # A line of the cache, so that a vector never lies in two.
         place.align = 64
         return builder.bitcast(place, ir.IntType(8).as_pointer())
 
@@ -141,6 +143,7 @@ magnitude = _machine("fabs", 1)
 copysign = _machine("copysign", 2)
 fused = _machine("fmuladd", 3)
 """a * b + c, rounded once where the processor can do that in one instruction."""
+# LLVM has two pairs: these hand a NaN on, as NumPy's do, `maxnum` and `minnum` drop it.
 greatest = _machine("maximum", 2)
 least = _machine("minimum", 2)
 

@@ -140,6 +140,7 @@ def _started() -> subprocess.Popen[bytes]:
             bufsize=0,
             cwd=Path(child.__file__).parent,
             env=_settings(),
+            # Ctrl-C in a terminal is for the program, and not for its compiler.
             process_group=0,
         )
     except OSError as error:
@@ -160,7 +161,9 @@ def _command(folder: str) -> list[str]:
     program = Path(sys.executable or "")
     if getattr(sys, "frozen", False) or "py" not in program.name.lower():
         raise CompileError("the compiler needs a process of its own, and there is no interpreter to start")
+    # It runs in another folder.
     paths = [os.path.abspath(p) for p in sys.path if p]
+    # -P: beside `child.py` lies a `select.py`, which is not the standard library's.
     return [str(program), "-P", child.__file__, folder, *paths]
 
 

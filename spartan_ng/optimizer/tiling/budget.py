@@ -29,6 +29,7 @@ def solve(problem: Problem, solver: Solver) -> Solution:
     if not first.exact:
         return replace(best, bound=min(first.bound, best.cost))
     serial = count()
+    # Of equal bounds the older goes first: problems have no order.
     queue = [(first.bound, next(serial), problem, first)]
     for _ in range(_BRANCHES):
         if not queue or queue[0][0] >= best.cost:

@@ -25,6 +25,7 @@ from spartan_ng.optimizer.tiling.variables import Model, Rules, TilingPlace
 _ARITHMETIC = (1, 16, 1 << 20)
 """How much cheaper arithmetic is made in the search for plans that move less."""
 _FEW_STAGES = 40
+"""Programs of more stages are solved once: each candidate takes as long as the first solution."""
 
 SOLVERS: dict[str, Solver] = {"exact": exact.solve, "greedy": greedy.solve}
 """Every solver by its name; tests and benchmarks add the oracle."""

@@ -40,6 +40,7 @@ def solve(problem: Problem, cells: int = CELLS) -> Solution:
         if elimination.cells(v) <= cells:
             elimination.eliminate(v)
             continue
+        # Once: what is fixed is part of one choice, so that it fits together.
         wide = wide or greedy.solve(problem)
         v = elimination.widest()
         fixed[v] = wide.choice[v]
@@ -112,6 +113,7 @@ class _Elimination:
             self._score[v] = (fill, self.cells(v), v)
             heappush(self._queue, self._score[v])
         self._unscored.clear()
+        # A heap cannot change its entries: scores that are no longer true go when they come up.
         while self._score.get(self._queue[0][2]) != self._queue[0]:
             heappop(self._queue)
         return self._queue[0][2]
@@ -172,6 +174,8 @@ def _joined(factors: dict[Scope, Table], scope: Scope, sizes: tuple[int, ...]) -
     last = len(scope) - 1
     total: Table | None = None
     for own, table in factors.items():
+        # Scopes are in increasing order, as is `scope` but for its last variable: only that one can be out of
+        # place.
         if len(own) > 1 and position[own[-1]] != last:
             order = sorted(range(len(own)), key=lambda a: position[own[a]])
             own, table = tuple(own[a] for a in order), table.transpose(order)

@@ -68,6 +68,8 @@ def least_parts(
     def fits(parts: int) -> bool:
         return task_bytes(stage, arrays, grid, parts, kept, own) <= budget_bytes
 
+    # By itself: in parts a task has the sum of those before beside its value, so that two may need more than
+    # one.
     if fits(1):
         return 1
     low, high = 2, _most_parts(stage, grid)

@@ -65,6 +65,7 @@ class _ModelBuilder(CostFactors):
         self.sizes += [len(g) for g in self.grids]
         free = not rules.forced
         self.own = own_copies(stages, arrays, self.profile, rules.budget) if free else ()
+        # Everything may be forbidden at once, and the sum has to stay within 64 bits.
         bits = 60 - (2 * (len(stages) + len(arrays) + len(self.own))).bit_length()
         self.widen(self._most_ns(), bits)
 
@@ -220,6 +221,7 @@ class _ModelBuilder(CostFactors):
         cutting = np.array(cuts)[:, None]
         stays = lie_where_made(grids, write.labels, options)
         moved = moved * cutting
+        # Where a grid reduces nothing, the result lies where its tasks ran, and nowhere else.
         elsewhere = (~(cutting | stays)).astype(self.kind)
         self._add(s, place.variable, moved, elsewhere * self.forbidden)
         return Move(s, place.variable, moved)
@@ -237,6 +239,7 @@ class _ModelBuilder(CostFactors):
             state = array.nbytes if write.state_bytes is None else write.state_bytes
             ordered = (stage.domain, write.units) if write.units else None
             return combine_bytes(array.shape, grids, options, write.labels, reduced, state, ordered)
+        # No peer sends an update to itself: of so many ranks one is at home.
         rows = [
             [
                 stage.update_bytes * (self.profile.workers - 1)

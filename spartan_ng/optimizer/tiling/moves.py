@@ -170,7 +170,9 @@ def _read(
             rows = np.ones_like(need)
             for d in asked[1:]:
                 rows = rows * (grid_hi[:, :, d] - grid_lo[:, :, d])
+            # Who asks for more rows than there are asks for some twice, and gets each once.
             rows = np.minimum(rows, size)
+            # Counted `size` times over until the end, so that shares of rows are whole numbers.
             need, share = need * rows * size, share * rows[:, None]
             overlap = np.minimum(held_hi, size) - np.maximum(held_lo, 0)
         else:

@@ -165,6 +165,7 @@ def _between_units(tiling: Tiling, axis: int, n: int, length: int) -> Tiling:
     for i in range(1, parts):
         near = round(tiling.cut(axis, n, i * before // parts)[0] / length)
         least = points[-1] // length + 1 if points else 1
+        # A unit at least for each part, before and behind.
         points.append(length * min(max(near, least), count - parts + i))
     even = points == [cut(n, parts, i)[0] for i in range(1, parts)]
     splits = list(tiling.splits or ((),) * len(tiling.parts))
@@ -192,6 +193,8 @@ def candidates(
     `single` and `copies` offer everything on one worker, and a copy on each; one worker is always
     offered where nothing can be cut.
     """
+    # No axis is cut into more parts than there are workers: arrays of any longer sizes share one `Options`,
+    # and with it the tables of costs.
     short = tuple(min(n, workers) for n in shape)
     return _candidates(short, cuttable, workers, single, copies)
 

@@ -56,6 +56,7 @@ def cut_points(n: int, weights: tuple[int, ...], load: Load | None = None) -> tu
         after = np.clip(np.searchsorted(load.ends, goals), 1, n)
         nearer = np.abs(load.ends[after - 1] - goals) <= np.abs(load.ends[after] - goals)
         points = after - nearer
+    # Each part has an element at least, also where one row has most of the work.
     order = np.arange(1, parts)
     points = np.maximum.accumulate(np.maximum(points, order) - order) + order
     points = np.minimum(points, n - parts + order)
