@@ -192,6 +192,7 @@ class Jobs:
         record = self._jobs.get(message.job)
         if record is None or peer not in record.waiting or record.state in ("saving", "late"):
             return []  # an answer to the order that it has not heard yet follows
+        # Whoever counts otherwise costs himself his connection, as the guard has it, and not all the summary.
         if any(_form(part) != _form(message) for part in record.parts.values()):
             raise ValueError(f"the parts of job {message.job} differ in their form")
         record.waiting.discard(peer)

@@ -191,6 +191,7 @@ class MasterServer:
             receiver, message = queue.popleft()
             if receiver in gone:
                 continue
+            # What all are told stands in a row, and is encoded once.
             if message is not last or frames is None:
                 last, frames = message, encode(message)
                 self._journal.said(message, now_ns())

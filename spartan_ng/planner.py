@@ -90,6 +90,7 @@ class Planner:
         order = topological(roots) if order is None else order
         structure, leaves = flatten(order, roots)
         if _adopt(self._backend, leaves):
+            # Where leaves lie is a part of what a plan is found by, and they have just moved.
             structure, leaves = flatten(order, roots)
         key = (structure, number, config.disabled_passes)
         with self._lock:

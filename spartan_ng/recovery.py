@@ -177,6 +177,7 @@ class _BoxSearch:
     def _runs(self) -> list[Run]:
         """The runs that arrays may have to be computed by, each behind those that it needs."""
         found: dict[Run, None] = {}
+        # Without recursion: a loop's arrays lead back as far as it has run.
         stack = [run for origin in self.arrays if (run := _run_of(origin)) is not None]
         while stack:
             run = stack[-1]

@@ -173,6 +173,7 @@ def _places(line: Node, room: int) -> Any:
     if clusters < _FEWEST:
         return None
     edges = np.arange(clusters + 1, dtype=np.int64) * (rows - run + 1) // clusters
+    # The line seeds it: two runs of a program look at the same places.
     starts = np.random.default_rng(line.size).integers(edges[:-1], edges[1:])
     return starts[:, None] + np.arange(run)
 

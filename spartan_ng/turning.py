@@ -49,6 +49,7 @@ def _turn(ref: ArrayRef, axes: Axes, evaluate: Callable[[list[Node]], list[Array
     if ref.value is None:  # it lies in a file
         return evaluate([build.transpose(build.data(ref), axes)])[0]
     found = ArrayRef(tuple(ref.shape[i] for i in axes), ref.dtype, value=ref.value.transpose(axes))
+    # Turning copies nothing: whose the memory was, it still is.
     found.private = ref.private or ref.value.flags.owndata
     return found
 

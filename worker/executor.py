@@ -209,6 +209,7 @@ class Executor(BlockThreads):
         if not done.program.lends and self._begun != begun:
             return
         run = replace(done, cancelled=stopped)
+        # Each rank begins with its own neighbour, so that not all ask the first.
         near = range(1, min(self.world, 1 + _ASKED))
         ranks = [(self.rank + k) % self.world for k in near]
         pause = _IDLE_S
@@ -242,6 +243,7 @@ class Executor(BlockThreads):
                 self._programs.move_to_end(key)
                 return found
         with record.span("prepare", "", job):
+            # Without the lock: it takes a while, and of two that are made at one time either will do.
             program = Program(plan, self.rank)
         with self._lock:
             self._programs[key] = program
@@ -258,6 +260,7 @@ class Executor(BlockThreads):
             run.stats.bytes_made += data_bytes(tile)
         elif config.check and tile.dtype != plan.slots[slot].dtype:
             raise TypeError(f"%{slot} is to be of {plan.slots[slot].dtype.str}, not {tile.dtype.str}")
+        # What depends on data is read as often as these say, which nobody can count before.
         kept = slot in plan.outputs or slot in run.program.dynamic
         reads = None if kept else run.program.remote_reads[slot]
         if run.backup is None:

@@ -134,6 +134,8 @@ class Parts:
         """By job."""
         self._helping: dict[str, threading.Event] = {}
         """By job whose part here has ended: set when nobody needs help with it any more."""
+        # As many as there may be jobs: a part that waited for a thread would be waited for by other workers'
+        # parts.
         self._pool = ThreadPoolExecutor(4096, "job")
 
     @property

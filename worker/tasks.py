@@ -295,6 +295,7 @@ def _run_part(
             if wanted.rank == part.rank:
                 store.put(keys[wanted.slot], _for_reading(datum.tiles[what.number]))
     transfer = _Given(arrived, _answers(rounds, data))
+    # One thread: the engine runs as many tasks at a time as it has processors.
     executor = Executor(part.rank, plan.workers, store, transfer, 1)
     run = Run(job, plan, program, keys, threading.Event(), index=part.stage, chunks=chunks)
     try:

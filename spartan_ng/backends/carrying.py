@@ -75,6 +75,8 @@ class Carrier:
         left = list(futures)
 
         def end() -> None:
+            # Not earlier: a release goes by way of the master, and might overtake a tile, which would stay
+            # for good.
             puts = [self._link.peers.put(m.name, key, _NOTHING, m.since) for m in unfinished]
             if puts:  # the tile that takes the place of what has come of another
                 self._withdraw(key, puts, ())

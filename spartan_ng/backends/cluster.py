@@ -156,6 +156,8 @@ class ClusterBackend:
             with self._held.new_keys(len(plan.outputs)) as keys:
                 return self._run(plan, packed, held, keys, progress, start, drops)
         except Exception as error:
+            # Another thread may have had arrays come home, as where a cluster gets smaller: the workers drop
+            # them under way.
             if all(ref.backend is self for ref in inputs):
                 raise
             raise WorkersChanged("arrays that a job was to read have come home") from error

@@ -285,6 +285,7 @@ class MasterLink(Reconnecting):
             self._retired[1]()
 
     def _take_dead(self) -> Release:
+        # So many as there are now: finalizers go on adding.
         serials = tuple(self._dead.popleft() for _ in range(len(self._dead)))
         jobs = tuple(self._over.popleft() for _ in range(len(self._over)))
         return Release(serials, jobs)
@@ -310,6 +311,7 @@ class MasterLink(Reconnecting):
         names = frozenset(m.name for m in message.leaving)
         new, self._leaving = names - self._leaving, names
         if new:
+            # It waits for tiles, which come by this thread.
             threading.Thread(target=self._hand_over, args=(message, tuple(new)), daemon=True).start()
         if self._lost_at is not None:
             self._lost_at = None

@@ -185,6 +185,7 @@ class Reconnecting(ABC):
             self._lost_at = self._loop.now()
             _log.warning("the connection to the master at %s is lost; it is made again", self.address)
         self._interrupted()
+        # Later: this is called by the monitor of the socket that goes.
         self._loop.call(self._dial_again)
 
     def _dial_again(self) -> None:

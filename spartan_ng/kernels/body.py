@@ -119,8 +119,6 @@ class Body:
         A ufunc may write over an operand, and the less memory a block takes, the nearer it lies.
         """
         row = self.stage.rows[i]
-        # `where` is computed by bits, and reads its operands again after the first has been written to its
-        # place.
         if row.kind == "map" and fills(row) and row.fn != "where":
             for a in row.args:
                 if a >= self.nreads and last[a - self.nreads] == i:

@@ -251,6 +251,7 @@ def _search(row: Row) -> Evaluate:
 def _transpose(row: Row) -> Evaluate:
     (axes,) = row.params
     (a,) = row.args
+    # SciPy's arrays take no order of axes.
     return lambda regs, block, out: regs[a].transpose(axes) if regs[a].ndim != 2 else regs[a].T
 
 

@@ -101,7 +101,6 @@ class Lowering:
         fused = absorb(drafts, kept, Together(self.order, self.roots, profile))
         stored = {d.slot for d in drafts} - {d.slot for d in fused}
         if not any(is_heavy(d) for d in drafts):
-            # Each way is sketched and solved by itself.
             return [fused]  # what products of vectors leave to store is small either way
         if not stored or sum(self.nodes[s].nbytes for s in stored) > self._largest_leaf():
             return [fused]

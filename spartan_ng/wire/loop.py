@@ -61,6 +61,7 @@ class Loop:
         self._silence_s = config.heartbeat_s
         """A peer whose host is silent for so long is disconnected; a dead process on a live host at once."""
         self.context: zmq.Context[Socket] = zmq.Context()
+        # One for each peer that is read from; ZeroMQ's own limit is about a thousand.
         self.context.set(zmq.MAX_SOCKETS, 65536)
         self._poller = zmq.Poller()
         self._handlers: dict[Any, tuple[Any, Callable[[], None]]] = {}
@@ -119,6 +120,7 @@ class Loop:
         socket = self._socket(zmq.ROUTER, address)
         socket.maxmsgsize = LONG_ACCEPTED_BYTES if is_local(address) else ACCEPTED_BYTES
         socket.router_mandatory = True
+        # Who comes again before it is noticed that his old connection is dead takes its place.
         socket.router_handover = True
         socket.rcvhwm = most_waiting
         socket.handshake_ivl = int(HANDSHAKE_S * 1000)
@@ -190,6 +192,7 @@ class Loop:
                     handler(join(frames))
                 except Exception as error:  # noqa: BLE001 - a bad message must not end the process
                     broken(error)
+                # Whoever heard it may have given the connection up.
                 if socket.closed:
                     return
 
@@ -226,6 +229,7 @@ class Loop:
             if timer[1] is None:
                 self._timers.remove(timer)
             else:
+                # From now on: a loop that was held up has nothing to make up for.
                 timer[0] = now + timer[1]
             self._do(timer[2])
 
@@ -281,6 +285,7 @@ class Loop:
     def _drain(self) -> None:
         self._awake = False
         self._bell.quiet()
+        # Those that are there: what they add waits until sockets have had their turn.
         for _ in range(len(self._calls)):
             self._do(self._calls.popleft())
 

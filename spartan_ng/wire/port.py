@@ -205,6 +205,7 @@ class Port:
     def _read(self) -> None:
         for _ in range(ROUND):
             try:
+                # Only a frame that is not copied knows which connection it came by, and whose that is.
                 first = self.socket.recv(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return

@@ -44,6 +44,7 @@ _BESIDE_SHARE = 4
 """Beside tiles there are the blocks that threads work on, and what comes and goes. Of little memory one part
 in so many is for that, and tiles have the rest."""
 
+# From anywhere on: a process that gets a dead one's number must not use its segments' numbers again.
 _serial = count(int.from_bytes(os.urandom(6), "big"))
 
 
@@ -144,6 +145,7 @@ class BufferPool:
                     self.peak_bytes = max(self.peak_bytes, self.used_bytes)
                     self._busy_peak_bytes = max(self._busy_peak_bytes, self.used_bytes)
                     if self.budget_bytes is not None:
+                        # What free segments hold is taken from the same budget.
                         self._trim(self.budget_bytes - self.used_bytes)
                     return
                 used = self.used_bytes
@@ -161,6 +163,7 @@ class BufferPool:
 
     def locate(self, array: np.ndarray[Any, Any]) -> tuple[SharedSegment, int] | None:
         """The segment an array lies in and its offset there, or None."""
+        # A view of a view has the first array as its base.
         root = array.base if isinstance(array.base, np.ndarray) else array
         start = address(root)
         segment = self._live.get(start)
@@ -216,6 +219,7 @@ class BufferPool:
             start, segment = self._returned.popleft()
             del self._live[start]
             self.used_bytes -= segment.nbytes
+            # What another process made has a size that nobody here will ask for.
             if size_class(segment.size) != segment.size or self._free_count >= _MAX_FREE_SEGMENTS:
                 segment.close()
                 continue
@@ -250,5 +254,6 @@ def tiles_bytes(memory_bytes: int, threads: int) -> int:
 
 def size_class(nbytes: int) -> int:
     """The least of 1, 1.25, 1.5, 1.75 times a power of two, in whole pages, that holds `nbytes`."""
+    # Of a size between two classes at most a fifth of the segment lies idle.
     step = max(4096, 1 << max(0, (nbytes - 1).bit_length() - 3))
     return -(-nbytes // step) * step

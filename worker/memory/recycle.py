@@ -58,6 +58,7 @@ class Recycler:
         storage = self._take(size_class(nbytes))
         self._live.add(address(storage))
         root: np.ndarray[Any, Any] = np.frombuffer(storage.data, np.uint8, nbytes)
+        # By a weak reference: a buffer in use keeps nobody.
         weakref.finalize(root, _come_back, self._self, storage).atexit = False
         return root.view(dtype).reshape(shape)
 

@@ -59,6 +59,7 @@ class Store:
         """Bytes written to disk since the start."""
         self._tiles: dict[Key, _Held] = {}
         self._parked: dict[Key, list[Callable[[], None]]] = {}
+        # Who makes room, or drops several, holds it already.
         self._lock = threading.RLock()
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -123,6 +124,7 @@ class Store:
                 self._forget(self._tiles.pop(key))
             self._tiles[key] = held
             waiting = self._parked.pop(key, ()) if self._parked else ()
+        # Without the lock: callbacks send what they find.
         for callback in waiting:
             callback()
 

@@ -333,6 +333,7 @@ class TileServer:
 
         tile = unpack(message.data, make=make)
         if isinstance(tile, np.ndarray) and not made:
+            # What came in one piece is a view of its message, which no budget counts.
             np.copyto(make(tile.shape, tile.dtype), tile)
         kept = made[0] if made else tile
         return lambda: self._store.put(message.key, kept)

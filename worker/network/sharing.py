@@ -43,6 +43,7 @@ class Mappings:
         key = (where.pid, where.segment, where.size_bytes)
         mapped = self._maps.get(key)
         if mapped is not None:
+            # The segment is known, the place in it is another peer's word.
             _check_inside(where)
             self._maps.move_to_end(key)
             return mapped

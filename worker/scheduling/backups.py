@@ -47,8 +47,6 @@ class Backup:
         self._waits_since_s: float | None = None
         self._due_s = 0.0
         """When somebody else may try: the one who has it has had it for too long."""
-        # Taken twice by one thread: who comes back with tiles puts them through `put`, as the share itself
-        # does.
         self._lock = threading.RLock()
         self._ended = threading.Event()
         self.is_overtaken = False

@@ -127,7 +127,7 @@ class WorkerState:
         part = self._step(job, "finished")
         if part.state == "done":
             return [Tell(JobFinished(job, stats, nnz, values))]
-        # It ended well, but too late: nobody waits for what it made.
+        # It ended well, but the job is over: what it made goes, unless somebody goes on from it.
         return self._clean(part, "JobCancelled", "the job was stopped")
 
     def failed(self, job: str, kind: str, message: str) -> list[Instruction]:

@@ -49,7 +49,7 @@ class Vanguard:
         try:
             yield
         finally:
-            # Also where it has raised: it came back, and the others are to say so, too.
+            # Also where it has raised: it has come back, and that is all that was asked.
             self._seen |= names
             if timer is not None:
                 timer.cancel()

@@ -249,6 +249,7 @@ def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], most: int) 
                         return called(*args, **keywords)
                 if type(found) in OURS:
                     return OURS[type(found)](found)
+                # By this name and as an argument: nobody else knows it.
                 if type(found) is np.ndarray and sys.getrefcount(found) == 2:
                     return fresh(found)
                 return operand_or_fresh(found, given, known)

@@ -228,6 +228,7 @@ def _walk(read: Read, tile: Box, operand: tuple[np.dtype[Any], tuple[int, ...], 
     axes = []
     for d, o, n, stride in zip(read.labels, read.order, operand[1], operand[2], strict=True):
         follows = d != WHOLE and o >= 0 and read.axes[o].label == d
+        # Along an axis of one element NumPy's stride may be anything.
         axes.append((d if follows else WHOLE, tile[d][0] if follows else 0, 0 if n == 1 else stride))
     return Walk(tuple(axes))
 

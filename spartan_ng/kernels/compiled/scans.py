@@ -160,6 +160,7 @@ class CompiledScan:
         at = next(i for i, r in enumerate(rows) if r.kind == "scan")
         (self.axis,) = rows[at].params
         self.scan, self.dtype = first + at, rows[at].dtype
+        # The kernel sees addresses alone.
         self._kept_alive = (operands, out)
         self._arrays = dict(enumerate(reads))
         for i, row in enumerate(rows, first):
@@ -276,6 +277,7 @@ class CompiledScan:
         if carry is None:
             states = tuple(np.empty(sizes, self.dtype) for _ in steps.step)
         else:
+            # A copy: the kernel takes the states on where they lie.
             states = tuple(np.array(c, self.dtype, order="C").reshape(sizes) for c in carry)
         arrays = [self._arrays[i] for i in used]
         if not total:
