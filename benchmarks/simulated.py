@@ -166,7 +166,7 @@ class SimulatedBackend:
                 stats = executor.run(job, plan, bound, outputs, cancelled)
                 if next(done) == len(self._executors):
                     over.set()
-                executor.help(job, plan, over)
+                executor.help(job, over)
                 return stats
             except BaseException:
                 cancelled.set()

@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import Any
 
 LEVELS = ("debug", "info", "warning", "error")
 FACTS = "facts"
@@ -38,9 +38,9 @@ class Objects(logging.Formatter):
         return json.dumps({**found, **getattr(record, FACTS, {})}, default=str)
 
 
-def set_up(level: str = "warning", as_json: bool = False, stream: TextIO | None = None) -> None:
-    """Log to `stream` (stderr) from `level` on; other libraries' lines from "warning" on."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+def set_up(level: str = "warning", as_json: bool = False) -> None:
+    """Log to stderr from `level` on; other libraries' lines from "warning" on."""
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Objects() if as_json else LogFormat())
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     logging.getLogger("spartan_ng").setLevel(level.upper())

@@ -231,7 +231,7 @@ class Session:
                     raise
             else:
                 if config.debug:
-                    self._tell(todo, planned, begin - begun)
+                    self._tell(todo, begin - begun)
                 results = list(map(refs.__getitem__, planned.outputs))
                 if planned.recipe is not None:
                     record(planned.recipe, leaves, results)
@@ -258,7 +258,7 @@ class Session:
         if not copied and self.backend.workers < 2:
             _log.warning("one worker is left, and nobody who could keep copies of its arrays")
 
-    def _tell(self, wanted: list[Node], planned: Planned, planning_s: float) -> None:
+    def _tell(self, wanted: list[Node], planning_s: float) -> None:
         """Log the run that has just ended."""
         assert self.last_run is not None, "it has just run"
         plan, stats = self.last_run

@@ -197,7 +197,7 @@ class Executor(BlockThreads):
         self.put(run, slot, tile)
         run.stats.bytes_moved += data_bytes(tile)
 
-    def help(self, job: str, plan: Plan, stopped: threading.Event) -> None:
+    def help(self, job: str, stopped: threading.Event) -> None:
         """After the own part of a job: do tasks of those next to us who have not finished theirs.
 
         It asks nobody at first, as most end at about the same time, and less and less often while there are
@@ -278,9 +278,9 @@ class Executor(BlockThreads):
         """Gather an operand: this rank's part as a view, others' pieces from their workers."""
         return _unpacked(operand.present(self.gather(run, operand)))
 
-    def load_all(self, run: Run, operands: Iterable[PiecedOperand], packed: bool = False) -> list[Any]:
-        """Gather several operands, all requests under way at once; compressed ones stay so if `packed`."""
-        return self.finish_all(run, self.start_all(run, operands), packed)
+    def load_all(self, run: Run, operands: Iterable[PiecedOperand]) -> list[Any]:
+        """Gather several operands, all requests under way at once."""
+        return self.finish_all(run, self.start_all(run, operands))
 
     def start_all(self, run: Run, operands: Iterable[PiecedOperand]) -> Started:
         """Ask for several operands without waiting for any; once for pieces that they have in common."""

@@ -73,7 +73,7 @@ class PartExecutor(Protocol):
         """By job: for which rank this one has waited for a while, and in which stage."""
         ...
 
-    def help(self, job: str, plan: Plan, stopped: threading.Event) -> None:
+    def help(self, job: str, stopped: threading.Event) -> None:
         """Do what others have not done yet of a job."""
         ...
 
@@ -255,7 +255,7 @@ class Parts:
             over = self._helping[run.job] = threading.Event()
             self._loop.call(lambda: self._ended(run.job, self._state.finished(run.job, costs, nnz, values)))
             try:
-                executor.help(run.job, program, over)
+                executor.help(run.job, over)
             finally:
                 del self._helping[run.job]
             self._finish_prints(run.job)

@@ -306,9 +306,9 @@ def _longest(socket: Socket, serves: bool) -> int:
     return LONG_FRAME_BYTES if serves or local else FRAME_BYTES
 
 
-def send(socket: Socket, message: Message, to: bytes | None = None) -> bool:
+def send(socket: Socket, message: Message) -> bool:
     """Send a message, large buffers without copies; False where nobody is there to send to."""
-    return send_frames(socket, encode(message), to)
+    return send_frames(socket, encode(message))
 
 
 def send_frames(socket: Socket, frames: Frames, to: bytes | None = None) -> bool:

@@ -1,4 +1,5 @@
-"""What small arrays are asked by the million, as a table: statements x dtypes x layouts x owners of memory.
+"""What small arrays are asked by the million, as a table: statements x dtypes x layouts x owners of memory;
+the statements are in `plain_statements.py`.
 
 Run as a program it asks a part of the table and writes down what was answered, in a process that was told
 whether to do without what is compiled; `test_quick.py` compares.
@@ -20,6 +21,7 @@ import numpy
 
 import spartan_ng
 from spartan_ng.api.core import quick
+from tests.api.plain_statements import STATEMENTS
 
 
 class Index:
@@ -174,176 +176,6 @@ OWNERS: dict[str, Callable[[Any, Any], Any]] = {
 """Who has the memory: not that of `numpy.asarray`, which NumPy shares and we copy."""
 
 
-def parts(table: str) -> list[str]:
-    """The statements, or parts of them, of a table; `;;` begins a line."""
-    return [part.replace(";; ", "\n") for part in table.replace("\n", "|").split("|")]
-
-
-KEYS = """0|-1|1|99|-99|2**70|True|None|...|()|1.5|'x'|'f0'|:|1:|::-1|::0|99:|0, 1|0, -1|0, 99|99, 0|1:, 0
-:, 1|..., 0|0, ...|None, 0|0, None|1:, None, 0|0, 0, 0|1:, 1:|::-1, ::2|..., ...|:, :, :|np.int64(1)
-np.uint8(0)|np.int64(99)|np.int64(0), 1|1, np.int64(1)|np.int64(1), 1:|np.bool_(True)|i|[0, 1]|[]|m
-i, 0|0, i|[0], [1]|n|n, 0|0, n|Index(1)|Index(1), 0|Index(0):|np.int64(0):np.int64(2)|np.float64(1)
-(1,)|0.0, 1|False, 0|t|i[:0]|slice(None, None, None)|Index(99)|-1, -1|..., np.int64(1), None|'a':
-1:'b'|np.array(1)|numpy.array(1)|numpy.array([0, 1])|2**70, 0|:2**70|[1]|[-1, 0]|[99]|[np.int64(1), 0]
-[True, 0]|[0, 0]|[2**70]|:, [0, 1]|[0, 1], 0|['f0', 'f1']|'f1'|[0] * 70|[0.5]|[n, 0]|[0, 1], 1:"""
-VALUES = """7|2.5|-1|1j|True|b|b0|a|x|s|n|300|2**70|np.nan|[1, 2]|None|'y'|np.int8(3)
-numpy.array(2)|np.zeros(99)|Index(1)|c|b'z'|(1, 2.5)|(1,)|('x', 1)|(x, s)|np.str_('z')|np.bytes_(b'z')|a[0]
-np.datetime64('2020-01-02')|np.datetime64('2020-01-02T03:04')|np.timedelta64(70, 's')|b[:2]|a[:2]|b[[1, 0]]
-a[..., :1]|{}"""
-OPERANDS = """7|2.5|-1|1j|True|b|x|s|n|300|2**70|0|[1, 2]|None|'y'|np.int8(3)|numpy.float32(3)
-numpy.array(2)|np.zeros(99)|Weird()|Told()|c|p|a|b[..., :1]|numpy.ones(1)|b'1'|np.str_('1')|np.bytes_(b'1')
-np.datetime64('1970-01-02')|np.timedelta64(1, 's')|np.datetime64('nat')|np.array(['1', '2'])"""
-OPERATORS = [
-    *["+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>", "<", "<=", "==", "!=", ">", ">="]
-]
-IN_PLACE = [o for o in OPERATORS if o not in ("<", "<=", "==", "!=", ">", ">=")]
-CALLS = """r = s * 2.0|r = s * 3|r = 2 ** 60 + s|r = s + 2 ** 53|r = s - 2 ** 70|r = s / 0
-r = s / s|r = 0.0 / s
-r = s * s|r = -s|r = +s|r = abs(-s)|r = s * 1e308 * 10|r = s * 1e-320 * 1e-9|r = s - s|r = s * 0
-r = -s * 0.0|r = s + np.nan|r = s / np.inf|r = s * True|r = s + None|r = s * [1]|s *= [1]|s *= 2; r = s
-s += x; r = s|r = x - s|r = x / s|r = s == x|r = s < 1|r = s + numpy.float32(1)|r = s + numpy.int64(1)
-r = s + 1j|r = s // 2|r = s % 2|r = 7 % s|r = s ** 2|r = 2 ** s|r = [1, 2] * s|r = s + a|r = a - s
-r = s + Weird()|r = s * Told()|r = s + n|r = n * s|r = round(s, 1)|r = int(s), float(s), bool(s), hash(s)
-r = str(s), repr(s)|r = a[int(s)]|with np.errstate(all='raise'): r = s / 0
-with np.errstate(all='raise'): r = s * 1e308 * 10|r = np.dot(a, b)|r = np.dot(s, a)|r = np.maximum(a, s)
-r = np.maximum(s, x)|r = np.append(a, b)|r = np.nonzero(a)|r = np.take(a, i)|r = np.argmax(a)
-r = np.mean(a)|r = np.where(a > 0, a, b)|r = np.clip(a, 0, 1)|r = np.sort(a)|r = np.trace(a)
-r = np.cumsum(a)|r = np.tril(a)|r = np.any(a)|r = np.isin(a, b)|r = np.union1d(a, b)|r = np.sqrt(a)
-r = np.add(a, b, a)|r = np.add(a, b, out=b); q = b; r = q|r = np.multiply(a, s, a)|r = np.add(a, 1, b[::-1])
-np.sqrt(a, a); r = a|r = np.add(b0, 1, a)|r = np.add(a, b0, b)|r = np.add(a, b, b0)|r = np.exp(2.5)
-r = np.exp(True)
-r = np.add(2 ** 70, 1)|r = np.add(s, 2.0, a)|r = np.maximum(a, b, b)|r = np.maximum(a, b, out=b)
-r = np.add(a, 1, (b,))|r = np.add(a, 1, out=(b,))|r = np.add(a, b, None)|r = np.add(a, b, ...)
-r = np.equal(a, b, m)
-q = a[:]; np.negative(a, a); r = q|with lazily(np): q = a + b;; np.add(a, 1, a); r = q
-r = np.divmod(a, 2, a, b)
-with lazily(np): q = a[:1] * 2;; np.add(a, 1, out=a); r = q|r = np.add(a[1:], 1, a[:-1])
-r = np.add(a, 1, numpy.ones(3))
-a.setflags(write=False); r = np.add(a, 1, a)|r = np.add(a, 1, a, out=b)|r = np.add(a, 1, out=None)
-with np.errstate(all='raise'): r = np.divide(a, 0, a)|r = np.exp(x)|r = np.sqrt(s)|r = np.add(s, 1)
-r = np.add(a)|r = np.add(a, b, b)|r = np.dot(a)
-r = np.add(a, np.zeros(99))|r = np.dot(a, np.zeros(99))|r = np.arctan2(a, s)
-r = np.isnan(a)|r = np.modf(a)|r = np.where(a)|r = np.compress(m, a)|r = np.outer(a, a)
-r = np.array([a, b])|r = np.array([a, [s]])|r = np.array([[a], [b]])|r = np.array([a, 'x'])
-r = np.array([s, x])|r = np.array([])|r = np.array(['a', 'b'])|r = np.array([a, a[:1]])|r = np.copy(a)
-q = np.copy(a); q[...] = 5; r = a|r = np.outer(a, b)|r = np.meshgrid(a, b)
-r = np.meshgrid(a, b, indexing='ij')|r = np.copy(s)|r = np.meshgrid(a, copy=False)
-r = np.einsum('i,i', a, a)|r = np.einsum('...->...', a)|r = np.einsum('ij,jk', a, b)
-r = np.einsum('ij->i', a)|q = np.einsum('ii->i', a); q[...] = 7; r = a|r = np.einsum('ij', a)
-r = np.einsum('ij,ij->j', a, b)|r = a.swapaxes(0, 1)|r = a.swapaxes(0, -1)|r = a.swapaxes(0, 0)
-q = a.swapaxes(0, 1); q[...] = 6; r = a|r = a.swapaxes(5, 0)|r = a.transpose(0)|r = a.transpose(1, 0)
-r = a.transpose((0, 1))|r = a.transpose((0, 0))|r = a.transpose(-1, 0)|r = np.transpose(a, (1, 0))
-q = np.transpose(a, (0,)); q[...] = 4; r = a|r = a.transpose(True, False)
-r = np.concatenate([a, b])|r = np.concatenate((a, [s]))|r = np.concatenate([a, b], axis=-1)
-r = np.stack([a, x])|r = np.concatenate([])|r = np.vstack([a, a[:1]])|r = np.concatenate([a, [b]])
-r = np.concatenate(a)|r = np.hstack((a, s))|r = np.concatenate([a, b], out=a)
-r = np.concatenate([a, a], dtype='f4')|r = np.concatenate([a, Told()])|r = np.sum(a, 0)
-r = np.sum(a, axis=-1, keepdims=True)|r = np.sum(a, out=b)|r = np.sum([a, a])|r = np.sum(a, axis=9)
-r = a.sum(0, 'f4')|r = a.sum(axis=None)|r = a.max(axis=(0,))|r = a.sum(where=m)|r = a.std(ddof=1)
-r = a.all(keepdims=1)|r = a.argmax(5)|r = a.argmin(axis=0)|r = a.mean('x')|r = a.var(0, None)
-r = a.cumsum(axis=-1)|r = a.nonzero()|r = a.nonzero(1)
-r = np.unique(a, return_index=True)|r = np.unique(a, True)|r = np.sort(a, kind='stable')
-r = np.argsort(a, axis=None, kind='stable')|r = np.argsort(-a, kind='stable')
-r = np.lexsort((a, b))|r = np.searchsorted(a[0], [s])
-r = np.median(a)|r = np.bincount([1, 2])|r = np.bincount(a)|r = np.diff(a, n=2)|r = np.diff(a, 2, -1)
-r = np.take(a, [0, 1])|r = np.take(a, [[0]], 0)|r = np.take(a, 'x')|r = np.isclose(a, b, 1e-3)
-r = np.isclose(a, b, atol=1)|r = np.allclose(a, [s])|r = np.where(m, a, [1])|r = np.where(a, 'x', 'y')
-r = np.where(a, b)|r = np.dot(a, [1, 2])|r = np.round(a, decimals=1)|r = np.zeros(3)
-r = np.zeros((2, 0), int)|r = np.zeros(-1)|r = np.zeros(2 ** 70)|r = np.zeros((2, s))
-r = np.zeros(3, dtype='S3')|r = np.ones((2,), bool)|r = np.ones(shape=2)|r = np.full(2, s)
-r = np.full((2, 2), [1, 2])|r = np.full(2, 3, 'i2')|r = np.isfinite(np.empty(3))
-r = np.empty((1, 2), int) * 0|r = np.zeros([2, 3])|r = np.zeros((2, 3), order='F')
-r = np.zeros(3, float, 'C')|r = np.zeros(3, like=a)|r = np.zeros(3, device='cpu')|r = np.zeros(True)
-r = np.zeros('3')|r = np.arange(5)|r = np.arange(1, 5, 2)|r = np.arange(5, 1, -2)|r = np.arange(0.0)
-r = np.arange(1, 2, 0)|r = np.arange(s)|r = np.arange(1, 3, 0.5)|r = np.arange(float('nan'))
-r = np.arange(2 ** 70)|r = np.arange(3, dtype='f4')|r = np.arange('3')|r = np.arange(1e300)
-r = np.arange(True)|q = np.asarray(a); q[...] = 2; r = a|r = np.asarray(a) is a|r = np.asarray(s)
-r = np.asarray([1, 2.5])|r = np.asarray((1, True))|r = np.asarray([a, b])|r = np.asarray([])
-r = np.asarray(3.5)|q = np.asarray(4); q[...] = 5; r = q|r = np.asarray(2j)|r = np.asarray(True)
-r = np.asarray(2 ** 70)|r = np.asarray('x')|r = np.asarray(['a', 'b'])|r = np.asarray([[1], [2, 3]])
-r = np.asarray(np.float32(2))|r = np.asarray(None)|q = np.array(4.5); q[...] = 5; r = q
-r = np.array(True)|r = np.array(2 ** 63)|r = np.array(np.int8(3))|r = np.array(s)
-q = np.array(s); q += 1; r = s|r = np.array('x')|r = np.array(None)|r = np.array(a[0])
-r = np.array(float)|r = a[None]|r = a[...]|q = a[None]; q[0] = 3; r = a|q = a[...]; q += 1; r = a
-a[...] = 2; r = a|a[None] = b; r = a|a[...] = a[::-1]; r = a|a[None] = s; r = a|r = a[..., None]
-r = s[...]|r = s[None]|r = a[0][...]|a[...] = 'x'; r = a|r = np.array(1.0)[...]
-q = np.array(1.0); q[None] = 3; r = q|r = np.array(1.0)[None]|r = a[...] is a|r = a[i][None]
-r = np.asarray(a, 'f4')|r = np.asarray(a, copy=True) is a|r = np.asarray(a[1:])
-with lazily(np): q = a + b;; r = np.sum(q)|with lazily(np): q = a + b;; r = np.concatenate([q, a])
-q = np.concatenate([a]); q[...] = 7; r = a|a.setflags(write=False); r = np.concatenate([a, a])
-with np.errstate(all='raise'): r = np.mean(a / 0)|r = np.meshgrid(a, b)|r = np.linalg.solve(a, a)
-r = np.linalg.inv(a)|r = np.fft.fft(a)|r = np.histogram(a)|r = np.interp(0.5, [0, 1], [1, s])
-r = np.broadcast_arrays(a, s)|r = np.split(a, 1)|r = np.array_split(a, 2)
-r = pickle.loads(pickle.dumps(np.sum)) is np.sum
-r = np.linalg.norm(a)|r = np.flip(a)|r = np.array_equal(a, b)|r = a.copy()|r = a.copy('F')
-r = a.copy(order='K')|r = a.copy(1)|r = a.copy(axis=1)|r = a.T|r = a.T.T|a.T[...] = 3
-r = a[1:].T; a[...] = 2|q = a.T; r = q[0]; q[0] = 2|r = a.shape|a.shape = (2, -1); r = a|a.shape = 99
-del a.shape|a.dtype = 'i8'; r = a|a.dtype = 'u1'|del a.dtype|a.ndim = 1|a.size = 2|del a.size
-a.T = 1|a[i] += 1|a[i] = a[i][::-1]|a[i, i] = b0|a[m] *= 2|r = a[i][0]|r = a[i, i]
-r = a[:, i]|r = a[i, :]|r = a[i, None]|r = a[m, 0]|r = a[m, m]|r = a[i, t]|r = a[t, t]|r = a[i > 5]
-a[:, i] = 1|a[t, i] = 5|a[i, 1:] = 2|a[99 + i] = 1|r = a[99 + i]|r = a[i * 1.0]|a[i * 1.0] = 2|r = a[-i]
-r = a[m[:2]]|a[m[:2]] = 1|with lazily(np): q = a + b;; a[i] = 1; r = q|q = a[i]; a[i] = 9; r = q
-q = a[...]; q[i] = 9; r = a + 0|a[i] = a|a[a > 0] = s|a[0] = s|r = -a|r = +a|r = abs(a)|r = ~a|r = len(a)
-r = list(a)|r = [*a][:1]|r = bool(a)|r = a.T[0]|r = a[0][0]|r = hash(a)|r = a[1:][::-1][:2]
-r = a[0] + a[1]|r = a[:2] + a[-2:]|a[0], a[1] = a[1], a[0]|a[0] -= 1|a[0, 0] += 2|a[1:] *= 2
-a[...] = a[::-1]|a += a[::-1]|a -= a|r = a[0]; r += 1|r = a[0]; r[0] = 1|r = a[1:]; r[...] = 3; del r
-for _ in range(20): a = a[::-1]|for _ in range(20): a = a[...]|for _ in range(18): a = a[...]; a[...] = 5
-r = a @ a|r = a @ a.T|r = a[0] @ a[0]|r = divmod(a, 2)|r = pow(a, 2, 3)|r = pow(a, 2)|r = 2 ** a|a **= 2
-r = a ** 0.5|r = a ** -1|r = a ** 3|del a[0]|r = a.__getitem__(0)|r = a.__setitem__(0, 1)
-r = a.__add__(1)|r = a.__radd__('x')|r = a.__iadd__(1)|r = a.__len__()|r = type(a).__mul__(a, 2)
-r = a.__add__(Weird())|r = a.__eq__(None)|r = a == 'x'|r = a != None|r = np.add(a, b)|r = np.add(1, a)
-r = numpy.multiply(x, a)|r = numpy.multiply(a, a)|r = numpy.add(a, 1, dtype='f8')
-r = numpy.add(a, b, out=b)|r = numpy.sqrt(a)|r = numpy.divmod(a, 2)|r = numpy.add.reduce(a)
-r = numpy.matmul(a, a)|r = a[0] == a[0]|with np.errstate(all='raise'): r = a / 0
-with np.errstate(all='raise'): a[0] = 1; a /= 0|with np.errstate(all='ignore'): r = a / 0|r = a / a
-r = a // 0|r = a % 0|q = a[...]; a[0] = 9; r = q|q = a[:1]; q[0] = 9; r = a + 0
-q = a[1:]; del a; q[0] = 4; a = r = q|r = a[np.arange(1)]|r = a[a == a]|a[a == a] = 1|r = a[a > 0]
-a[a > 0] -= 1|r = a.shape, a.dtype, a.ndim, a.size|r = numpy.asarray(a)[:1]
-with lazily(np): q = a + b;; a[0] = 1; r = q|with lazily(np): q = a[1:] * 2;; a[...] = 1; r = q
-with lazily(np): q = a[...];; a += 1; r = q|with lazily(np): q = np.copy(a);; a[1:] -= 1; r = q
-with lazily(np): a[0] = 3;; r = a[0]|with lazily(np): a += 1;; a[0] = 3; r = a
-r = a.setflags(write=False); a[0] = 1
-q = a[1:]; q.flags.writeable = True; np.putmask(a, a == a, b); a *= 2; q[...] = q + 1; r = a
-q = a[:]; a.setflags(write=False); q[0] = 1|r = a.copy()[0]
-r = a.ravel()[0]|a.flat[0] = 1; r = a[0]|a.fill(1); r = a[0]|a.shape = -1; r = a[0]
-r = a.reshape(-1)[0]; a[...] = 1|q = a.T; q[0] = 1; a[0] += 1|r = np.dot(a, a)|r = a.real[0]
-a[[0, 1]] = a[[1, 0]]|a[[0, 1]] = a[:2]|a[[1, 0]] = a[:2]|a[[0, 0]] = b[:2]|q = a['f0']; q[0] = 5; r = a
-r = a['f1'][0]|a['f1'][1] = 2.5|a['f0'][1:] = 3|r = a[0]; a[0] = (1, 2.0)|r = a[0]['f0']|a[0]['f0'] = 3
-r = a[0]; a['f0'] = 7|with lazily(np): q = a['f0'];; a[0] = (7, 1.5); r = q|a['f0'] += 1|r = a['f0'].base is a
-r = a[1:]['f0'][0]; a[0] = a[1]|q = a[0]; a[0] = b[0]; r = q|r = a[..., 0]|r = a[0, ...]
-r = a.conj()|r = a.conj() is a|r = a.conjugate()|q = a.conj(); q[...] = 1; r = a
-np.put(a, [0, 1], 1); r = a|np.put(a, 0, 2.5); r = a|a.put([0, -1], [1, 2])|np.put(a, [0, 99], 1); r = a
-np.put(a, [1, 0], [1j, 2]); r = a|np.put(a, i, b); r = a|np.put(a, [0.5], 1)|np.put(a, [1], a)
-np.put(a, [99, 1], 3, 'wrap')|np.put(a, [0], [])|np.put(a, i, s)|np.put(a, [True, False], 2)
-a.put(i, 300)|with lazily(np): q = a + b;; np.put(a, [0], 7); r = q|q = a[...]; np.put(a, [0], 7); r = q
-a.flat[1] = 7; r = a|a.flat[-1] = 2.5|a.flat[99] = 1|r = a.flat[2]|r = a.flat[-1]|r = a.flat[99]
-a.flat[0] = 1j|a.flat[0] = 300|a.flat[0] = s|a.flat[0] = x
-with lazily(np): q = a * 1;; a.flat[0] = 5; r = q|q = a[...]; a.flat[0] = 5; r = q|np.copyto(a, 1)
-np.copyto(a, 2.5)|np.copyto(a, 2.5, 'unsafe')|np.copyto(a, b)|np.copyto(a, b0)|np.copyto(a, s)
-np.copyto(a, 1j)|np.copyto(a, np.zeros(99))|with lazily(np): q = a * 1;; np.copyto(a, 5); r = q
-q = a[...]; np.copyto(a, 5); r = q|np.copyto(a, x, casting='safe')|np.copyto(a, 300)|np.copyto(a, None)
-np.copyto(a, 2, where=m)|np.copyto(a, b, where=a > b)|np.copyto(a, b, 'unsafe', m[:1])
-np.copyto(a, 1, where=i)
-np.copyto(a, s, where=False)|with lazily(np): q = a * 1;; np.copyto(a, 5, where=m); r = q
-np.copyto(a, x, where=x)
-r = np.add.reduce(a)|r = np.maximum.reduce(a, -1)|r = np.add.reduceat(a, i)|r = np.add.accumulate(a, axis=0)
-r = np.multiply.reduce(a, axis=(0, 1), keepdims=True)|r = np.logical_and.reduce(a, None)
-r = np.add.reduce(a, 9)
-r = np.subtract.accumulate(a)|r = np.minimum.reduceat(a, [0, 1], -1)|r = np.add.reduceat(a, 99 + i)
-r = np.array(['a', 'bc'])|r = np.array(['a', 1])|r = np.array(['a', s])|r = np.array(['a', a])
-r = np.array(['', 'é'])|r = np.array(['a'], 'S1')|r = np.array([['a', 'b'], ['c', 'd']])
-r = np.array(['1'] * 5, float)
-r = round(a[0])|r = x * a|r = s * a|r = x - a|r = numpy.int8(2) * a|r = numpy.float32(2) ** a|r = x < a
-r = x @ a|x += a; r = x"""
-
-STATEMENTS = (
-    [f"r = a[{k}]" for k in parts(KEYS)]
-    + [f"a[{k}] = {v}" for k in parts(KEYS) for v in parts(VALUES)]
-    + [f"r = a {o} {v}" for o in OPERATORS for v in parts(OPERANDS)]
-    + [f"r = {v} {o} a" for o in OPERATORS for v in parts(OPERANDS)]
-    + [f"a {o}= {v}" for o in IN_PLACE for v in parts(OPERANDS)]
-    + parts(CALLS) * 8
-)
 SMALL = (None, None, None, 0, 64, 200)
 """Options `small_bytes`; None for the default."""
 Case = tuple[str, str, str, str, int | None]

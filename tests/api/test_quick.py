@@ -21,7 +21,7 @@ import spartan_ng as np
 from spartan_ng.api.core import quick
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.config import PURE_VARIABLE
-from tests.api import plain_cases
+from tests.api import plain_cases, plain_statements
 from tests.api.test_small_calls import calls_of_ours
 from tests.sampling import part
 
@@ -224,9 +224,13 @@ def test_a_shell_without_fields_has_no_answer(ask):
 # --- memory ------------------------------------------------------------------------------------------
 
 LOOPS = [
-    *[s for s in plain_cases.STATEMENTS if s.startswith("r = a[")],
-    *[f"r = a {o} {v}" for o in plain_cases.OPERATORS for v in ("7", "b", "x", "s", "None", "np.zeros(99)")],
-    *[f"a {o}= {v}" for o in plain_cases.IN_PLACE for v in ("1", "b", "np.zeros(99)")],
+    *[s for s in plain_statements.STATEMENTS if s.startswith("r = a[")],
+    *[
+        f"r = a {o} {v}"
+        for o in plain_statements.OPERATORS
+        for v in ("7", "b", "x", "s", "None", "np.zeros(99)")
+    ],
+    *[f"a {o}= {v}" for o in plain_statements.IN_PLACE for v in ("1", "b", "np.zeros(99)")],
     *[
         f"a[{k}] = {v}"
         for k in ("0", "1:", "0, 1", "np.int64(1)", "99", "'x'")

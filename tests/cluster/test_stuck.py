@@ -33,7 +33,7 @@ class Endless:
         self.free.wait()
         return []
 
-    def help(self, job, plan, stopped):
+    def help(self, job, stopped):
         """No."""
 
     def forget(self, is_over):

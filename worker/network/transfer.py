@@ -338,7 +338,7 @@ class Peers:
         if link.socket is not socket:
             return  # given up a moment ago
         if has_header(frames):
-            self._hear(peer, link, socket, frames)
+            self._hear(link, socket, frames)
             return
         message = GREETED(frames)
         match message:
@@ -350,7 +350,7 @@ class Peers:
             case Refused():
                 self.lose(peer, f"{link.member.label} refused the connection: {message.message}")
 
-    def _hear(self, peer: str, link: _Link, socket: Socket, frames: Frames) -> None:
+    def _hear(self, link: _Link, socket: Socket, frames: Frames) -> None:
         """A message of the channel."""
         if not link.channel.is_open:
             return  # it comes again
