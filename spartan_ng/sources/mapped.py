@@ -119,6 +119,8 @@ def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], str, np.dtype[Any]]:
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, is_fortran, dtype = read(file)
+    if any(n < 0 for n in shape):
+        raise ValueError(f"the header of the file says that its shape is {shape}")
     return shape, "F" if is_fortran else "C", dtype
 
 

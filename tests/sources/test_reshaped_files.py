@@ -86,3 +86,18 @@ def test_workers_read_it(file: str) -> None:
         x = np.load(file).reshape(6, 10, 400)
         numpy.testing.assert_allclose(np.std(x, axis=0).compute(), X.reshape(6, 10, 400).std(axis=0))
         numpy.testing.assert_allclose(np.nanmean(x, axis=1).compute(), X.reshape(6, 10, 400).mean(axis=1))
+
+
+def test_a_shape_that_no_array_has_is_refused_in_words(tmp_path) -> None:
+    path = tmp_path / "x.npy"
+    numpy.save(path, numpy.arange(300_000.0))
+    written = path.read_bytes()
+    path.write_bytes(written.replace(b"(300000,)", b"(-30000,)"))
+    with pytest.raises(ValueError, match=r"\w") as theirs:
+        numpy.load(path)
+    for small_bytes in (1000, 1 << 20):
+        with config.override(small_bytes=small_bytes), pytest.raises(ValueError, match=r"\w") as ours:
+            np.load(path)
+        assert str(ours.value) == str(theirs.value)
+    with pytest.raises(ValueError, match=r"its shape is \(-30000,"):
+        np.load([path, path])

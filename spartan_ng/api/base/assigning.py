@@ -15,7 +15,7 @@ from spartan_ng.api.base.indexing import fields, flat_positions
 from spartan_ng.api.core import keys
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.chains import basic_steps, is_stretched
-from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
+from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys, with_elements
 from spartan_ng.api.core.handle import Handle, converted_node, make, wrap_node
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.arrays.sparse import is_sparse
@@ -119,6 +119,9 @@ def _set_value(target: Any, key: Any, value: Any) -> None:
     try:
         target[key] = value
     except ValueError as error:
+        if is_array_like(value):
+            target[key] = with_elements(error, value)
+            return
         if "could not broadcast" in str(error) or "shape mismatch" in str(error):
             raise ShapeError(str(error)) from None
         raise

@@ -219,6 +219,30 @@ def is_array_like(a: Any) -> bool:
     return not isinstance(a, Handle | np.ndarray | np.generic | type) and hasattr(a, "__array__")
 
 
+def elements(a: Any) -> Any:
+    """The NumPy value of an array, or of an object that says how it becomes one; another thing as it is."""
+    return forced(as_handle(a) if is_array_like(a) else a)
+
+
+def with_elements(error: ValueError, given: Any) -> Any:
+    """Arguments with NumPy values for objects whose `__array__`, a program's own, gives an array of ours,
+    where NumPy, which takes none but its own, has refused these; else the error itself is raised."""
+    if "__array__ method not producing an array" not in str(error) or not _has_array_like(given):
+        raise error
+    return _with_elements(given)
+
+
+def _has_array_like(a: Any) -> bool:
+    nested = a.values() if isinstance(a, dict) else a if type(a) in (list, tuple) else ()
+    return any(map(_has_array_like, nested)) or is_array_like(a)
+
+
+def _with_elements(a: Any) -> Any:
+    if isinstance(a, dict):
+        return {k: _with_elements(v) for k, v in a.items()}
+    return type(a)(map(_with_elements, a)) if type(a) in (list, tuple) else elements(a)
+
+
 def is_override(a: Any) -> bool:
     """Whether an operand of another library says what universal functions mean, or refuses them (NEP 13)."""
     if a is None or isinstance(a, Handle | np.ndarray | np.generic):

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spartan_ng.api.core import door
-from spartan_ng.api.core.conversion import is_array_like, values
+from spartan_ng.api.core.conversion import is_array_like, values, with_elements
 from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.few import QUICKER, asking
 from spartan_ng.api.core.handle import Handle, wrap
@@ -132,6 +132,9 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
             found = on_loan(ours, *args, **keywords) if lent else ours(*args, **keywords)
         except SubclassError:
             return by_numpy(numpys, *args, **keywords)
+        except ValueError as error:
+            args, keywords = with_elements(error, (args, keywords))
+            return call(*args, **keywords)
         if type(found) is Late.number and (value := found._peek()) is not None:
             found = value[()]
         return OURS[type(found)](found) if type(found) in OURS else found  # an element of an array, say
@@ -369,7 +372,11 @@ def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     values(*found)
     outs = keywords.get("out")
     if not any(isinstance(o, Handle) for o in (outs if isinstance(outs, tuple) else (outs,))):
-        result = function(*_plain(list(args)), **_plain(keywords))
+        try:
+            result = function(*_plain(list(args)), **_plain(keywords))
+        except ValueError as error:
+            args, keywords = with_elements(error, (args, keywords))
+            result = function(*args, **keywords)
         # An operand that is given back stays the one array that it is.
         same = next((h for h in found if h._peek() is result), None) if type(result) is np.ndarray else None
         return fresh(result) if same is None else same

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from spartan_ng.api.core.conversion import over_buffer
+from spartan_ng.api.core.conversion import elements, over_buffer
 from spartan_ng.api.core.handle import Handle, make
 
 _WRITES = frozenset({"readwrite", "writeonly"})
@@ -32,7 +32,7 @@ def _memory(op: Any, op_flags: Any) -> Any:
 
 def _values(operand: Any, written: bool) -> Any:
     if not isinstance(operand, Handle):
-        return operand
+        return elements(operand)
     if operand._cell.frozen:
         return operand._force()
     written = written and operand.flags.writeable  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core import door
-from spartan_ng.api.core.conversion import forced
+from spartan_ng.api.core.conversion import elements
 from spartan_ng.api.core.handle import wrap
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.streams import is_long, long_stream, numbers_ahead
@@ -46,8 +46,8 @@ def drawn(numpys: Callable[..., Any]) -> Callable[..., ndarray]:
             found = self._apart(name, dict(given))
             if found is not None:
                 return found  # type: ignore[no-any-return]
-        plain = [forced(a) for a in args]
-        named = {k: forced(v) for k, v in keywords.items()}
+        plain = [elements(a) for a in args]
+        named = {k: elements(v) for k, v in keywords.items()}
         if size is not None:
             numbers_ahead(size)
         if size is not None and is_long(size):

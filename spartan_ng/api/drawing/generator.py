@@ -16,7 +16,7 @@ import numpy as np
 
 from spartan_ng.api.base import joining, manipulation
 from spartan_ng.api.core import door
-from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
+from spartan_ng.api.core.conversion import as_handle, elements, forced, shape_tuple
 from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
@@ -113,7 +113,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         own = DISTRIBUTIONS[name].dtype if name in DISTRIBUTIONS else _FLOAT
         kind = own if dtype is None else np.dtype(dtype)
         shape = () if size is None else shape_tuple(size)
-        plain = tuple(map(forced, parameters))
+        plain = tuple(map(elements, parameters))
         are_many = bool(shape) and not self._small(shape, kind.itemsize) and _scalars(*plain)
         if are_many and self._blocks is not None and name in DISTRIBUTIONS and not keywords:
             getattr(self._numpy, name)(*plain, size=0)  # its errors for bad parameters
@@ -278,23 +278,22 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         method: str = "svd",
     ) -> ndarray:
         """The multivariate normal distribution."""
-        if self._in_parallel(size, np.shape(mean)):
-            d = len(forced(mean))
-            given: Any = (forced(mean), forced(cov))
+        given: Any = (elements(mean), elements(cov))
+        if self._in_parallel(size, np.shape(given[0])):
+            d = len(given[0])
             named: Any = {"check_valid": check_valid, "tol": tol, "method": method}
             self._numpy.multivariate_normal(*given, **named)  # its errors for bad parameters
             _, spread, rows = np.linalg.svd(np.asarray(given[1], float))
             independent = self.standard_normal((*shape_tuple(size), d))
             return independent @ (np.sqrt(spread)[:, None] * rows) + given[0]  # type: ignore[no-any-return]
-        return self._draw(
-            "multivariate_normal", (mean, cov), size, check_valid=check_valid, tol=tol, method=method
-        )
+        return self._draw("multivariate_normal", given, size, check_valid=check_valid, tol=tol, method=method)
 
     def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
         """The Dirichlet distribution."""
-        if self._in_parallel(size, np.shape(alpha)) and len(forced(alpha)) <= _COLUMNS:
-            self._numpy.dirichlet(forced(alpha))  # its errors for bad parameters
-            weights = [self.standard_gamma(a, size) for a in np.asarray(forced(alpha), float).tolist()]
+        alpha = elements(alpha)
+        if self._in_parallel(size, np.shape(alpha)) and len(alpha) <= _COLUMNS:
+            self._numpy.dirichlet(alpha)  # its errors for bad parameters
+            weights = [self.standard_gamma(a, size) for a in np.asarray(alpha, float).tolist()]
             parts = joining.stack(weights, -1)
             return parts / parts.sum(axis=-1, keepdims=True)
         return self._draw("dirichlet", (alpha,), size)
@@ -320,7 +319,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if n is not None:
             if self._in_parallel(shape) and p is None and replace:
                 return self.integers(0, n, shape)
-            return wrap(self._chosen(n, shape, replace, forced(p), axis, shuffle))
+            return wrap(self._chosen(n, shape, replace, elements(p), axis, shuffle))
         a = as_handle(a)
         where = build.axis_index(axis, a.ndim)
         if self._in_parallel(shape) and p is None and replace:
@@ -329,8 +328,8 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if type(value) is np.ndarray and not a.dtype.hasobject and door.is_small(value.nbytes):
             line = value.nbytes // max(value.shape[where], 1)
             if self._small(shape or (), line):
-                return fresh(self._numpy.choice(value, shape, replace, forced(p), where, shuffle))  # type: ignore[no-any-return]
-        index = self._chosen(a.shape[where], shape, replace, forced(p), 0, shuffle)
+                return fresh(self._numpy.choice(value, shape, replace, elements(p), where, shuffle))  # type: ignore[no-any-return]
+        index = self._chosen(a.shape[where], shape, replace, elements(p), 0, shuffle)
         found = taking.take(a, wrap(index) if isinstance(index, np.ndarray) else index, where)
         if shape == () and a.ndim == 1:  # an array without axes, also of an object
             one = np.empty(1, a.dtype)

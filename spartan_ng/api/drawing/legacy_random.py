@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core import door
-from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple
+from spartan_ng.api.core.conversion import as_handle, elements, forced, shape_tuple
 from spartan_ng.api.core.handle import Handle, wrap
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.drawing.bit_generators import OfNumPys
@@ -163,9 +163,9 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         drawn_from = n is None or isinstance(n, int | np.integer)
         if drawn_from and self._parallel is not None and self._parallel._in_parallel(shape):
             return self._parallel.choice(a, shape, replace, p)
-        weights = forced(p)
+        weights = elements(p)
         if n is not None or not isinstance(a, Handle):
-            return wrap(self._chosen(forced(a), shape, replace, weights))
+            return wrap(self._chosen(elements(a), shape, replace, weights))
         index = self._chosen(a.shape[0], shape, replace, weights)
         return as_handle(a)[wrap(index) if isinstance(index, np.ndarray) else index]  # type: ignore[no-any-return]
 

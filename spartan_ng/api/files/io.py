@@ -114,7 +114,7 @@ class Archive(np.lib.npyio.NpzFile):
 def _mapped(path: str, options: dict[str, Any]) -> Any:
     """A `.npy` file as a map, or read where it cannot be one, with NumPy's own errors."""
     if not options["allow_pickle"]:
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):  # of a map whose length is negative
             mapped = np.load(path, "r", **options)
             if mapped.dtype.itemsize:  # a copy of texts without letters gives them one
                 return mapped

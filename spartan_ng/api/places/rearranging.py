@@ -356,7 +356,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     if trim not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     a = as_handle(filt)
-    there = a.astype(bool) if a.dtype.kind in "mM" else ufuncs.not_equal(a, 0)
+    there = ufuncs.not_equal(a, 0) if a.dtype.hasobject else reductions.truth(a)
     if isinstance(filt, list | tuple) and a.ndim == 1:
         first, last = nonzero_ends(there)
         return filt[first if "f" in trim else None : last if "b" in trim else None] if last else filt[:0]
