@@ -24,15 +24,21 @@ _MOST = 160
 
 
 def tell_run(
-    level: int, plan: Plan, stats: RunStats, planning_s: float, explain: Callable[[], Explanation]
+    level: int,
+    plan: Plan,
+    stats: RunStats,
+    planning_s: float,
+    place: str,
+    explain: Callable[[], Explanation],
 ) -> None:
-    """Log a run: `planning_s` is what it took to find or make the plan."""
+    """Log a run that the user's `place` asked for; `planning_s` is what it took to find or make the plan."""
     names = " > ".join(name for stage in plan.stages for name in stage.operators())
     names = names if len(names) <= _MOST else f"{names[: _MOST - 3]}..."
     workers = "1 worker" if plan.workers == 1 else f"{plan.workers} workers"
     stages = "1 stage" if len(plan.stages) == 1 else f"{len(plan.stages)} stages"
     number, planned, ran = plan.key.rpartition("/")[2], time_text(planning_s), time_text(stats.seconds)
-    lines = [f"plan {number}: {stages} on {workers}, planned in {planned}, run in {ran}: {names}"]
+    took = f"planned in {planned}, run in {ran}"
+    lines = [f"plan {number}, for {place}: {stages} on {workers}, {took}: {names}"]
     if level >= 2:
         lines += _stage_lines(plan, stats)
     if level >= 3:

@@ -262,7 +262,8 @@ class Session:
         """Log the run that has just ended."""
         assert self.last_run is not None, "it has just run"
         plan, stats = self.last_run
-        tell_run(config.debug, plan, stats, planning_s, lambda: self.planner.explain(wanted, plan, stats))
+        explain = partial(self.planner.explain, wanted, plan, stats)
+        tell_run(config.debug, plan, stats, planning_s, user_place(), explain)
 
     def _recover(self, refs: Sequence[ArrayRef], died: list[WorkerDied] | None = None) -> bool:
         """Have those of `refs` that are lost computed again; whether that was possible. `died` as above."""

@@ -21,6 +21,7 @@ from spartan_ng.errors import OptionError
 from spartan_ng.graph import build
 from spartan_ng.kernels import rows
 from spartan_ng.kernels.compiled.formulas import FORMULAS
+from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.optimizer import pipeline
 from spartan_ng.texts import renamed
 from tests.test_programs import running_on
@@ -126,6 +127,48 @@ def test_the_page_leads_to_broken_kernels(monkeypatch) -> None:
         found = mends((A * 2 + 1).sum(), lambda: (sp.array(A) * 2 + 1).sum())
     assert {"kernels": "interpret"} in found
     assert {"tiling": "single"} not in found
+
+
+@pytest.mark.parametrize("kernels", ["compile", "interpret"])
+def test_the_page_leads_to_a_broken_step(kernels: str, monkeypatch) -> None:
+    """A fault that no switch mends, in a table: the page's steps find it."""
+    monkeypatch.setitem(ELEMENTWISE, "hypot", replace(ELEMENTWISE["hypot"], call=np.logaddexp))
+    namespace: dict = {"np": sp, "numpy": np}
+    exec(next(b for b in PYTHON if "def first_wrong" in b).partition("\n\nassert ")[0], namespace)
+
+    def steps(xp, x):
+        yield "doubled", x * 2
+        yield "lengths", xp.hypot(x * 2, 3.0)
+        yield "sums", xp.hypot(x * 2, 3.0).sum(0)
+
+    with running_on(EmbeddedBackend(2)), config.override(kernels=kernels):
+        assert mends(np.hypot(A, 3.0).sum(0), lambda: sp.hypot(sp.array(A), 3.0).sum(0)) == []
+        assert namespace["first_wrong"](steps, A) == "lengths"
+
+
+@pytest.mark.slow
+def test_the_page_runs_as_it_is() -> None:
+    """Its own assertions hold, each block after those before it."""
+    namespace: dict = {"__name__": "page"}
+    for block in PYTHON:
+        exec(block, namespace)
+
+
+def test_a_plan_is_told_with_the_lines_that_asked_for_it(caplog) -> None:
+    """And its stages with the user's own functions."""
+
+    def spread(line):
+        return line.max() - line.min()
+
+    with (
+        running_on(EmbeddedBackend(2)),
+        config.override(small_bytes=0, debug=2),
+        caplog.at_level(logging.INFO),
+    ):
+        sp.apply_along_axis(spread, 1, sp.array(A) * 2).compute()
+    told = [r.getMessage() for r in caplog.records if "join_update spread over" in r.getMessage()]
+    assert len(told) == 1
+    assert re.match(r"plan \d+, for \S*test_debugging\.py:\d+: ", told[0])
 
 
 def test_errors_name_the_step_and_the_stage(monkeypatch) -> None:

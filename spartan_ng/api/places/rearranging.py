@@ -26,6 +26,7 @@ from spartan_ng.api.elementwise import logic, operators, ufuncs
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.memory import copied_bytes
+from spartan_ng.ops.functions import UserFunction
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -303,6 +304,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: A
         ul = [lo for lo, _ in boxes[0]]
         return (*ul[:where], *(0,) * sample.ndim, *ul[where + 1 :]), data
 
+    lines.__name__ = str(UserFunction(func1d, "apply_along_axis"))  # plans and logs say whose stage it is
     cut = 1 if where == 0 else 0
     shape = before + sample.shape + after
     joined = operators.join_update(lines, np.add, [arr], [cut], shape, sample.dtype)
