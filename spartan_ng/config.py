@@ -47,7 +47,7 @@ PURE_VARIABLE = "SPARTAN_NG_PURE"
 
 _SMALL_BYTES = 1 << 25
 """The default of `Config.small_bytes`, where"""
-_SMALL_SHARE, _LEAST_SMALL_BYTES = 4, 1 << 16
+_SMALL_SHARE, _LEAST_SMALL_BYTES = 16, 1 << 16
 """`memory_bytes` is not set; beside a small one it is one part in so many of that, and no less than this."""
 
 

@@ -80,6 +80,15 @@ def test_what_no_block_cuts_is_projected_and_has_room(number: int, tmp_path: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [4, 9])
+def test_neither_long_lines_nor_what_is_done_at_once_takes_more(number: int, tmp_path: Path) -> None:
+    """One line was sorted as a block beside its copy, 1.2 of the budget; and NumPy's transforms of a quarter
+    of the budget took 1.7 of it."""
+    wrong = ask_program(number, 0, str(tmp_path), "transforms of columns")
+    assert not wrong, wrong
+
+
+@pytest.mark.slow
 def test_differences_from_rows_are_worked_on_in_blocks(tmp_path: Path) -> None:
     """All of the array was one block, nine times the budget."""
     wrong = ask_program(2, 0, str(tmp_path), "distances", bound=2.0)

@@ -12,7 +12,7 @@ from spartan_ng.api.drawing.streams import is_copied
 from spartan_ng.config import Config
 
 USUAL = Config().small_bytes
-BUDGETS = [(None, USUAL), (1 << 40, USUAL), (4 * USUAL, USUAL), (40_000_000, 10_000_000), (1, 1 << 16)]
+BUDGETS = [(None, USUAL), (1 << 40, USUAL), (16 * USUAL, USUAL), (40_000_000, 2_500_000), (1, 1 << 16)]
 
 
 @pytest.mark.parametrize(("budget", "small"), BUDGETS)
@@ -20,7 +20,7 @@ def test_what_is_small_follows_the_budget_unless_it_is_set(budget: int | None, s
     config = Config(memory_bytes=budget)
     assert config.small_bytes == small
     config.memory_bytes = 8_000_000
-    assert config.small_bytes == 2_000_000
+    assert config.small_bytes == 500_000
     config.reproducible = True
     config.memory_bytes = budget
     assert config.small_bytes == 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.cuboid.sizes import is_product
 from spartan_ng.optimizer.fusion.labels import is_fusible, is_transparent
@@ -40,8 +41,9 @@ class _Exploration:
         for node in order:
             for i in node.inputs:
                 self.readers[i].append(node)
+        one = Profile()
         self.workload = {
-            n for n in order if n.op is not Op.DATA and (is_fusible(n, False) or is_transparent(n))
+            n for n in order if n.op is not Op.DATA and (is_fusible(n, one) or is_transparent(n))
         }
 
     def run(self) -> list[Candidate]:

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 
 from spartan_ng.arrays import WHOLE
+from spartan_ng.costs import Profile
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Demand, Fusing, Group, Grouping, Result, keep_rows, open_stage
 from spartan_ng.optimizer.fusion.labels import (
@@ -55,17 +56,18 @@ def group(
     order: list[Node],
     roots: set[Node],
     fuse: bool = True,
-    cut_lines: bool = False,
+    profile: Profile | None = None,
     fusing: Fusing | None = None,
     drivers: Drivers | None = None,
 ) -> Grouping:
     """Cut the topologically ordered nodes into stages; `roots` are stored in any case.
 
-    `cut_lines` says that there are workers to sort a single line together, `fusing` what selection has
-    chosen; a node that it does not mention is fused if all that read it are in one stage. `drivers` are the
-    graph's, if they have been found.
+    `profile` is the cluster's, of one worker if there is none, `fusing` what selection has chosen; a node
+    that it does not mention is fused if all that read it are in one stage. `drivers` are the graph's, if they
+    have been found.
     """
     demands: dict[Node, dict[Demand, None]] = {node: {} for node in order}
+    profile = profile or Profile()
     drivers = find_drivers(order, roots) if drivers is None else drivers
     result = Grouping([], {}, drivers, fusing or {})
     for node in reversed(order):
@@ -76,8 +78,8 @@ def group(
             _pass_through(node, wanted, demands)
         elif (
             node not in roots
-            and is_fusible(node, cut_lines)
-            and not (cut_lines and sums_sparse_rows(node))
+            and is_fusible(node, profile)
+            and not (profile.workers > 1 and sums_sparse_rows(node))
             and (target := _fusible_into(node, wanted, fuse, result)) is not None
         ):
             for seat in target:
@@ -85,7 +87,7 @@ def group(
                     seat[0].scan = node
                 _join(node, *seat, demands)
         else:
-            _store(node, result, demands, cut_lines, fuse)
+            _store(node, result, demands, profile, fuse)
     if fuse:
         merge(result, order, demands)
     result.groups = users_first(result.groups)
@@ -93,15 +95,15 @@ def group(
 
 
 def _store(
-    node: Node, result: Grouping, demands: dict[Node, dict[Demand, None]], cut_lines: bool, fuse: bool
+    node: Node, result: Grouping, demands: dict[Node, dict[Demand, None]], profile: Profile, fuse: bool
 ) -> None:
     """Store `node` as a further result of a stage that there is, or open one that ends in it."""
     if node.op in VIEWS:
         for reader, labels in demands[node]:
             keep_rows(node, reader, labels)
     users = list(dict.fromkeys(stage for stage, _ in demands[node]))
-    joins = fuse and is_fusible(node, cut_lines) and node.op is not Op.SCAN
-    joins = joins and not (cut_lines and sums_sparse_rows(node))
+    joins = fuse and is_fusible(node, profile) and node.op is not Op.SCAN
+    joins = joins and not (profile.workers > 1 and sums_sparse_rows(node))
     if fuse and node.op is Op.SCAN:
         folds = [u for u in users if passed_values(u) == {node}]
         stage = _as_member(node, folds, users, demands, result)
@@ -124,7 +126,7 @@ def _store(
             for seat in inside.values():
                 _join(node, *seat, demands)
             return
-    stage, seen = open_stage(node, is_fusible(node, cut_lines))
+    stage, seen = open_stage(node, is_fusible(node, profile))
     _demand(node, stage, seen, demands)
     result.serve(stage, readers)
     result.groups.append(stage)

@@ -14,9 +14,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from spartan_ng.arrays import WHOLE
+from spartan_ng.costs import Profile
 from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.ops.joins import REDUCING
+from spartan_ng.ops.line_sorts import run_length
 
 Labels = tuple[int, ...]
 _NONE = frozenset[int]()
@@ -40,20 +42,29 @@ _LONG_LINE_BYTES = 1 << 24
 """A line that is sorted, from which on it may have to be done in parts."""
 
 
-def is_fusible(node: Node, cut_lines: bool) -> bool:
+def is_fusible(node: Node, profile: Profile) -> bool:
     """Whether the node runs inside a fused stage at all (the others are stages of their own kind).
 
-    With `cut_lines` there are several workers: sorting a 1-d array is not left to the one task that would
+    Where there are several workers, sorting a 1-d array is not left to the one task that would
     see its whole line, and looking up a few rows does not bring all of them to every task. Nor does it read
     all of a source. A line that is long is not sorted in one block, either.
     """
     if node.op is not Op.JOIN_UPDATE:
         return node.op in _ALWAYS
-    if is_line_sort(node) and (cut_lines or node.inputs[0].nbytes > _LONG_LINE_BYTES):
+    several = profile.workers > 1
+    if is_line_sort(node) and (several or is_long(node.inputs[0], profile)):
         return False
-    if is_sparse_take(node) and (cut_lines or is_read(node.inputs[0])):
+    if is_sparse_take(node) and (several or is_read(node.inputs[0])):
         return False
     return node.fn in REDUCING or node.fn in ("contract", "along_axis", "matrices", "take", "search")
+
+
+def is_long(line: Node, profile: Profile) -> bool:
+    """Whether a line may have to be sorted in parts: it is large, or memory has no room for it beside what is
+    made of it."""
+    if line.nbytes > _LONG_LINE_BYTES:
+        return True
+    return profile.limited and run_length(line.size, line.dtype.itemsize, profile.memory_bytes) > 0
 
 
 def is_line_sort(node: Node) -> bool:

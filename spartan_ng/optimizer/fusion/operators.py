@@ -123,7 +123,7 @@ def operators(
             continue
         if node not in roots and (is_transparent(node) or node.op is Op.SLICE):
             continue
-        fusible = is_fusible(node, several) or is_transparent(node)
+        fusible = is_fusible(node, profile) or is_transparent(node)
         stage, seen = open_stage(node, fusible)
         edges = tuple(
             [

@@ -52,8 +52,8 @@ def form_stages(
         return cheapest(weigh_policies(order, roots, profile, apart)).grouping
     if policy == "all":
         memo = candidates(order, roots, profile)
-        return group(order, roots, True, profile.workers > 1, fuse_except(memo, partitions(memo), ()))
-    return group(order, roots, policy != "off", profile.workers > 1)
+        return group(order, roots, True, profile, fuse_except(memo, partitions(memo), ()))
+    return group(order, roots, policy != "off", profile)
 
 
 def weigh_policies(
@@ -69,7 +69,7 @@ def weigh_policies(
     memo = candidates(order, roots, profile, apart, known)
 
     def form(policy: str, chosen: Fusing) -> Formed:
-        stages = group(order, roots, True, profile.workers > 1, {**chosen, **alone}, memo.drivers)
+        stages = group(order, roots, True, profile, {**chosen, **alone}, memo.drivers)
         return Formed(policy, stages, formed_ps(stages, known, profile))
 
     found = partitions(memo)

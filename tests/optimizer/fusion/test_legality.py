@@ -15,7 +15,7 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Result, is_product, open_stage
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
-from spartan_ng.optimizer.fusion.labels import input_labels, whole_dimensions
+from spartan_ng.optimizer.fusion.labels import input_labels, is_fusible, whole_dimensions
 from spartan_ng.optimizer.fusion.legality import (
     LARGEST_BLOCK,
     LEAST_TASKS,
@@ -247,6 +247,14 @@ def test_functions_along_an_axis_keep_it_whole():
         assert whole_dimensions(node, (WHOLE, WHOLE)) == frozenset()
     others = build.map_("exp", a), build.fold("add", a, (1,)), build.scan("add", a, 1), build.iota(6)
     assert all(whole_dimensions(n, tuple(range(n.ndim))) == frozenset() for n in others)
+
+
+def test_lines_are_sorted_in_a_block_where_memory_has_room():
+    line = build.along_axis("sort", [leaf(1000)], 0, dtype=F8)
+    for memory, fits in ((30_000, True), (20_000, False)):
+        assert is_fusible(line, Profile(memory_bytes=memory, limited=True)) == fits
+        assert is_fusible(line, Profile(memory_bytes=memory))
+    assert not is_fusible(line, Profile(workers=2))
 
 
 def test_scans_stand_in_a_pass_with_maps_alone():

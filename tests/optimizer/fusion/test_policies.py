@@ -155,7 +155,7 @@ def test_what_is_chosen_is_what_is_formed(profile: Profile) -> None:
         found = partitions(memo)
         plans = [(costs, search(costs, most)) for costs, most in candidate_plans(memo, profile, found)]
         cut = {p for costs, best in plans for p, bit in costs.bits.items() if best.mask & bit}
-        formed = group(order, roots, True, profile.workers > 1, fuse_except(memo, found, cut))
+        formed = group(order, roots, True, profile, fuse_except(memo, found, cut))
         for costs, best in plans:
             for fused in PlanCosts(memo, costs.partition, profile, merge=False).stages(best.mask):
                 end = memo.operators[fused.roots[0]].node
