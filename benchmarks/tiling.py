@@ -9,11 +9,13 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from benchmarks.brute import BRUTE
 from spartan_ng.arrays import WHOLE
 from spartan_ng.costs import Profile
+from spartan_ng.costs.traffic import ArrayBytes, touched
 from spartan_ng.optimizer.tiling.choose import choose
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, TaskAccess, Tilings
 
@@ -32,6 +34,17 @@ class Program:
     def choose(self, solver: str = "exact", budget: int | None = None) -> Tilings:
         """Its tilings on the benchmark's cluster."""
         return choose(self.stages, self.arrays, PROFILE, solver=solver, duplicate_budget_bytes=budget)
+
+
+def weighed(stage: StageSketch, arrays: Sequence[ArraySketch]) -> StageSketch:
+    """A stage with the bytes that pass through memory where it reads and writes its arrays whole."""
+
+    def stored(array: int) -> ArrayBytes:
+        return ArrayBytes(arrays[array].size, arrays[array].nbytes)
+
+    turned = [list(read.labels) != sorted(read.labels) for read in stage.reads]
+    seen = [(r.array, arrays[r.array].size, t) for r, t in zip(stage.reads, turned, strict=True)]
+    return replace(stage, touched=touched(seen, [write.array for write in stage.writes], stored))
 
 
 class ProgramWriter:
@@ -54,7 +67,8 @@ class ProgramWriter:
     ) -> None:
         """A stage that may cut every dimension of its domain."""
         cuttable = tuple(range(len(domain)))
-        self.stages.append(StageSketch(domain, cuttable, tuple(reads), tuple(writes), flops))
+        stage = StageSketch(domain, cuttable, tuple(reads), tuple(writes), flops)
+        self.stages.append(weighed(stage, self.arrays))
 
     def rand(self, *shape: int) -> int:
         """An array that the workers make themselves."""

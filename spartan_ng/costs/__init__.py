@@ -1,4 +1,4 @@
-"""What work costs: one count of operations, one profile of who does it, and the numbers that were tuned.
+"""What work costs: one count of operations, one of bytes, one profile of who does it, and tuned numbers.
 
 Whoever decides something by its cost asks here: tilings, fusion, cuboids, `explain`, the order of products,
 and whether a task is worth lending. A cost is an integer, of operations and bytes, or of the nanoseconds and
@@ -7,6 +7,8 @@ people and for what waits, and cuboids divide by rates themselves.
 
 - `operations`: how many operations a step takes, be it a node of a graph or a row of a stage, in those of a
   loop over elements that take as long (BLAS does several in the time of one).
+- `traffic`: how many bytes a step passes through memory, those twice that it writes, and more that it reads
+  against the order in which they lie.
 - `profile`: what a worker streams, computes and receives in a second, and what beginning costs.
 - `tuned`: how much longer one thing takes than another, which is neither counted nor measured by programs.
 - `choices`: from how much on another way of computing is taken.

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import WHOLE
-from spartan_ng.arrays.sparse import INDEX_BYTES, csr_nonzeros
+from spartan_ng.arrays.sparse import INDEX_BYTES, csr_bytes, csr_nonzeros
+from spartan_ng.costs import traffic
 from spartan_ng.costs.operations import of_node
+from spartan_ng.costs.traffic import Seen
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
@@ -24,7 +26,9 @@ from spartan_ng.optimizer.tiling.sketch import ArraySketch, FlatView, Load, Stag
 from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft, DraftResult, stage_name
 from spartan_ng.plan.rows import VALUE, Read, Row
-from spartan_ng.plan.stages.passes import row_operations
+from spartan_ng.plan.stages.join import found_by
+from spartan_ng.plan.stages.passes import looked_up, multiplied, row_operations
+from spartan_ng.plan.stages.stage import seen_by
 from spartan_ng.plan.steps import turning
 from spartan_ng.plan.units import folded_operand, folded_units
 
@@ -74,8 +78,9 @@ def sketch_stage(
     """A stage as tiling sees it; `arrays` are the nodes behind the slots, `measured` is what is known of
     users' updates from earlier runs, `nonzeros` are those of all sparse nodes. An `exact` stage keeps the
     last bits: its lines are scanned whole."""
+    touched = _touched(draft, arrays, nonzeros)
     if draft.separate:
-        sketch = _SEPARATE[_kind(draft.node)](draft, arrays)
+        sketch = replace(_SEPARATE[_kind(draft.node)](draft, arrays), touched=touched)
         if isinstance(draft.node.fn, UserFunction) and draft.node.op is Op.JOIN_UPDATE:
             key = updates_key(draft.node.fn, draft.node.params, draft.reads, draft.node.shape)
             return replace(sketch, update_bytes=measured.get(key))
@@ -103,6 +108,7 @@ def sketch_stage(
         tuple(reads),
         writes,
         _flops(draft, arrays, nonzeros),
+        touched,
         late=late,
         dear=_dear(draft),
         name=stage_name(draft),
@@ -173,6 +179,34 @@ def _flops(draft: Draft, arrays: Sequence[Node], nonzeros: Mapping[Node, float])
     stored = [None if read.slot == VALUE else _density(arrays[read.slot], nonzeros) for read in draft.reads]
     own = sum(row_operations(draft.reads, draft.rows, draft.reducers, stored, draft.driver))
     return own if draft.after is None else own + _flops(draft.after, arrays, nonzeros)
+
+
+def _touched(draft: Draft, arrays: Sequence[Node], nonzeros: Mapping[Node, float]) -> dict[int, int]:
+    """Bytes of each array that pass through memory for a draft and what comes after (`costs.traffic`)."""
+    parts = [draft] if draft.after is None else [draft, draft.after]
+    seen = [view for part in parts for view in _seen(part)]
+
+    def stored(slot: int) -> traffic.ArrayBytes:
+        return traffic.ArrayBytes(arrays[slot].size, _stored_bytes(arrays[slot], nonzeros))
+
+    return traffic.touched(seen, [result.slot for result in parts[-1].results], stored)
+
+
+def _seen(draft: Draft) -> Iterator[Seen[int]]:
+    """What a draft sees of slots."""
+    if draft.separate:
+        return seen_by(draft.reads, (), found_by(_kind(draft.node), draft.node.size))
+    rows = [*draft.rows, *draft.reducers]
+    return seen_by(draft.reads, multiplied(rows, [r.register for r in draft.results]), looked_up(rows))
+
+
+def _stored_bytes(node: Node, nonzeros: Mapping[Node, float]) -> int:
+    """Bytes of an array in the form that it has, or is expected to have."""
+    if node.data is not None:
+        return node.data.nbytes
+    if node in nonzeros:
+        return csr_bytes(int(nonzeros[node]), node.shape[0], node.dtype.itemsize)
+    return node.nbytes
 
 
 def _density(node: Node, nonzeros: Mapping[Node, float]) -> float | None:

@@ -1,7 +1,9 @@
-"""One count of operations: what fusion says of nodes, tiling of drafts, and `explain` of stages is the same.
+"""One count of operations, and one of bytes: what tiling says of drafts and `explain` of stages is the same,
+and, of operations, what fusion says of nodes.
 
 Stages do more than their nodes only where arrays are cut (`Stage.added`): states are combined, sorted parts
-merged, parts of scans gone over twice. Not all know one thing: how many non-zeros a sum of sparse arrays has
+merged, parts of scans gone over twice. They write and read partial states, sorted parts and second copies,
+too, which no node of the graph is. Not all know one thing: how many non-zeros a sum of sparse arrays has
 that is stored. Fusion takes it for as many as it may have at most.
 """
 
@@ -21,6 +23,7 @@ import spartan_ng as np
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import work_of_node
+from spartan_ng.costs.traffic import touched
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.ops.by_ufunc import Fold
@@ -33,8 +36,10 @@ from spartan_ng.ops.scans import MONOIDS, SCANS
 from spartan_ng.optimizer.fusion.operators import estimates, stored_parts
 from spartan_ng.optimizer.pipeline import PASSES, run_passes
 from spartan_ng.plan.lower import Lowering
+from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.settings import Settings
-from spartan_ng.plan.stages import Stage
+from spartan_ng.plan.stages import Fused, ScanTotals, Stage
+from spartan_ng.plan.stages.stage import stored_in
 from tests.programs import Program, programs
 
 DRAWS = numpy.random.default_rng(0)
@@ -128,6 +133,10 @@ class Counts(NamedTuple):
     tiled: int
     staged: int
     """Of its stages, without what they add."""
+    tiled_bytes: int
+    """Bytes that pass through memory for it, as tiling says,"""
+    staged_bytes: int
+    """and of its stages, but for arrays that are there because others are cut."""
 
 
 def counts(roots: Sequence[Node], workers: int) -> list[Counts]:
@@ -145,18 +154,45 @@ def counts(roots: Sequence[Node], workers: int) -> list[Counts]:
         return work_of_node(node, stored_parts(node, known), share) if driven else known[node].work
 
     makes = {result.slot: number for number, draft in enumerate(drafts) for result in draft.results}
-    staged, waiting = Counter[int](), list[Stage]()
+    staged, staged_bytes, waiting = Counter[int](), Counter[int](), list[Stage]()
     for stage in plan.stages:
         waiting.append(stage)
         made = [makes[slot] for slot in stage.written_slots() if slot in makes]
         if made:
             staged[made[0]] += sum(s.operations(plan.slots) - s.added(plan.slots) for s in waiting)
+            staged_bytes[made[0]] += bytes_of_nodes(waiting, plan.slots, len(lowering.nodes))
             waiting = []
     assert not waiting, "every stage helps to make something"
     return [
-        Counts(tuple(map(str, draft.members)), sum(map(of, {*draft.members})), sketch.flops, staged[number])
+        Counts(
+            tuple(map(str, draft.members)),
+            sum(map(of, {*draft.members})),
+            sketch.flops,
+            staged[number],
+            sketch.touched_bytes,
+            staged_bytes[number],
+        )
         for number, (draft, sketch) in enumerate(zip(drafts, sketches, strict=True))
     ]
+
+
+def bytes_of_nodes(stages: Sequence[Stage], slots: Sequence[Slot], nodes: int) -> int:
+    """Bytes that stages read and write of the first slots, which nodes have, or of copies of these."""
+    copies = {
+        stage.written_slots()[0]: stage.read_slots()[0]
+        for stage in stages
+        if isinstance(stage, Fused) and not stage.every_row and stage.written_slots()[0] >= nodes
+    }
+    passes = [stage for stage in stages if not isinstance(stage, ScanTotals)]
+    seen = [
+        (slot, elements, turned)
+        for stage in passes
+        if stage.written_slots()[0] not in copies
+        for read, elements, turned in stage.seen(slots)
+        if (slot := copies.get(read, read)) < nodes
+    ]
+    written = [slot for stage in passes for slot in stage.written_slots() if slot < nodes]
+    return sum(touched(seen, written, stored_in(slots)).values())
 
 
 def check(roots: Sequence[Node], at_most: bool = False) -> None:
@@ -164,6 +200,7 @@ def check(roots: Sequence[Node], at_most: bool = False) -> None:
     for workers in (1, 4):
         for found in counts(roots, workers):
             assert found.tiled == found.staged, (workers, found)
+            assert found.tiled_bytes == found.staged_bytes, (workers, found)
             assert found.nodes == found.tiled or (at_most and found.nodes > found.tiled), (workers, found)
 
 

@@ -7,7 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from spartan_ng.arrays import WHOLE
+from spartan_ng.arrays import WHOLE, ArrayRef
 from spartan_ng.costs import Profile
 from spartan_ng.costs.tuned import TURNED, WRITTEN
 from spartan_ng.graph import build
@@ -81,6 +81,25 @@ def test_what_is_read_against_its_order_counts_more():
     straight, across = (only(plan).touched_bytes(plan.slots) for plan in plans)
     assert straight == (2 + WRITTEN) * x.nbytes
     assert across == (1 + TURNED + WRITTEN) * x.nbytes
+
+
+def test_products_read_either_way_and_single_columns_lie_in_any_order():
+    x, column = leaf(400, 300), leaf(1, 400)
+    product = only(planned(matmul(turned(x), leaf(400, 20))))
+    assert [is_turned for _, _, is_turned in product.seen(())] == [False, False]
+    both = planned(build.map_("add", turned(column), leaf(400, 300)))
+    assert not any(is_turned for _, _, is_turned in only(both).seen(both.slots))
+
+
+@pytest.mark.parametrize("lookups", [3, 399, 5_000])
+def test_of_an_array_that_is_looked_up_no_more_counts_than_is_found(lookups):
+    places = build.data(ArrayRef((lookups,), np.dtype(np.int64)))
+    taken = build.take(leaf(400, 50), places, 0)
+    for node, workers in product((taken, build.map_("negative", taken)), (1, 2)):
+        plan = planned(node, profile=Profile(workers=workers))
+        found = (min(lookups, 400) + WRITTEN * lookups) * 50 * 8
+        touched = [stage.touched_bytes(plan.slots) for stage in plan.stages]
+        assert touched[0] == found + lookups * 8
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 399, 400])

@@ -60,8 +60,7 @@ class _ModelBuilder(CostFactors):
         self.cuts = {} if rules.forced else cuts_of(stages, arrays, self.profile)
         self.few: dict[int, dict[int, None]] = {}
         """For each array, numbers of workers that small stages which touch it are worth."""
-        self.touched = [self._touched(s) for s in stages]
-        self.grids = [self._grids(s, t) for s, t in zip(stages, self.touched, strict=True)]
+        self.grids = [self._grids(s) for s in stages]
         self.sizes += [len(g) for g in self.grids]
         free = not rules.forced
         self.own = own_copies(stages, arrays, self.profile, rules.budget) if free else ()
@@ -106,14 +105,14 @@ class _ModelBuilder(CostFactors):
 
     # --- variables ---------------------------------------------------------------------------------
 
-    def _grids(self, stage: StageSketch, touched: int) -> Options:
-        options = self._any_grids(stage, touched)
+    def _grids(self, stage: StageSketch) -> Options:
+        options = self._any_grids(stage)
         longest: dict[int, int] = {}
         for f in (f for write in stage.writes for f in write.units if f.dim != WHOLE):
             longest[f.dim] = max(longest.get(f.dim, 1), f.length)
         return between_units(options, stage.domain, longest) if longest else options
 
-    def _any_grids(self, stage: StageSketch, touched: int) -> Options:
+    def _any_grids(self, stage: StageSketch) -> Options:
         kept = {w.labels[axis] for w in stage.writes for axis in self.arrays[w.array].uncut} | {*stage.late}
         cuttable = tuple(d for d in stage.cuttable if d not in kept) if kept else stage.cuttable
         workers = self.profile.workers
@@ -128,10 +127,10 @@ class _ModelBuilder(CostFactors):
             return force.nearest(stage.domain, cuttable, workers, stage.only, False)
         cuttable = tuple(d for d in cuttable if d not in stage.dear) or cuttable
         made = sum(self.arrays[w.array].nbytes for w in stage.writes)
-        fits = 2 * touched <= self.profile.memory_bytes
+        fits = 2 * self._held(stage) <= self.profile.memory_bytes
         copies = stage.replicable and fits and made <= self.rules.budget
         options = candidates(stage.domain, cuttable, workers, single=fits, copies=copies)
-        worth = 1 << (self.profile.worth(stage.flops, touched).bit_length() - 1)
+        worth = 1 << (self.profile.worth(stage.flops, stage.touched_bytes).bit_length() - 1)
         if 1 < worth < workers:
             options = fewer(options, stage.domain, cuttable, (worth,))
             for access in (*stage.reads, *stage.writes):
@@ -145,7 +144,8 @@ class _ModelBuilder(CostFactors):
             options = uneven(options, stage.domain, cuttable, self.cuts)
         return options if stage.turns is None else within(stage, self.arrays, options, self.profile)
 
-    def _touched(self, stage: StageSketch) -> int:
+    def _held(self, stage: StageSketch) -> int:
+        """Bytes of the arrays that a stage reads and writes, all of them."""
         numbers = dict.fromkeys([a.array for a in stage.reads] + [a.array for a in stage.writes])
         return sum(self.arrays[a].nbytes for a in numbers)
 
@@ -324,7 +324,7 @@ class _ModelBuilder(CostFactors):
         if self.cuts:
             self._compute_unevenly(s, stage)
             return
-        ranks, touched = self.grids[s].ranks, self.touched[s]
+        ranks, touched = self.grids[s].ranks, stage.touched_bytes
         fewest, most = self.grids[s].range
         if fewest == most:
             self.constant += self.rates.compute_ns(stage.flops, touched, ranks[0])
@@ -363,14 +363,16 @@ class _ModelBuilder(CostFactors):
 
     def _compute_unevenly(self, s: int, stage: StageSketch) -> None:
         """Where parts or workers are not equal, a stage takes as long as its slowest worker."""
-        grids, touched = self.grids[s], self.touched[s]
+        grids, touched = self.grids[s], stage.touched_bytes
         loads = {}
+        brought = sum(stage.touched[a] for a in {read.array for read in stage.reads})
         for read in stage.reads:
             array = self.arrays[read.array]
             if array.load is None or read.labels[0] < 0 or read.spans:
                 continue
             if stage.domain[read.labels[0]] == array.shape[0]:  # a slice or a reshape has other rows
-                loads[read.array] = (read.labels[0], array.load, array.nbytes / max(touched, 1))
+                part = stage.touched[read.array] / max(brought, 1)
+                loads[read.array] = (read.labels[0], array.load, part)
         lo, hi = bounds(grids, stage.domain, False)
         share = shares(lo, hi, grids.active, stage.domain, list(loads.values()), self.profile.weights)
         task = self.rates.task_ns
@@ -383,10 +385,10 @@ class _ModelBuilder(CostFactors):
         compute, moved, messages, workers = 0, 0, 0, self.profile.workers
         weights = self.profile.weights or (1,)
         slowest = -(-sum(weights) // (len(weights) * min(weights)))
-        for stage, grids, touched in zip(self.stages, self.grids, self.touched, strict=True):
+        for stage, grids in zip(self.stages, self.grids, strict=True):
             fewest, most = grids.range
             if fewest < most or self.cuts:
-                compute += slowest * self.rates.compute_ns(stage.flops, touched, fewest)
+                compute += slowest * self.rates.compute_ns(stage.flops, stage.touched_bytes, fewest)
             compute += workers * self.rates.task_ns
             messages += len(stage.reads) + len(stage.writes)
             for access in stage.reads:

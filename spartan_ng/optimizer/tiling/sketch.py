@@ -10,6 +10,7 @@ Spartan (ATC '15), section 3.3: the tiling graph, with views contracted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -135,6 +136,7 @@ class StageSketch:
     cuttable : the dimensions that a grid may cut
     reads, writes : its accesses; every array is written by at most one stage
     flops : floating-point operations of all tasks together
+    touched : for each array the bytes of it that pass through their memories (`costs.traffic`)
     update_bytes : of a user's join_update, the bytes of all tasks' updates as the last run measured
         them; None charges one whole output for each task
     replicable : whether every worker may run all of it (a duplicate grid)
@@ -156,6 +158,7 @@ class StageSketch:
     reads: tuple[TaskAccess, ...]
     writes: tuple[TaskAccess, ...]
     flops: int = 0
+    touched: Mapping[int, int] = field(default_factory=dict, hash=False)
     update_bytes: int | None = None
     replicable: bool = True
     turns: int | None = None
@@ -167,6 +170,11 @@ class StageSketch:
     sorts: tuple[int, int] | None = None
     product: bool = False
     finishes: bool = False
+
+    @property
+    def touched_bytes(self) -> int:
+        """Bytes of all arrays that pass through memory."""
+        return sum(self.touched.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,12 +58,3 @@ class Fused(Pass):
     @property
     def _driven_by(self) -> int:
         return self.driver
-
-    def _turned_slots(self) -> frozenset[int]:
-        return frozenset(r.slot for r in self.reads if not _is_in_order(r))
-
-
-def _is_in_order(read: Read) -> bool:
-    """Whether the axes follow the dimensions of the domain in their order."""
-    labels = [a.label for a in read.axes if a.label >= 0]
-    return labels == sorted(labels)

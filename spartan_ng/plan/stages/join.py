@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -33,6 +33,10 @@ class Join(Stage):
         """The array whose elements a mask or indices select."""
         return (self.reads[0].slot,) if self.how in ("compress", "take") else ()
 
+    def _found(self, slots: Sequence[Slot]) -> Mapping[int, int]:
+        """In the array that is looked up, or masked."""
+        return found_by(self.how, prod(slots[self.slot].shape))
+
     def operations(self, slots: Sequence[Slot]) -> int:
         """Those of the join. Before rows are looked up, where others have some of them, the indices are
         sorted, to ask for each row once."""
@@ -48,3 +52,9 @@ class Join(Stage):
             return 0
         array, indices = (slots[read.slot] for read in self.reads)
         return DISTINCT_FLOPS * prod(indices.shape) if array.tiling.ntiles > 1 else 0
+
+
+def found_by(how: str, made: int) -> dict[int, int]:
+    """By the numbers of a join's views in which elements are looked up, or chosen by a mask, how many are
+    found where it has `made` so many."""
+    return {0: made} if how in ("take", "compress") else {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs.operations import density, work
@@ -62,9 +63,35 @@ class Pass(Stage):
         return own if self.finish is None else own + self.finish.operations(slots)
 
     @property
+    def _either_way(self) -> Collection[int]:
+        """Operands of products."""
+        return multiplied(self.every_row, [write.register for write in self.results()])
+
+    def _found(self, slots: Sequence[Slot]) -> Mapping[int, int]:
+        """In what rows look up."""
+        return looked_up(self.every_row)
+
+    @property
     def _driven_by(self) -> int:
         """The read at whose non-zeros sampled rows are computed; -1 where there is none."""
         return -1
+
+
+def multiplied(rows: Sequence[Row], stored: Sequence[int]) -> set[int]:
+    """The registers that products alone look at, and that are not `stored`: BLAS takes its operands turned as
+    well as straight."""
+    operands = {arg for row in rows if row.kind == "contract" for arg in row.args}
+    return operands.difference(stored, *(row.args for row in rows if row.kind != "contract"))
+
+
+def looked_up(rows: Sequence[Row]) -> dict[int, int]:
+    """The registers in which rows only look elements up, and how many they find."""
+    found: dict[int, int] = {}
+    for row in rows:
+        if row.kind == "take":
+            found[row.args[0]] = found.get(row.args[0], 0) + prod(row.shape)
+    others = {arg for row in rows for arg in row.args[row.kind == "take" :]}
+    return {register: count for register, count in found.items() if register not in others}
 
 
 def row_operations(

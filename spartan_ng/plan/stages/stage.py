@@ -6,14 +6,14 @@ are written. Everything else has an answer here that most kinds keep.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
-from spartan_ng.costs.tuned import TURNED, WRITTEN
+from spartan_ng.costs.traffic import ArrayBytes, Seen, touched
 from spartan_ng.plan.rows import VALUE, Read, Slot, Write
 
 if TYPE_CHECKING:
@@ -85,23 +85,26 @@ class Stage:
         return 0
 
     def touched_bytes(self, slots: Sequence[Slot]) -> int:
-        """Bytes of the parts of arrays that it reads, and of those that it writes, which count more."""
-        # Elements that views show of a slot; those of parts that lie over each other count once each.
-        shown: dict[int, int] = {}
-        for read in (*self.views(), *(() if self.finish is None else self.finish.views())):
-            shown[read.slot] = shown.get(read.slot, 0) + prod(axis.size for axis in read.axes)
-        turned = self._turned_slots()
-        found = WRITTEN * sum(slots[s].stored_bytes for s in self.written_slots())
-        for slot in self.read_slots():
-            size = prod(slots[slot].shape)
-            seen = min(shown.get(slot, size), size)  # all together at most as the whole slot
-            nbytes = slots[slot].stored_bytes * seen // max(size, 1)
-            found += nbytes * TURNED if slot in turned else nbytes
-        return found
+        """Bytes that pass through memory, see `costs.traffic`."""
+        return sum(touched(self.seen(slots), self.written_slots(), stored_in(slots)).values())
 
-    def _turned_slots(self) -> frozenset[int]:
-        """Slots whose elements it reads in another order than the one in which it goes."""
-        return frozenset()
+    def seen(self, slots: Sequence[Slot]) -> Iterator[Seen[int]]:
+        """What it sees of slots: by its views, those of its finish, and whole."""
+        views = [one for one in self._in(self.READS) if isinstance(one, Read)]
+        yield from seen_by(views, self._either_way, self._found(slots))
+        if self.finish is not None:
+            yield from self.finish.seen(slots)
+        whole = [one for one in self._in(self.READS) if not isinstance(one, Read)]
+        yield from ((slot, prod(slots[slot].shape), False) for slot in whole)
+
+    @property
+    def _either_way(self) -> Collection[int]:
+        """The numbers of the views that take no longer where they go against the order of the elements."""
+        return ()
+
+    def _found(self, slots: Sequence[Slot]) -> Mapping[int, int]:
+        """By the numbers of the views in which elements are looked up, how many are found."""
+        return {}
 
     def seconds(self, slots: Sequence[Slot], moved_bytes: int, profile: Profile) -> float:
         """What it is expected to take: its transfers, then its tasks side by side, with reading files.
@@ -137,3 +140,22 @@ class Stage:
         for field in fields:
             value = getattr(self, field)
             yield from value if isinstance(value, tuple) else () if value is None else (value,)
+
+
+def seen_by(
+    reads: Sequence[Read], either_way: Collection[int], found: Mapping[int, int]
+) -> Iterator[Seen[int]]:
+    """What views show of slots: how many elements, of some no more than are `found`, and whether a pass goes
+    over them in another order than the one in which they lie, which takes longer but for those that may be
+    read `either_way`."""
+    for number, read in enumerate(reads):
+        if read.slot != VALUE:
+            labels = [axis.label for axis in read.axes if axis.label >= 0 and axis.size > 1]
+            is_turned = number not in either_way and labels != sorted(labels)
+            shown = prod(axis.size for axis in read.axes)
+            yield read.slot, min(shown, found.get(number, shown)), is_turned
+
+
+def stored_in(slots: Sequence[Slot]) -> Callable[[int], ArrayBytes]:
+    """How the arrays of slots are stored."""
+    return lambda slot: ArrayBytes(prod(slots[slot].shape), slots[slot].stored_bytes)

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from benchmarks.brute import BRUTE
-from benchmarks.tiling import PROFILE, Program, ProgramWriter, als, figure_11, random_program
+from benchmarks.tiling import PROFILE, Program, ProgramWriter, als, figure_11, random_program, weighed
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.config import TILINGS
 from spartan_ng.costs import Profile
@@ -38,7 +38,7 @@ def small_program(seed, operators=5, longest=6):
         return n
 
     arrays = [replace(a, shape=shrink(a.shape), nbytes=nbytes(shrink(a.shape))) for a in program.arrays]
-    stages = [replace(s, domain=shrink(s.domain)) for s in program.stages]
+    stages = [weighed(replace(s, domain=shrink(s.domain)), arrays) for s in program.stages]
     return Program(tuple(stages), tuple(arrays))
 
 
@@ -267,7 +267,8 @@ def test_many_workers(workers):
 def test_few_workers_get_a_small_array(rows, tiles):
     """No tile is smaller than is worth a task."""
     arrays = [ArraySketch((rows,), 8 * rows, driver=True), ArraySketch((rows,), 8 * rows)]
-    stages = [StageSketch((rows,), (0,), (TaskAccess(0, (0,)),), (TaskAccess(1, (0,)),), rows)]
+    stage = StageSketch((rows,), (0,), (TaskAccess(0, (0,)),), (TaskAccess(1, (0,)),), rows)
+    stages = [weighed(stage, arrays)]
     tilings = choose(stages, arrays, Profile(workers=64, memory_bytes=1 << 40))
     assert tilings.arrays[0].ntiles == tilings.arrays[1].ntiles == tiles
     assert tilings.moved_bytes == (0,)

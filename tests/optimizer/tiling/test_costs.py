@@ -13,7 +13,7 @@ from math import prod
 
 import pytest
 
-from benchmarks.tiling import Program, random_program
+from benchmarks.tiling import Program, random_program, weighed
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.config import TILINGS
 from spartan_ng.costs import Profile
@@ -57,7 +57,7 @@ def drawn(seed, workers):
         if kind == "held twice":
             array = replace(array, kept=(rng.choice(tilings),))
         arrays[number] = array
-    stages = [replace(s, flops=rng.choice([10, 10**5, 10**7, 10**12])) for s in stages]
+    stages = [weighed(replace(s, flops=rng.choice([10, 10**5, 10**7, 10**12])), arrays) for s in stages]
     return Program(tuple(stages), tuple(arrays))
 
 
@@ -152,14 +152,13 @@ def counted_cost(program, tilings, profile, is_free):
     total = sum(tilings.moved_bytes) + tilings.upload_bytes + copied(program, tilings)
     lengths = {n for s in program.stages for n in s.domain}
     for stage, grid in zip(program.stages, tilings.grids, strict=True):
-        touched = sum(program.arrays[a].nbytes for a in {x.array for x in (*stage.reads, *stage.writes)})
         total += profile.outside_ns(outside_bytes(stage, program.arrays, grid))
         if profile.weights and is_free and any(n >= 4 * profile.workers for n in lengths):
-            alone = profile.compute_ns(stage.flops, touched, 1) - profile.task_ns
+            alone = profile.compute_ns(stage.flops, stage.touched_bytes, 1) - profile.task_ns
             total += alone * round(10**6 * slowest(profile, stage, grid)) // 10**6
             total += profile.task_ns * grid.ntiles
         else:
-            total += profile.compute_ns(stage.flops, touched, grid.ntiles)
+            total += profile.compute_ns(stage.flops, stage.touched_bytes, grid.ntiles)
     for array, tiling in zip(program.arrays, tilings.arrays, strict=True):
         if array.outlives and array.pinned is None and array.shape and is_free:
             longest = array.shape.index(max(array.shape))
