@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.group import Group
@@ -180,7 +181,7 @@ class Drafting:
         if self._row_at(node, labels) is not None:
             return
         self._rows.append(self._pending(node, labels, seen))
-        self._rows_at[(node, self.group.canonical(labels))] = -len(self._rows)
+        self._rows_at[self._key(node, labels)] = -len(self._rows)
 
     def _pending(self, node: Node, labels: Labels, seen: tuple[Labels, ...]) -> _Pending:
         """A row whose registers are not numbered yet."""
@@ -213,7 +214,13 @@ class Drafting:
         return found if found is not None else self._read(node, labels, expand)
 
     def _row_at(self, node: Node, labels: Labels) -> int | None:
-        return self._rows_at.get((node, self.group.canonical(labels)))
+        return self._rows_at.get(self._key(node, labels))
+
+    def _key(self, node: Node, labels: Labels) -> tuple[Node, Labels]:
+        """The same for labels under which a node's elements are the same: along an axis of one element there
+        is but that one."""
+        found = self.group.canonical(labels)
+        return node, tuple([WHOLE if n == 1 else d for d, n in zip(found, node.shape, strict=True)])
 
     def _read(self, node: Node, labels: Labels, expand: bool) -> int:
         is_root = node is self.group.root
