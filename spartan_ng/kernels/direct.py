@@ -68,6 +68,7 @@ def run_direct(
         return None
     tiny = _tiny_bytes(order)
     counted, touched, alone = 0, 0, True
+    matrices = set[Node]()
     for node in order:
         if not _has_step(node):
             return _run_sparse(roots, order) if node.format == "csr" else None
@@ -75,7 +76,9 @@ def run_direct(
             nbytes = [node.nbytes, *(i.nbytes for i in node.inputs)]
             if max(nbytes) > tiny:
                 counted, touched = counted + 1, touched + sum(nbytes)
-                alone = alone and (_is_of_vector(node) or (counted == 1 and _is_stream(node, threads)))
+                alone = alone and (
+                    _is_another(node, matrices) or (counted == 1 and _is_stream(node, threads))
+                )
                 much = touched > (most_bytes if counted == 1 else most_bytes // 8)
                 if not alone and (much or _operations(node) > DIRECT_FLOPS):
                     return None
@@ -162,6 +165,19 @@ def _is_of_vector(node: Node) -> bool:
     """Whether a node is a product of a matrix and a vector: BLAS reads the matrix once."""
     floats = node.fn == "contract" and node.dtype.char in "fdFD"
     return floats and node.ndim == 1 and node.nbytes * FLAT < max(i.nbytes for i in node.inputs)
+
+
+def _is_another(node: Node, matrices: set[Node]) -> bool:
+    """Whether a node is a product of a vector and a matrix that is none of `matrices`, but is from now on:
+    one pass for two products reads their matrix once."""
+    if not _is_of_vector(node):
+        return False
+    matrix = max(node.inputs, key=lambda i: i.nbytes)
+    while matrix.op is Op.TRANSPOSE:
+        (matrix,) = matrix.inputs
+    is_another = matrix not in matrices
+    matrices.add(matrix)
+    return is_another
 
 
 def _tiny_bytes(order: Sequence[Node]) -> int:

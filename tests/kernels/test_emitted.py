@@ -6,14 +6,16 @@ from __future__ import annotations
 import ast
 import builtins
 from itertools import chain, combinations, product
+from math import prod
 
 import numpy as np
 import pytest
 
 from spartan_ng.arrays import WHOLE
+from spartan_ng.costs.choices import ABREAST
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.emit import emit
-from spartan_ng.kernels.compiled.folds import start
+from spartan_ng.kernels.compiled.folds import PRODUCT, start
 from spartan_ng.kernels.compiled.layout import lay_out
 from spartan_ng.kernels.compiled.segments import Ending, Operand, Segment
 from spartan_ng.plan.rows import Row
@@ -99,3 +101,66 @@ def test_blocks_of_one_line_whose_elements_are_stretched(fold, code, out, values
             table += [array.ctypes.data, *(strides[axes[0]] for axes in layout.loops)]
         kernel.function(np.array([table], np.int64))
         np.testing.assert_array_equal(found, wanted.astype(result), err_msg=str(sizes))
+
+
+SUBSETS = [axes for n in range(4) for axes in combinations(range(3), n)]
+
+
+@pytest.mark.some(20)
+@pytest.mark.parametrize("code", "fd")
+@pytest.mark.parametrize("fold", [PRODUCT, "add", "maximum"])
+@pytest.mark.parametrize("axes", [s for s in SUBSETS if s], ids=str)
+@pytest.mark.parametrize("kept", SUBSETS[:-1], ids=str)
+def test_any_number_of_lines_side_by_side(axes, kept, fold, code):
+    """The elements are whole numbers, so that the order shows nowhere."""
+    dtype, every = np.dtype(code), (0, 1, 2)
+    space = tuple((d, 4000) for d in every)
+    operands = (Operand(0, 0, every, dtype), Operand(1, 1, tuple(axes), dtype))
+    args = (0, 1) if fold == PRODUCT else (0,)
+    ending = Ending(-1, fold, args, kept, dtype, tuple(space[k] for k in kept))
+    segment = Segment(space, operands, (), (), (ending,))
+    whole = (3, 2 * ABREAST + 1, 1100)
+
+    def along(axes, shape):
+        """Strides of an array of whole blocks with some axes."""
+        steps = [dtype.itemsize * prod(shape[j] for j in axes if j > k) if k in axes else 0 for k in every]
+        return tuple(steps)
+
+    strides = [along(every, whole), along(axes, whole), along(kept, whole)]
+    layout = lay_out(segment, strides, [dtype.itemsize] * 3, whole, (False,) * 3)
+    source = emit([(segment, layout)])
+    assert not undefined(source)
+    kernel = compiler.kernel(source)
+    compiler.request(kernel)
+    assert compiler.wait()
+    assert kernel.function is not None, kernel.failure
+    random = np.random.default_rng(5)
+    x = random.integers(-9, 9, whole).astype(dtype)
+    y = random.integers(-9, 9, [whole[k] for k in axes]).astype(dtype)
+    folded = tuple(k for k in every if k not in kept)
+    for sizes in product((1, 3), range(1, whole[1] + 1), (1, 50, 1100)):
+        found = np.full([whole[k] for k in kept], start(fold, dtype, False), dtype)
+        block = x[tuple(map(slice, sizes))]
+        if fold == PRODUCT:
+            others = y[tuple(slice(sizes[k]) for k in axes)]
+            block = block * others.reshape([sizes[k] if k in axes else 1 for k in every])
+        wanted = getattr(np, "add" if fold == PRODUCT else fold).reduce(block, axis=folded)
+        table = [sizes[loop[0]] for loop in layout.loops]
+        for array, steps in zip((x, y, found), strides, strict=True):
+            table += [array.ctypes.data, *(steps[loop[0]] for loop in layout.loops)]
+        kernel.function(np.array([table], np.int64))
+        np.testing.assert_array_equal(found[tuple(slice(sizes[k]) for k in kept)], wanted, err_msg=str(sizes))
+
+
+def test_a_product_reads_what_lines_have_in_common_once():
+    """A vector that all lines are multiplied with, or the sums of columns."""
+    space = ((0, 4000), (1, 4000))
+    for kept, vector in (((0,), 1), ((1,), 0)):
+        ending = Ending(-1, PRODUCT, (0, 1), kept, F8, (space[kept[0]],))
+        operands = (Operand(0, 0, (0, 1), F8), Operand(1, 1, (vector,), F8))
+        segment = Segment(space, operands, (), (), (ending,))
+        strides = [(320, 8), tuple(8 * (k == vector) for k in (0, 1)), tuple(8 * (k in kept) for k in (0, 1))]
+        source = emit([(segment, lay_out(segment, strides, [8] * 3, (100, 40), (False, False)))])
+        (together, _) = (part for part in source.split("for k0 in range(")[-2:])
+        assert together.count("multiply_add(") == ABREAST
+        assert together.count("x1_v[i]" if vector == 1 else "= s0_v[i]") == 1

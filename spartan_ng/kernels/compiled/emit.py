@@ -7,6 +7,7 @@ short partial sums and loses no precision.
 
 from __future__ import annotations
 
+from spartan_ng.costs.choices import ABREAST
 from spartan_ng.kernels.compiled.cache import titled
 from spartan_ng.kernels.compiled.folds import FOLD_TEXTS, PRODUCT, start
 from spartan_ng.kernels.compiled.formulas import code, expression
@@ -16,6 +17,8 @@ from spartan_ng.plan.rows import Row
 
 STRIP = 1024
 """Elements of a line that are folded in one go."""
+_MOST_CHECKS = 8
+"""Pairs of arrays that LLVM's vectorizer asks whether they overlap, at most, before it gives a loop up."""
 _LANES = {True: 32, False: 8}
 """Values that a NaN-aware extreme is kept in, for one long line and for many short ones."""
 
@@ -60,6 +63,9 @@ class _Emitter:
         """Endings that fold the innermost loop."""
         self.laned = [i for i in self.folded if self._is_laned(segment.endings[i])]
         self.lanes = _LANES[self.depth == 1]
+        self.first_ending = len(segment.operands) + len(segment.stores)
+        self.abreast = 1
+        """Lines of the innermost loop that the text at hand takes at a time."""
 
     def function(self, title: str) -> str:
         """The text of the function that runs the segment on the block of one line of a table."""
@@ -71,19 +77,62 @@ class _Emitter:
             dtype = self.segment.endings[i].dtype
             nbytes = self.lanes * dtype.itemsize
             self._say(f"l{i} = array_at(local({nbytes}), ({self.lanes},), {code(dtype)})")
-        for level in range(self.depth - 1):
-            self._say(f"for k{level} in range(n{level}):")
-            self.indent += 1
-            for name in self.names:
-                base = f"{name}_p" if level == 0 else f"{name}_q{level - 1}"
-                self._say(f"{name}_q{level} = {base} + k{level} * {name}_d{level}")
-        self._line()
+        for level in range(self.depth - 2):
+            self._turn(level, f"range(n{level})")
+        if self.depth == 1:
+            self._line()
+        elif self._goes_abreast():
+            level, indent = self.depth - 2, self.indent
+            together = f"n{level} // {ABREAST} * {ABREAST}"
+            self.abreast = ABREAST
+            self._turn(level, f"range(0, {together}, {ABREAST})")
+            self._line()
+            self.indent, self.abreast = indent, 1
+            self._turn(level, f"range({together}, n{level})")
+            self._line()
+        else:
+            self._turn(self.depth - 2, f"range(n{self.depth - 2})")
+            self._line()
         return f"@compiled\ndef {title}(t):\n" + "\n".join(self.lines) + "\n"
 
     @property
     def fields(self) -> int:
         """Numbers in a line of the table."""
         return self.depth + len(self.names) * (self.depth + 1)
+
+    def _goes_abreast(self) -> bool:
+        """Whether lines go side by side: they are folded only, each of them, or each of their elements, for
+        itself and in the order that there is without it."""
+        if self.segment.rows or self.segment.stores or self.laned:
+            return False
+        still = self.layout.still
+        if any(still[self.first_ending + i] for i in self.folded):
+            return False
+        times = [
+            0 if kind == "z" else 1 if s else ABREAST
+            for kind, s in zip(self.layout.inner, still, strict=True)
+        ]
+        read = sum(times[: self.first_ending])
+        written = sum([n for i, n in enumerate(times[self.first_ending :]) if i not in self.folded])
+        return written * read + written * (written - 1) // 2 <= _MOST_CHECKS
+
+    def _turn(self, level: int, turns: str) -> None:
+        """The head of a loop around lines, with the places of all arrays in a turn of it."""
+        self._say(f"for k{level} in {turns}:")
+        self.indent += 1
+        for number, name in enumerate(self.names):
+            base = f"{name}_p" if level == 0 else f"{name}_q{level - 1}"
+            for line in self._lines_of(number):
+                at = f"(k{level} + {line})" if line else f"k{level}"
+                self._say(f"{self._named(number, line)}_q{level} = {base} + {at} * {name}_d{level}")
+
+    def _lines_of(self, number: int) -> range:
+        """The lines, of those that go side by side, for which an array has a place of its own."""
+        return range(1 if self.layout.still[number] else self.abreast)
+
+    def _named(self, number: int, line: int) -> str:
+        """What an array is called in one of the lines that go side by side."""
+        return self.names[number] + (f"_{line}" if line in self._lines_of(number)[1:] else "")
 
     def _begin(self, k: int) -> None:
         """Put its start into all that a fold goes to, be it a block's buffer or its part of a tile."""
@@ -123,7 +172,7 @@ class _Emitter:
     def _line(self) -> None:
         """The innermost loop; in strips where it folds."""
         level = self.depth - 1
-        for k, name in enumerate(self.names):
+        for k, _, name in self._places():
             base = f"{name}_p" if level == 0 else f"{name}_q{level - 1}"
             self._say(f"{name}_a = {base}")
             if self.layout.inner[k] == "z" and name[0] == "x":
@@ -136,18 +185,24 @@ class _Emitter:
         self.indent += 1
         self._say(f"m = min(n{level} - k{level}, {STRIP})")
         self._strip()
-        for k, name in enumerate(self.names):
+        for k, _, name in self._places():
             if self.layout.inner[k] != "z":
                 self._say(f"{name}_a += {STRIP} * {self._stride(k, level)}")
         self.indent -= 1
 
+    def _places(self) -> list[tuple[int, int, str]]:
+        """The number of each array, a line for which it has a place of its own, and its name there."""
+        return [(k, line, self._named(k, line)) for k in range(len(self.names)) for line in self._lines_of(k)]
+
     def _strip(self) -> None:
         """M elements of the line from the addresses `_a` on."""
-        for k, name in enumerate(self.names):
+        for k, _, name in self._places():
             if self.layout.inner[k] == "c":
                 self._say(f"{name}_v = array_at({name}_a, (m,), {self.codes[k]})")
+        every = range(self.abreast)
         for i in self.folded:
-            self._say(f"a{i} = {self._start(i)}")
+            for line in every:
+                self._say(f"{_of('a', i, line)} = {self._start(i)}")
             if i in self.laned:
                 self._say(f"l{i}[:] = a{i}")
         begin = "0"
@@ -168,26 +223,31 @@ class _Emitter:
         self._element(in_lanes=False)
         self.indent -= 1
         for i in self.folded:
-            self._say(f"c{i} = array_at(s{i}_a, (1,), {code(self.segment.endings[i].dtype)})")
-            self._say(f"c{i}[0] = {self._step(i, f'c{i}[0]', f'a{i}')}")
+            for line in every:
+                place = f"{self._named(self.first_ending + i, line)}_a"
+                self._say(f"c{i} = array_at({place}, (1,), {code(self.segment.endings[i].dtype)})")
+                self._say(f"c{i}[0] = {self._step(i, f'c{i}[0]', _of('a', i, line))}")
 
     def _element(self, in_lanes: bool) -> None:
-        """One element: operands, rows, stores, folds."""
-        value: dict[int, str] = {}
-        for k, operand in enumerate(self.segment.operands):
-            value[operand.register] = f"x{k}"
-            kind = self.layout.inner[k]
-            if kind == "c":
-                self._say(f"x{k} = x{k}_v[i]")
-            elif kind == "s":
-                self._say(f"x{k} = load(x{k}_a + i * x{k}_w, {self.codes[k]})")
-        for k, (register, row) in enumerate(self.segment.rows):
-            self._say(f"r{k} = {self._expression(row, value)}")
-            value[register] = f"r{k}"
-        for k, register in enumerate(self.segment.stores):
-            self._store(f"y{k}", len(self.segment.operands) + k, value[register])
-        for i, ending in enumerate(self.segment.endings):
-            self._fold(i, ending, value, in_lanes)
+        """One element of each line: operands, rows, stores, folds."""
+        for line in range(self.abreast):
+            value: dict[int, str] = {}
+            for k, operand in enumerate(self.segment.operands):
+                name = value[operand.register] = self._named(k, line)
+                kind = self.layout.inner[k]
+                if line not in self._lines_of(k):
+                    continue
+                if kind == "c":
+                    self._say(f"{name} = {name}_v[i]")
+                elif kind == "s":
+                    self._say(f"{name} = load({name}_a + i * {self.names[k]}_w, {self.codes[k]})")
+            for k, (register, row) in enumerate(self.segment.rows):
+                self._say(f"r{k} = {self._expression(row, value)}")
+                value[register] = f"r{k}"
+            for k, register in enumerate(self.segment.stores):
+                self._store(f"y{k}", len(self.segment.operands) + k, value[register])
+            for i, ending in enumerate(self.segment.endings):
+                self._fold(i, ending, value, in_lanes, line)
 
     def _expression(self, row: Row, value: dict[int, str]) -> str:
         return expression(row, [value[a] for a in row.args], [self.dtype_of[a] for a in row.args])
@@ -198,17 +258,18 @@ class _Emitter:
             return
         self._say(f"array_at({self._place(number)}, (1,), {self.codes[number]})[0] = {text}")
 
-    def _place(self, number: int) -> str:
+    def _place(self, number: int, line: int = 0) -> str:
         """The address of a loop's element `i` in an array that does not lie contiguous."""
         step = f" + i * {self.names[number]}_w" if self.layout.inner[number] == "s" else ""
-        return f"{self.names[number]}_a{step}"
+        return f"{self._named(number, line)}_a{step}"
 
-    def _fold(self, i: int, ending: Ending, value: dict[int, str], in_lanes: bool) -> None:
+    def _fold(self, i: int, ending: Ending, value: dict[int, str], in_lanes: bool, line: int) -> None:
         target = code(ending.dtype)
         args = [value[a] for a in ending.args]
+        a = _of("a", i, line)
         if ending.fold == PRODUCT:
             if i in self.folded:
-                self._say(f"a{i} = multiply_add(a{i}, {args[0]}, {args[1]})")
+                self._say(f"{a} = multiply_add({a}, {args[0]}, {args[1]})")
                 return
             text = ""
         else:
@@ -225,29 +286,39 @@ class _Emitter:
         if text:
             self._say(f"e{i} = {text}")
         if i in self.folded:
-            self._fold_line(i, in_lanes)
+            self._fold_line(i, in_lanes, a)
             return
-        number = len(self.segment.operands) + len(self.segment.stores) + i
-        if self.layout.inner[number] == "c":
-            here = f"s{i}_v[i]"
-        else:
-            self._say(f"g{i} = array_at({self._place(number)}, (1,), {target})")
-            here = f"g{i}[0]"
-        if text:
-            self._say(f"{here} = {self._step(i, here, f'e{i}')}")
-        else:
-            self._say(f"{here} = multiply_add({here}, {args[0]}, {args[1]})")
+        self._fold_element(i, args, bool(text), line)
 
-    def _fold_line(self, i: int, in_lanes: bool) -> None:
+    def _fold_element(self, i: int, args: list[str], has_value: bool, line: int) -> None:
+        """Fold one element to its place; where lines have that in common, it is read before the first of them
+        and written after the last."""
+        number = self.first_ending + i
+        name, is_shared = self._named(number, line), self.layout.still[number] and self.abreast > 1
+        if self.layout.inner[number] == "c":
+            place = f"{name}_v[i]"
+        else:
+            if not is_shared or not line:
+                self._say(f"g{i} = array_at({self._place(number, line)}, (1,), {self.codes[number]})")
+            place = f"g{i}[0]"
+        here = f"h{i}" if is_shared else place
+        if is_shared and not line:
+            self._say(f"{here} = {place}")
+        step = self._step(i, here, f"e{i}") if has_value else f"multiply_add({here}, {args[0]}, {args[1]})"
+        self._say(f"{here} = {step}")
+        if is_shared and line == self.abreast - 1:
+            self._say(f"{place} = {here}")
+
+    def _fold_line(self, i: int, in_lanes: bool, a: str) -> None:
         if i in self.laned and in_lanes:
             self._say(f"l{i}[j] = {self._step(i, f'l{i}[j]', f'e{i}')}")
             return
         ending = self.segment.endings[i]
         row = FOLD_TEXTS[ending.fold]
         if row.line and ending.dtype.kind == "f":
-            self._say(f"a{i} = {row.line.format(f'a{i}', f'e{i}')}")
+            self._say(f"{a} = {row.line.format(a, f'e{i}')}")
         else:
-            self._say(f"a{i} = {self._step(i, f'a{i}', f'e{i}')}")
+            self._say(f"{a} = {self._step(i, a, f'e{i}')}")
 
     def _step(self, i: int, a: str, b: str) -> str:
         ending = self.segment.endings[i]
@@ -264,6 +335,11 @@ class _Emitter:
     @staticmethod
     def _is_laned(ending: Ending) -> bool:
         return FOLD_TEXTS[ending.fold].lanes and ending.dtype.kind == "f"
+
+
+def _of(letter: str, i: int, line: int) -> str:
+    """The name of an ending's value in one of the lines that go side by side."""
+    return f"{letter}{i}_{line}" if line else f"{letter}{i}"
 
 
 def emit(parts: list[tuple[Segment, Layout]]) -> str:

@@ -23,6 +23,8 @@ class Layout:
     """One letter an array (operands, stores, endings): "c" contiguous, "z" not at all, "s" by a stride."""
     reduced: tuple[tuple[bool, ...], ...]
     """For each ending and loop, whether the ending folds it."""
+    still: tuple[bool, ...]
+    """For each array (operands, stores, endings) whether the loop around the innermost one stays at it."""
 
 
 def lay_out(
@@ -55,7 +57,9 @@ def lay_out(
         step = s[last] if last >= 0 else 0
         kinds.append("z" if step == 0 else "c" if step == width else "s")
     reduced = tuple(tuple(bool(loop) and loop[-1] not in e.kept for loop in loops) for e in segment.endings)
-    return Layout(tuple(loops), tuple(kinds), reduced)
+    around = loops[-2][-1] if len(loops) > 1 else -1
+    still = tuple(around >= 0 and s[around] == 0 for s in strides)
+    return Layout(tuple(loops), tuple(kinds), reduced, still)
 
 
 def _longer_fold(

@@ -138,4 +138,17 @@ def keep_rows(source: Node, stage: Group, labels: Labels | None) -> None:
 
 def is_product(node: Node) -> bool:
     """Whether the node is a product that is better left to BLAS as a whole: its result is its cost."""
-    return node.fn == "contract" and prod(node.shape) ** 2 >= prod(root(node).domain)
+    if node.fn != "contract":
+        return False
+    domain = prod(root(node).domain)
+    return prod(node.shape) ** 2 >= domain and not _reads_once(node, domain)
+
+
+def reads_once(node: Node) -> bool:
+    """Whether a product with a vector uses each number of its other operand once: reading that is its
+    cost, wherever it runs."""
+    return node.fn == "contract" and _reads_once(node, prod(root(node).domain))
+
+
+def _reads_once(product: Node, domain: int) -> bool:
+    return min(i.ndim for i in product.inputs) == 1 and max(i.size for i in product.inputs) == domain

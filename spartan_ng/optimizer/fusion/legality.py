@@ -24,7 +24,7 @@ from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
-from spartan_ng.optimizer.fusion.group import Group, Result, is_product
+from spartan_ng.optimizer.fusion.group import Group, Result, is_product, reads_once
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_transparent, root, whole_dimensions
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product, is_union
 from spartan_ng.sinks.sink import Sink
@@ -169,7 +169,7 @@ def lines_fit(node: Node, labels: Labels) -> bool:
     """Whether the whole axes that the node needs fit the cache for each element of the block."""
     if node.op is Op.MAP:
         return True
-    if _reduced_length(node) > node.size:
+    if _reduced_length(node) > node.size and not reads_once(node):
         return False  # the reduction is the larger dimension: better to cut it
     if node.op is Op.FOLD:
         (axes,) = node.params
