@@ -26,9 +26,6 @@ from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.system.processes import before_fork, give_way_here
 
-_KEPT_BYTES = 1 << 24
-"""Steps up to this size that a program holds are kept, as long as NumPy makes them one by one."""
-
 _WAITS = 2
 """A program waits for the import that NumPy would take so many times as long for."""
 
@@ -82,10 +79,11 @@ def is_dear(node: Node, stored: Container[Node]) -> bool | None:
     weighed: NumPy makes them anyway."""
     if not _leaves_to_numpy():
         return None
+    from spartan_ng.costs.choices import HELD_BYTES
     from spartan_ng.costs.profile import ONE_THREAD
     from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 
-    return node.nbytes <= _KEPT_BYTES or is_dearer_than_writing(node, stored, ONE_THREAD)
+    return node.nbytes <= HELD_BYTES or is_dearer_than_writing(node, stored, ONE_THREAD)
 
 
 def wait() -> None:

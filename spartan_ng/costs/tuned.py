@@ -44,9 +44,9 @@ LOOKUP_FLOPS = 96
 """Operations an element that is looked up: more often than not its line is in no cache. (`benchmarks
 predictions`)"""
 
-SEARCH_FLOPS = 160
-"""Operations an element whose place among thousands is searched for. (chosen; measured, `kernels.searches`
-takes three times that on one thread: 47 ns among 8,000 numbers, 57 among 65,000, 83 among a million)"""
+SEARCH_FLOPS = 480
+"""Operations an element whose place among thousands is searched for. (Measured with `kernels.searches` on one
+thread: 47 ns among 8,000 numbers, 57 among 65,000, 83 among a million)"""
 
 NEAR_LOOKUP_FLOPS = 24
 """The same of an array whose lines a core's caches keep. (Measured with `np.take` on one thread: 1.4 ns of

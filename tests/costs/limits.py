@@ -1,8 +1,8 @@
 """The numbers outside `costs/` that are no choices between two ways by their speed, by their folders.
 
 They are limits of memory and of caches, formats and protocols, how long is waited for whom, what numbers mean
-in mathematics, and how much is done at a time. Rooms below `costs` (`ops`, `arrays`, `compressed`, `system`)
-keep theirs, too.
+in mathematics, and how much is done at a time. Rooms below `costs` (`ops`, `arrays`, `compressed`, `sources`,
+`system`) keep theirs, too.
 """
 
 LIMITS = {
@@ -10,7 +10,7 @@ LIMITS = {
     "spartan_ng": (
         "BANDS_SHARE BAND_BYTES BESIDE BLOCK_BYTES DELAY_S LONGEST MOST_EVENTS _BLOCKS_SHARE "
         "_CHAINED _CLUSTER _CLUSTERS _COPIES _DEVIATIONS _DISK_SHARE _EVERY_S _FEWEST _FRAMES "
-        "_FREQUENT _GRACE_S _GROWTH _HELD _KEPT_BYTES _LEAST_SMALL_BYTES _LINES _LITTLE _LOOK_S "
+        "_FREQUENT _GRACE_S _GROWTH _HELD _LEAST_SMALL_BYTES _LINES _LITTLE _LOOK_S "
         "_MEMORY_SHARE _MORE _MOST _MOST_HELD _NICENESS _PLANNED _PLANS _PRESS_S _REMEMBERED "
         "_ROUNDED _SHARE _SHOWN _SIZE _SMALL_BYTES _SMALL_SHARE _SPARE _STANDBY_S _TRIES "
         "_WEIGHED_STAGES"
@@ -58,8 +58,7 @@ LIMITS = {
     "spartan_ng/optimizer/rewrite": "_PARTS _SHORT _SPANS",
     "spartan_ng/optimizer/rewrite/algebra": "_MOST",
     "spartan_ng/optimizer/tiling": (
-        "CELLS MOST_PARTS _ARITHMETIC _AXES _BLOCKS _BRANCHES _FEW_STAGES _LEAST _MOST _MOST_LIKELY "
-        "_PAIRS _SAFE _SWEEPS"
+        "CELLS MOST_PARTS _AXES _BLOCKS _BRANCHES _FEW_STAGES _LEAST _MOST _MOST_LIKELY _PAIRS _SAFE _SWEEPS"
     ),
     "spartan_ng/plan": (
         "GAP_X GAP_Y KEPT_STEP LETTER MARGIN MOST_ALTERNATIVES MOST_STAGES SLABS SUMMED_STEP _STATES_SHARE "

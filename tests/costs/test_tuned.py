@@ -66,8 +66,11 @@ def places() -> dict[str, set[str]]:
 
 def test_numbers_outside_are_limits() -> None:
     known = {place: {*names.split()} for place, names in LIMITS.items()}
-    new = [f"{p}: {n}" for p, names in places().items() for n in sorted(names - known.get(p, set()))]
+    there = places()
+    new = [f"{p}: {n}" for p, names in there.items() for n in sorted(names - known.get(p, set()))]
     assert not new, f"{', '.join(new)}: {WHERE}"
+    gone = [f"{p}: {n}" for p, names in known.items() for n in sorted(names - there.get(p, set()))]
+    assert not gone, f"{', '.join(gone)}: strike what is no more from tests/costs/limits.py"
 
 
 @pytest.mark.parametrize("module", ["choices", "tuned"])

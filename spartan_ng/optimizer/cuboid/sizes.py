@@ -56,7 +56,7 @@ def operations(node: Node, cells: int, nonzeros: Mapping[Node, int]) -> int:
         left, right = node.inputs
         la, _, lo = node.params
         summed = prod(n for x, n in zip(la, left.shape, strict=True) if x not in lo)
-        whole = 2 * cells * summed
+        whole = flops(node.op.value, node.fn, node.params, node.shape, cells * summed, node.dtype)
         return min(whole * nonzeros[i] // max(i.size, 1) for i in (left, right))
     if node.fn == "along_axis":  # what a line costs depends on how long it is
         whole = flops(node.op.value, node.fn, node.params, node.shape, node.size, node.dtype)

@@ -13,17 +13,14 @@ from collections.abc import Container
 
 from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import by_blas, of_node
-from spartan_ng.costs.tuned import WRITTEN
+from spartan_ng.costs.traffic import read_bytes, written_bytes
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.ops.folds import FOLDS, ArgFold
-
-_WRITE_AND_READ = WRITTEN + 1
-"""Times that a kept value's bytes pass through memory: it is written, and read again."""
 
 
 def is_dearer_than_writing(node: Node, stored: Container[Node], profile: Profile) -> bool:
     """Whether computing `node` again from data and `stored` nodes takes longer than keeping its value."""
-    limit = _WRITE_AND_READ * node.nbytes * profile.memory_ps
+    limit = (written_bytes(node.nbytes) + read_bytes(node.nbytes)) * profile.memory_ps
     read = compute = 0
     seen: set[Node] = set()
     stack = [node]

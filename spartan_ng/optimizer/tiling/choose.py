@@ -13,7 +13,7 @@ import numpy as np
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import TILINGS
 from spartan_ng.costs import Profile
-from spartan_ng.costs.choices import PRECISION
+from spartan_ng.costs.choices import CHEAPER_ARITHMETIC, PRECISION
 from spartan_ng.errors import MemoryBudgetError, OptionError
 from spartan_ng.optimizer.tiling import budget, exact, greedy
 from spartan_ng.optimizer.tiling.model import build
@@ -22,8 +22,6 @@ from spartan_ng.optimizer.tiling.problem import Solution, Solver
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, Copy, StageSketch, Tilings
 from spartan_ng.optimizer.tiling.variables import Model, Rules, TilingPlace
 
-_ARITHMETIC = (1, 16, 1 << 20)
-"""How much cheaper arithmetic is made in the search for plans that move less."""
 _FEW_STAGES = 40
 """Programs of more stages are solved once: each candidate takes as long as the first solution."""
 
@@ -99,7 +97,7 @@ def _moving_less(
     Candidates are best where messages cost nothing, and arithmetic less and less beside bytes.
     """
     best = [found]
-    for share in _ARITHMETIC:
+    for share in CHEAPER_ARITHMETIC:
         profile = rules.profile
         rates = replace(profile.faster(share), message_ns=0, task_ns=profile.task_ns // share)
         other = build(stages, arrays, replace(rules, rates=rates))

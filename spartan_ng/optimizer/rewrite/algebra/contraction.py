@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-import numpy as np
-
-from spartan_ng.costs.tuned import BLAS_SPEEDUP
+from spartan_ng.costs.operations import by_blas
+from spartan_ng.costs.traffic import read_bytes, written_bytes
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 
@@ -71,10 +70,11 @@ def cost(la: Labels, lb: Labels, lo: Labels, sizes: Mapping[int, int], itemsize:
     """What a product costs, in bytes that memory could bring in that time: it waits for its operands and
     result, or for its arithmetic."""
     volume = prod(sizes[x] for x in {*la, *lb})
-    moved = sum(prod(sizes[x] for x in labels) for labels in (la, lb, lo)) * itemsize
-    return max(2 * volume // BLAS_SPEEDUP, moved)
+    a, b, made = (prod(sizes[x] for x in labels) for labels in (la, lb, lo))
+    touched = read_bytes((a + b) * itemsize) + written_bytes(made * itemsize)
+    return max(by_blas(2 * volume, made, (a, b)), touched)
 
 
 def fold_cost(node: Node, result: int) -> int:
     """What it costs to fold a value to so many elements, in the same unit."""
-    return (node.size + result) * np.dtype(node.dtype).itemsize
+    return read_bytes(node.nbytes) + written_bytes(result * node.dtype.itemsize)
