@@ -26,7 +26,7 @@ from spartan_ng.plan.rows import Slot
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.memory.pool import BufferPool
-from spartan_ng.worker.memory.regions import gathered, identity
+from spartan_ng.worker.memory.regions import gathered_pieces, identity
 from spartan_ng.worker.memory.store import Region, Store, read_region
 from spartan_ng.worker.scheduling.stealing import Offers
 
@@ -211,7 +211,7 @@ class SimulatedBackend:
             (p, read_region(self._stores[p.rank].get(("driver", ref.serial)), p.region))
             for p in operand.pieces
         ]
-        return gathered(parts, operand.shape, np.dtype(ref.dtype))
+        return gathered_pieces(parts, operand.shape, np.dtype(ref.dtype))
 
     def value(self, ref: ArrayRef) -> Any:
         """The whole array."""

@@ -46,7 +46,7 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     global _worked_s
     if not _leaves_to_numpy():
         return None
-    from spartan_ng.kernels.direct import array_of, run_stepwise, stepwise_s
+    from spartan_ng.kernels.direct import as_array_ref, run_stepwise, stepwise_s
 
     order = topological(nodes) if order is None else order
     wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
@@ -61,7 +61,7 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     _worked_s += time.perf_counter() - begun
     if _worked_s >= _ENOUGH_S:
         _begin()
-    values = {n: array_of(n, v) for n, v in zip(wanted, found, strict=True)}
+    values = {n: as_array_ref(n, v) for n, v in zip(wanted, found, strict=True)}
     return [values[node] if node.data is None else node.data for node in nodes]
 
 

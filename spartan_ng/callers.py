@@ -119,7 +119,7 @@ def place_of(code: CodeType, instruction: int) -> UserLine:
     return UserLine(shown_name(code.co_filename), next(lines, None) or code.co_firstlineno)
 
 
-def listed(places: Iterable[UserLine]) -> str:
+def listed_places(places: Iterable[UserLine]) -> str:
     """Places in order, as in `prog.py:3, 7-9; other.py:1`."""
     lines: dict[str, list[int]] = {}
     for place in sorted(set(places)):

@@ -282,14 +282,14 @@ def worker(
 def zygote(descriptor: int) -> None:
     """Start processes of this command for the program at the other end of a socket."""
     import spartan_ng
-    from spartan_ng.system.zygote import serve
+    from spartan_ng.system.zygote import serve_forks
     from spartan_ng.worker import server  # noqa: F401 - what forks need
 
     def run(arguments: list[str]) -> None:
         spartan_ng.random.seed()  # NumPy's state, too: forks must not draw the same
         main(arguments)
 
-    serve(socket.socket(fileno=descriptor), run)
+    serve_forks(socket.socket(fileno=descriptor), run)
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

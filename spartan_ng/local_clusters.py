@@ -39,7 +39,7 @@ class Cluster:
             self._processes.stop()
             raise
         session.move_to(self._backend)
-        forked.note(self)
+        forked.sever_in_forks(self)
 
     def sever(self) -> None:
         """In a fork it is closed: its workers are the parent's."""

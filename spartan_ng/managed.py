@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.conversion import as_handle, forced
-from spartan_ng.api.core.summaries import bundle
+from spartan_ng.api.core.summaries import mime_bundle
 from spartan_ng.api.files.sources import over
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.api.ndarray.own_classes import complete, of_class
@@ -120,10 +120,10 @@ class Managed(ndarray, own=True):
 
     def __repr__(self) -> str:
         """What NumPy's says, or what a notebook shows of what is not here: xarray computes nothing for it."""
-        return bundle(self, elements=False).get("text/plain") or super().__repr__()
+        return mime_bundle(self, elements=False).get("text/plain") or super().__repr__()
 
     def _repr_html_(self) -> str:
-        return bundle(self, elements=False).get("text/html") or f"<pre>{escape(repr(self))}</pre>"
+        return mime_bundle(self, elements=False).get("text/html") or f"<pre>{escape(repr(self))}</pre>"
 
     def __reduce__(self) -> Any:
         return (_restored, ndarray.__reduce__(self))

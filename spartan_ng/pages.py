@@ -18,7 +18,7 @@ from spartan_ng.events import Event, record
 from spartan_ng.plan.plan import Plan
 from spartan_ng.system import machine
 from spartan_ng.web.board import Board, LoggedLines
-from spartan_ng.web.drawing import describe, described
+from spartan_ng.web.drawing import describe_plan, described
 from spartan_ng.web.server import PageServer
 
 _HERE = "here"
@@ -67,7 +67,7 @@ class _Onlooker:
         is_known = plan.key in self._plans
         if not is_known:
             self._plans.add(plan.key)
-            self.board.described(plan.key, described(describe(plan)))
+            self.board.described(plan.key, described(describe_plan(plan)))
         self.board.submitted(job, "this program", user_place(), plan.key, 1, is_known)
         self.board.doing(_HERE, "computes")
 

@@ -29,8 +29,8 @@ from spartan_ng.lineage import Recipe
 from spartan_ng.memory import available_bytes, free_disk_bytes
 from spartan_ng.optimizer.pipeline import PASSES, ROUNDING, run_passes
 from spartan_ng.plan.advice import NO_FACTS, Facts
-from spartan_ng.plan.lessons import learn, subjects
-from spartan_ng.plan.lower import Origins, lower, origins, weigh
+from spartan_ng.plan.lessons import learn_bytes, subjects
+from spartan_ng.plan.lower import Origins, lower, origins, weigh_grids
 from spartan_ng.plan.peak import check, projected_peak
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
@@ -111,7 +111,7 @@ class Planner:
 
     def learn(self, plan: Plan, stats: RunStats) -> None:
         """Remember the sizes that a run has measured."""
-        learn(plan, stats.stages, self._measured)
+        learn_bytes(plan, stats.stages, self._measured)
 
     def keep(self, copy: ArrayRef) -> None:
         """Count a second copy that the workers keep, as long as anybody needs it."""
@@ -160,7 +160,7 @@ class Planner:
         ):
             backend.keep_to_memory()
             return self._make(roots, self._settle(plan.workers)[0], leaves)
-        if (profile.limited and is_local(self._backend)) or self._backend.workers == 1:
+        if (profile.limited and has_local_workers(self._backend)) or self._backend.workers == 1:
             within = profile.memory_bytes if profile.limited else available_bytes()
             check(plan, replace(profile, memory_bytes=within, limited=True), free_disk_bytes())
         number = {ref: i for i, ref in enumerate(leaves)}
@@ -223,7 +223,7 @@ class Planner:
         """What other grids of the plan's stages would cost."""
         rewritten = run_passes(PASSES, roots, _left_out())
         distinct = list(dict.fromkeys(rewritten))
-        return weigh(topological(rewritten), distinct, settings, self._measured)
+        return weigh_grids(topological(rewritten), distinct, settings, self._measured)
 
     def _settle(self, workers: int) -> tuple[Settings, int]:
         """What a plan for so many workers depends on, as `config` has it now, and its number."""
@@ -284,7 +284,7 @@ def _adopt(backend: Backend, leaves: list[ArrayRef]) -> bool:
     return bool(foreign or read)
 
 
-def is_local(backend: Backend) -> bool:
+def has_local_workers(backend: Backend) -> bool:
     """Whether a backend's workers are on this machine."""
     return isinstance(backend, EmbeddedBackend) or getattr(backend, "is_local", False)
 

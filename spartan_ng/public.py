@@ -166,10 +166,10 @@ def tile_as(x: Any, tiling: str) -> ndarray:
     MemoryBudgetError : the copies of a duplicate exceed `config.duplicate_bytes`; raised when it is evaluated
     """
     from spartan_ng import session
-    from spartan_ng.optimizer.tiling.forced import exactly
+    from spartan_ng.optimizer.tiling.forced import exact_tiling
 
     x = asarray(x)
-    exactly(x.shape, x._node().format, session.current().backend.workers, tiling)
+    exact_tiling(x.shape, x._node().format, session.current().backend.workers, tiling)
     return wrap_node(build.tile_as(x._node(), tiling))
 
 

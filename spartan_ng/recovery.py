@@ -26,7 +26,7 @@ from spartan_ng.errors import UserFunctionError, WorkerDied
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.lineage import Origin, Recipe, RecipePart, origin_of
-from spartan_ng.ops.functions import named, users_of
+from spartan_ng.ops.functions import named_functions, users_of
 from spartan_ng.optimizer.rewrite.regions import add, containing, inside
 from spartan_ng.plan.plan import Plan
 
@@ -290,7 +290,7 @@ def _sent(ref: ArrayRef, box: Box) -> tuple[Box, Node]:
 
 def blamed(plan: Plan, first: WorkerDied, second: WorkerDied) -> UserFunctionError:
     """What is raised where two workers have died under a job that calls users' functions."""
-    users = named(users_of(plan.stages))
+    users = named_functions(users_of(plan.stages))
     return UserFunctionError(
         f"{users}: the processes of two workers ended while they ran this\n{first}\n{second}"
     )

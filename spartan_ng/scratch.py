@@ -50,7 +50,7 @@ def on_disk(shape: tuple[int, ...], dtype: np.dtype[Any], what: str = _TILE) -> 
 
 def zeros(n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """A line of zeros to be filled, on disk where memory has no room for it."""
-    return np.zeros(n, dtype) if has_room(n * dtype.itemsize) else on_disk((n,), dtype, "a line")
+    return np.zeros(n, dtype) if copy_fits(n * dtype.itemsize) else on_disk((n,), dtype, "a line")
 
 
 def no_room(nbytes: int, error: OSError, what: str = _TILE) -> OutOfResources:
@@ -61,14 +61,14 @@ def no_room(nbytes: int, error: OSError, what: str = _TILE) -> OutOfResources:
     )
 
 
-def has_room(nbytes: int) -> bool:
+def copy_fits(nbytes: int) -> bool:
     """Whether memory has room for a copy of so many bytes that stays, and for what is worked on beside it."""
     return nbytes <= budget_bytes() // _SHARE
 
 
 def own_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy with the same order of axes in memory, or on disk where memory has no room for it."""
-    if has_room(value.nbytes) or value.dtype.hasobject or value.ndim == 0:
+    if copy_fits(value.nbytes) or value.dtype.hasobject or value.ndim == 0:
         return private_copy(value)
     order = sorted(range(value.ndim), key=lambda axis: (-abs(value.strides[axis]), axis))
     copy = c_copy(value.transpose(order))
@@ -84,7 +84,7 @@ def is_programs(value: np.ndarray[Any, Any]) -> bool:
 
 def c_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy in C order, on disk where memory has no room for it."""
-    if has_room(value.nbytes) or value.dtype.hasobject or value.ndim == 0:
+    if copy_fits(value.nbytes) or value.dtype.hasobject or value.ndim == 0:
         return value.copy(order="C")
     copy = on_disk(value.shape, value.dtype, "a copy")
     _fill(copy, value, block_bytes())

@@ -30,7 +30,7 @@ from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_sorts import run_length
 from spartan_ng.ops.line_states import Between, Bound
-from spartan_ng.optimizer.rewrite.selection import EndPlaces, Places, put_in, searched
+from spartan_ng.optimizer.rewrite.selection import EndPlaces, Places, put_in, selected_sorts
 
 _CLUSTERS, _CLUSTER = 8192, 128
 """Places of the line that are looked at, and elements at each, at least: a page of a file has more."""
@@ -79,7 +79,7 @@ def selected(roots: Sequence[Node], backend: Backend, evaluate: Evaluate) -> Seq
         return read
 
     lines: defaultdict[Node, list[tuple[Node, Places]]] = defaultdict(list)
-    for sort, selection in searched(roots).items():
+    for sort, selection in selected_sorts(roots).items():
         line = _as_it_lies(sort.inputs[0])
         per_worker = -(-line.size // workers)
         is_large = run_length(per_worker, line.dtype.itemsize, memory_bytes) > 0

@@ -41,14 +41,14 @@ from spartan_ng.graph.evaluation import Evaluator, answer_by, looked_over
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.home import Home, objects_apart
 from spartan_ng.joining import pays
-from spartan_ng.kernels.direct import array_of, run_direct
+from spartan_ng.kernels.direct import as_array_ref, run_direct
 from spartan_ng.lineage import record
 from spartan_ng.ops.functions import users_of
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import VALUE_PASSES, run_passes
 from spartan_ng.optimizer.rewrite.constants import has_constants
 from spartan_ng.plan.plan import Plan
-from spartan_ng.planner import Planned, Planner, is_local
+from spartan_ng.planner import Planned, Planner, has_local_workers
 from spartan_ng.progress import progress
 from spartan_ng.recovery import Amount, blamed, computed_again
 from spartan_ng.replicas import Replicas
@@ -316,7 +316,7 @@ class Session:
         if not isinstance(self.backend, EmbeddedBackend) or config.kernels != "auto":
             return None
         found = run_direct(roots, config.small_bytes, self.backend.threads, order)
-        return None if found is None else list(map(array_of, roots, found))
+        return None if found is None else list(map(as_array_ref, roots, found))
 
     def plan(
         self, roots: Sequence[Node], order: Sequence[Node] | None = None
@@ -425,7 +425,7 @@ def is_dear(node: Node, stored: Container[Node]) -> bool:
 
 def shares_files() -> bool:
     """Whether workers are on this machine."""
-    return is_local(current().backend)
+    return has_local_workers(current().backend)
 
 
 def worker_bytes() -> tuple[int, int, bool]:

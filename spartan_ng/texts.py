@@ -27,7 +27,7 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def shortened(text: str, most: int = LONGEST) -> str:
+def shortened_text(text: str, most: int = LONGEST) -> str:
     """The text; of a longer one its two ends, and a note of how much there was between them."""
     if len(text) <= most:
         return text
@@ -88,7 +88,7 @@ def _from_the_function(error: BaseException) -> str:
 def _attempt(make: Callable[[], str], otherwise: str, most: int) -> str:
     """A text that users' code makes, whatever this code does instead."""
     try:
-        return shortened(encodable(str(make())), most)
+        return shortened_text(encodable(str(make())), most)
     except BaseException as error:
         if is_ctrl_c(error):
             raise

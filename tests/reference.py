@@ -18,9 +18,9 @@ from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
-from spartan_ng.ops.matrices import evaluate as evaluate_matrices
+from spartan_ng.ops.matrices import evaluate_matrices
 from spartan_ng.ops.random import draw
-from spartan_ng.ops.scans import MONOIDS, SCANS, Recurrence, recurrence
+from spartan_ng.ops.scans import MONOIDS, SCANS, Recurrence, recurrence_scan
 
 
 def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
@@ -89,7 +89,7 @@ def _scan(node: Node, x: Any, w: Any = None) -> Any:
     if w is not None or node.fn in MONOIDS:
         pair = node.fn.function if isinstance(node.fn, UserFunction) else None
         assert pair is None or isinstance(pair, Recurrence)
-        monoid = MONOIDS[str(node.fn)] if pair is None else recurrence(pair.plus, pair.times)
+        monoid = MONOIDS[str(node.fn)] if pair is None else recurrence_scan(pair.plus, pair.times)
         inputs = (x,) if w is None else (x, w)
         states = [monoid.lift(*(np.take(i, [k], axis) for i in inputs)) for k in range(x.shape[axis])]
         states = list(itertools.accumulate(states, monoid.combine))

@@ -138,7 +138,7 @@ def test_functions_refuse_before_they_evaluate(name, large, tmp_path, monkeypatc
     write, file = WRITERS[name]
     evaluated = []
     if large:
-        monkeypatch.setattr("spartan_ng.api.files.saving.is_large", lambda a: True)
+        monkeypatch.setattr("spartan_ng.api.files.saving.goes_in_parts", lambda a: True)
     (tmp_path / "file").touch()
 
     def noting(tile):

@@ -7,9 +7,9 @@ import spartan_ng as np_
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.user import call_user
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.texts import LONGEST, encodable, error_text, shortened
+from spartan_ng.texts import LONGEST, encodable, error_text, shortened_text
 from spartan_ng.wire.codec import encode
-from spartan_ng.wire.failures import describe, rebuild
+from spartan_ng.wire.failures import describe_error, rebuild_error
 from spartan_ng.wire.messages import JobError
 from tests.unspeakable import ERRORS, SAID, raiser
 
@@ -21,17 +21,17 @@ def test_every_error_of_a_function_names_it_and_travels(name):
         call_user(function, "map", np.ones(3))
     assert "mine.py:1" in str(caught.value)
     assert "unspeakable.py" in str(caught.value)
-    kind, text = describe(caught.value)
+    kind, text = describe_error(caught.value)
     assert len(text) <= LONGEST + 100
     assert encode(JobError("c/1", kind, text))
-    assert type(rebuild(kind, text)) is UserFunctionError
+    assert type(rebuild_error(kind, text)) is UserFunctionError
 
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_every_other_error_can_be_described(name):
     with pytest.raises(BaseException) as caught:  # noqa: PT011 - whatever it is
         raiser(name)(np.ones(3))
-    assert encode(JobError("c/1", *describe(caught.value)))
+    assert encode(JobError("c/1", *describe_error(caught.value)))
 
 
 @pytest.mark.parametrize("text", ["", "plain", "\udc80", "a\ud800b\udfff", "é 漢 🙂", "\0"])
@@ -45,7 +45,7 @@ def test_only_surrogates_are_escaped(text):
 @pytest.mark.parametrize("length", [0, 9, 10, 11, 1000])
 def test_long_texts_keep_their_ends_and_say_what_went(length):
     text = "".join(chr(65 + i % 26) for i in range(length))
-    found = shortened(text, 10)
+    found = shortened_text(text, 10)
     if length <= 10:
         assert found == text
     else:

@@ -32,7 +32,7 @@ from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import Stage
 from spartan_ng.sources import Unread
 from spartan_ng.worker.blocks import BlockThreads, Run
-from spartan_ng.worker.memory.regions import Piece, PiecedOperand, data_bytes, gathered
+from spartan_ng.worker.memory.regions import Piece, PiecedOperand, data_bytes, gathered_pieces
 from spartan_ng.worker.memory.store import Region, Store, read_region
 from spartan_ng.worker.network.protocol import Transfer
 from spartan_ng.worker.network.whereabouts import OwnTiles, Whereabouts
@@ -370,7 +370,7 @@ class Executor(BlockThreads):
                 run.stats.bytes_moved += data_bytes(data)
             arrived.append((piece, data))
         slot = run.plan.slots[operand.slot]
-        value = gathered(arrived, operand.shape, slot.dtype, self.store.allocate)
+        value = gathered_pieces(arrived, operand.shape, slot.dtype, self.store.allocate)
         if run.backup is not None:
             run.backup.note(operand, value)
         return value

@@ -19,13 +19,13 @@ from spartan_ng.arrays.sparse import is_csr
 from spartan_ng.errors import JobCancelled
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.user import interrupt, running
-from spartan_ng.ops.functions import named
+from spartan_ng.ops.functions import named_functions
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.texts import encodable, error_trace
 from spartan_ng.wire.codec import NOTHING, Blob
-from spartan_ng.wire.failures import describe
+from spartan_ng.wire.failures import describe_error
 from spartan_ng.wire.functions import load_function
 from spartan_ng.wire.hosts import label
 from spartan_ng.wire.loop import Loop
@@ -185,7 +185,7 @@ class Parts:
         for job, part in self._running.items():
             functions = running(job)
             waits = next((r.waiting[job] for r in self._executors.values() if job in r.waiting), None)
-            text = f"runs {named(functions)}" if functions else "computes"
+            text = f"runs {named_functions(functions)}" if functions else "computes"
             if waits is not None:
                 waiting = f"waits for worker {waits[0]} in stage {waits[1]!r}"
                 text = f"{waiting}, and {text} for another" if functions else waiting
@@ -248,7 +248,7 @@ class Parts:
         except BaseException as error:  # noqa: BLE001 - whatever a job raises is its client's
             if not isinstance(error, JobCancelled):
                 _log.info("job %s failed:\n%s", run.job, error_trace(error))
-            kind, text = describe(error, f"{part.rank} ({label()})")
+            kind, text = describe_error(error, f"{part.rank} ({label()})")
             _note_part(run.job, begun_ns, error)
             self._loop.call(lambda: self._ended(run.job, self._state.failed(run.job, kind, text)))
         else:
@@ -312,7 +312,7 @@ class Parts:
         try:
             self._do(instructions)
         except Exception as error:  # noqa: BLE001 - somebody waits for the end of the job
-            kind, text = describe(error)
+            kind, text = describe_error(error)
             self._tell(JobError(job, kind, f"how a part of the job ended cannot be told: {text}"))
 
 

@@ -33,7 +33,7 @@ from spartan_ng.worker.blocks import Run
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.memory.recycle import Recycler
 from spartan_ng.worker.memory.regions import data_bytes
-from spartan_ng.worker.memory.store import Region, Store, read_region, selected
+from spartan_ng.worker.memory.store import Region, Store, read_region, selected_places
 from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.scheduling.shares import task_of
 from spartan_ng.worker.scheduling.stealing import Offers
@@ -174,9 +174,9 @@ def reads(plan: Plan, stage: Stage, rank: int) -> Iterator[Wanted] | None:
     return iter(dict.fromkeys(found))
 
 
-def elements(wanted: Wanted) -> int:
+def wanted_elements(wanted: Wanted) -> int:
     """Elements of a region of a dense tile."""
-    return prod(map(selected, wanted.region or ((0,),)))
+    return prod(map(selected_places, wanted.region or ((0,),)))
 
 
 def uploaded(made: Made) -> Made:
@@ -212,7 +212,7 @@ def read_asked(made: Made, number: Number, asked: Needs, slot: int, rank: int) -
     return [read(made, number, region) for region in asked.of(slot, rank)]
 
 
-def pick(made: Made, numbers: tuple[Number, ...]) -> Made:
+def pick_tiles(made: Made, numbers: tuple[Number, ...]) -> Made:
     """Some of several tiles, so that the others may go, or stay."""
     states = {slot: chunks for slot, chunks in made.chunks.items() if slot in numbers}
     return Made({number: made.tiles[number] for number in numbers}, states)
@@ -222,7 +222,7 @@ def asked(found: Made | Needs) -> dict[tuple[int, int], int]:
     """How many elements a task asks for, by the slot and the rank of the tile; nothing where it is done."""
     sizes: dict[tuple[int, int], int] = {}
     for w in found.wanted if isinstance(found, Needs) else ():
-        sizes[w.slot, w.rank] = sizes.get((w.slot, w.rank), 0) + elements(w)
+        sizes[w.slot, w.rank] = sizes.get((w.slot, w.rank), 0) + wanted_elements(w)
     return sizes
 
 

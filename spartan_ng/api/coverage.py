@@ -90,7 +90,7 @@ def _kind(namespace: str, theirs: Any, ours: Any, name: str) -> str:
     return "metadata" if name in _METADATA.get(namespace, "").split() else "distributed"
 
 
-def page() -> str:
+def coverage_page() -> str:
     """The table as Markdown."""
     table = list(rows())
     spaces = list(dict.fromkeys(r.namespace for r in table))
@@ -117,10 +117,10 @@ def page() -> str:
 
 def coverage() -> None:
     """Print which of NumPy's names are distributed, and which are not."""
-    print(page())
+    print(coverage_page())
 
 
 __all__ = ["coverage"]
 
 if __name__ == "__main__":
-    print(page(), end="")
+    print(coverage_page(), end="")

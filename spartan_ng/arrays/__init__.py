@@ -11,7 +11,7 @@ from spartan_ng.arrays.extent import (
     slices_within,
 )
 from spartan_ng.arrays.ref import ArrayRef, Key
-from spartan_ng.arrays.tiling import WHOLE, Tiling, cut
+from spartan_ng.arrays.tiling import WHOLE, Tiling, part_span
 
 __all__ = [
     "WHOLE",
@@ -23,8 +23,8 @@ __all__ = [
     "box_shape",
     "box_size",
     "box_slices",
-    "cut",
     "intersect",
     "is_empty",
+    "part_span",
     "slices_within",
 ]

@@ -22,7 +22,7 @@ WHOLE = -1
 """A label: this axis is not cut; every task sees all of it."""
 
 
-def cut(n: int, parts: int, index: int) -> tuple[int, int]:
+def part_span(n: int, parts: int, index: int) -> tuple[int, int]:
     """The half-open interval of part `index` when `n` elements are cut into `parts`."""
     return index * n // parts, (index + 1) * n // parts
 
@@ -88,7 +88,7 @@ class Tiling:
     def cut(self, axis: int, n: int, index: int) -> tuple[int, int]:
         """The interval of part `index` of an axis of size n."""
         if not self.splits or not self.splits[axis]:
-            return cut(n, self.parts[axis], index)
+            return part_span(n, self.parts[axis], index)
         points = (0, *self.splits[axis], n)
         return points[index], points[index + 1]
 
@@ -124,9 +124,9 @@ class Tiling:
                 spans.append(range(bisect_right(points, lo), bisect_left(points, hi) + 1))
                 continue
             first, last = (lo * p) // max(n, 1), ((hi - 1) * p) // max(n, 1)
-            while first + 1 < p and cut(n, p, first)[1] <= lo:
+            while first + 1 < p and part_span(n, p, first)[1] <= lo:
                 first += 1
-            while last + 1 < p and cut(n, p, last)[1] < hi:
+            while last + 1 < p and part_span(n, p, last)[1] < hi:
                 last += 1
             spans.append(range(first, last + 1))
         for index in product(*spans):

@@ -43,7 +43,7 @@ class Carrier:
                     box = tiling.box_on(ref.shape, rank)
                     if box is None:
                         continue
-                    tile = part_of(ref.value, box)
+                    tile = part_of_array(ref.value, box)
                     if comes_in_parts(tile, member):
                         in_parts.append((member, tile))
                     else:
@@ -114,7 +114,7 @@ class Carrier:
             region = tuple((lo - t, hi - t, 1) for (lo, hi), (t, _) in zip(common, tile, strict=True))
             member = members[rank]
             place = tuple((lo - o, hi - o) for (lo, hi), (o, _) in zip(common, box, strict=True))
-            into = None if out is None else part_of(out, place)
+            into = None if out is None else part_of_array(out, place)
             fetched = self._link.peers.fetch(member.name, key, region, member.since, into, is_there)
             parts.append((common, into, fetched))
         if out is None:
@@ -141,7 +141,7 @@ class Carrier:
         return future.result()
 
 
-def part_of(value: Any, box: Box) -> Any:
+def part_of_array(value: Any, box: Box) -> Any:
     """The part of a driver's array inside `box`."""
     slices: tuple[Any, ...] = box_slices(box)
     return value[(*slices, ...)] if isinstance(value, np.ndarray) else value[slices]  # 0-d stays an array

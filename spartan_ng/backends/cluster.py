@@ -19,7 +19,7 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_shape, box_slices
 from spartan_ng.backends import forked
-from spartan_ng.backends.carrying import CHECK_S, part_of
+from spartan_ng.backends.carrying import CHECK_S, part_of_array
 from spartan_ng.backends.holdings import Held, Holdings
 from spartan_ng.backends.hosts import profile
 from spartan_ng.backends.link import JobEvents, MasterLink
@@ -34,7 +34,7 @@ from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.access import Access, is_local
 from spartan_ng.wire.codec import NOTHING, Blob
-from spartan_ng.wire.failures import rebuild
+from spartan_ng.wire.failures import rebuild_error
 from spartan_ng.wire.keys import Keys
 from spartan_ng.wire.messages import JobDone, JobFailed, Member, Printed, Status, Submit
 from spartan_ng.wire.messages import Progress as ProgressMessage
@@ -55,7 +55,7 @@ class ClusterBackend:
         self.is_better_anew: Callable[[Plan, Way, int], bool] | None = None
         """See `Losing`."""
         at_end(self.close)
-        forked.note(self)
+        forked.sever_in_forks(self)
 
     @classmethod
     def connect(
@@ -230,7 +230,7 @@ class ClusterBackend:
         self, failed: JobFailed, plan: Plan, outputs: Sequence[Key], members: tuple[Member, ...]
     ) -> Exception:
         """What to raise for a job that has failed; with what is left of it, where the program goes on."""
-        error = rebuild(failed.kind, failed.message)
+        error = rebuild_error(failed.kind, failed.message)
         if isinstance(error, Unfinished):
             keys: list[Key] = [(failed.job, number) for number in range(len(plan.slots))]
             for number, key in zip(plan.outputs, outputs, strict=True):
@@ -251,7 +251,7 @@ class ClusterBackend:
             except KeyError:
                 if ref.value is None:
                     raise
-                return part_of(ref.value, box)  # it has come home meanwhile
+                return part_of_array(ref.value, box)  # it has come home meanwhile
             except WorkerLost:
                 if not left or self.recover is None or not self.recover([ref]):
                     raise
@@ -271,7 +271,7 @@ class ClusterBackend:
     def sever(self) -> None:
         """See `forked`."""
         not_at_end(self.close)
-        forked.keep(self._link, self._held)
+        forked.keep_in_forks(self._link, self._held)
         self._link = self._held = forked.Severed()  # type: ignore[assignment]  # it stands for either
         self.recover = self.is_better_anew = None
 

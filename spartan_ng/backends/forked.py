@@ -44,12 +44,12 @@ _of_the_parent: list[Any] = []
 """What is never finalized: clients of engines close their connections then."""
 
 
-def note(connected: Connected) -> None:
+def sever_in_forks(connected: Connected) -> None:
     """Have something severed in forks."""
     _connected.add(connected)
 
 
-def keep(*parts: Any) -> None:
+def keep_in_forks(*parts: Any) -> None:
     """Keep what is the parent's, in a fork, until it ends."""
     _of_the_parent.extend(parts)
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_of, box_shape, box_size, is_empty
-from spartan_ng.backends.carrying import Carrier, part_of
+from spartan_ng.backends.carrying import Carrier, part_of_array
 from spartan_ng.backends.link import MasterLink
 from spartan_ng.errors import WorkerLost
 from spartan_ng.plan.rows import Slot
@@ -301,9 +301,9 @@ class Holdings:
         """The elements inside `box` as a NumPy (or CSR) array; WorkerLost where they are gone."""
         held = self.get(ref)
         if held is None:
-            return part_of(ref.value, box)
+            return part_of_array(ref.value, box)
         if held.value is not None:
-            return part_of(held.value, box)
+            return part_of_array(held.value, box)
         return self._gather(ref, box, held)
 
     def _gather(self, ref: ArrayRef, box: Box, held: Held) -> Any:

@@ -31,7 +31,7 @@ from spartan_ng.system.segments import host_identity
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.clocks import Clock, on_our_clock
 from spartan_ng.wire.codec import Blob
-from spartan_ng.wire.failures import rebuild
+from spartan_ng.wire.failures import rebuild_error
 from spartan_ng.wire.loop import send
 from spartan_ng.wire.messages import (
     TO_CLIENT,
@@ -142,7 +142,7 @@ class MasterLink(Reconnecting):
         except SpartanError:
             raise
         except Exception as error:
-            raise rebuild(type(error).__name__, f"the plan cannot be sent: {error}") from error
+            raise rebuild_error(type(error).__name__, f"the plan cannot be sent: {error}") from error
 
     def submit(self, plan: Plan, packed: Blob | None, message: Submit, drops: int, events: JobEvents) -> None:
         """Start a job over arrays that were there after so many `drops`, with its plan as `packed` has given
@@ -270,10 +270,10 @@ class MasterLink(Reconnecting):
             if len(self._plans) > _PLANS:
                 self._send(ForgetPlan(self._plans.popitem(last=False)[0]))
         if self.is_watched and plan.key not in self._described:
-            from spartan_ng.web.drawing import describe  # most clients are not watched
+            from spartan_ng.web.drawing import describe_plan  # most clients are not watched
 
             self._described.add(plan.key)
-            message = replace(message, described=describe(plan))
+            message = replace(message, described=describe_plan(plan))
         self._jobs[message.job] = events
         self._send(message)
 

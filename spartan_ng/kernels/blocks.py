@@ -13,7 +13,7 @@ from math import prod
 
 from spartan_ng.arrays import WHOLE, Box, box_size
 from spartan_ng.costs.tuned import FEW_LINES, STATES_BYTES
-from spartan_ng.kernels.sequences import Run, blocks, steps
+from spartan_ng.kernels.sequences import Run, blocks, cut_at_multiples
 from spartan_ng.kernels.widths import NUMBER_BYTES, footprint, widths_of
 from spartan_ng.memory import threads
 from spartan_ng.ops.functions import UserFunction
@@ -266,7 +266,7 @@ def patches(tile: Box, sizes: tuple[int, ...], reduced: Sequence[int], tasks: in
     Blocks start at multiples of their size in the global index space, so that tiles cut blocks at
     their borders only.
     """
-    spans = [steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
+    spans = [cut_at_multiples(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
     kept = [d for d in range(len(tile)) if d not in reduced]
     out = []
     npatches = prod(len(spans[d]) for d in kept)
@@ -288,12 +288,12 @@ def _steps_of(box: Sequence[tuple[int, int]]) -> int:
 
 def is_one_block(span: tuple[int, int], size: int) -> bool:
     """Whether no multiple of `size` cuts `[lo, hi)`: a tile no larger than a block may still lie in two."""
-    return len(steps(*span, size)) <= 1
+    return len(cut_at_multiples(*span, size)) <= 1
 
 
 def sweep(tile: Box, sizes: tuple[int, ...], band: tuple[int, int] | None = None) -> Sweep:
     """A tile's blocks in runs that differ in one dimension only, for results reduced over different ones."""
-    spans = [steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
+    spans = [cut_at_multiples(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
     if not spans:
         return Sweep(-1, (((),),))
     if band is None:
@@ -308,7 +308,7 @@ def sweep(tile: Box, sizes: tuple[int, ...], band: tuple[int, int] | None = None
     return Sweep(split, runs)
 
 
-def cut(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> Cut:
+def cut_tile(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> Cut:
     """A tile cut as its stage's results want it; `together`: a plain result's blocks need no patches."""
     if len(stage.writes) > 1:
         return sweep(tile, sizes, stage.band)
@@ -325,7 +325,7 @@ def cut(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> Cut:
 
 
 def _banded(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> list[Patch]:
-    """As `cut`, for a pass over sources: a run of blocks needs what is read at one time.
+    """As `cut_tile`, for a pass over sources: a run of blocks needs what is read at one time.
 
     States are combined in the order of their blocks, so only those of a plain result may be put in another.
     """
@@ -340,7 +340,7 @@ def _banded(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> 
         reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
         found = patches(tile, sizes, reduced, 1)
         return [Patch(patch.box, runs([b for run in patch.runs for b in run])) for patch in found]
-    every = list(product(*(steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True))))
+    every = list(product(*(cut_at_multiples(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True))))
     every.sort(key=lambda block: block[along][0])
     if together:
         return [Patch(tile, runs(every))]

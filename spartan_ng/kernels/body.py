@@ -17,7 +17,7 @@ import numpy as np
 
 from spartan_ng.arrays import WHOLE, Box, box_of, sparse
 from spartan_ng.arrays.extent import box_shape
-from spartan_ng.kernels.formats import dense, is_sparse
+from spartan_ng.kernels.formats import dense, is_sparse_block
 from spartan_ng.kernels.listing import row_text
 from spartan_ng.kernels.rows import Evaluate, fills, function_of, is_ufunc, labelled_box, labelled_shape
 from spartan_ng.plan.rows import Read, Row
@@ -62,7 +62,7 @@ class Body:
         if found is None:
             every = [cutters(r, tile) for r in self.stage.reads]
             found = self._cutters[tile] = ([of_dense for of_dense, _ in every], every)
-        sparse = [not isinstance(o, np.ndarray) and is_sparse(o) for o in operands]
+        sparse = [not isinstance(o, np.ndarray) and is_sparse_block(o) for o in operands]
         if True not in sparse:
             return [*(self._of_arrays if self._is_dense else self.evaluates)], found[0]
         return [*self.evaluates], [two[s] for two, s in zip(found[1], sparse, strict=True)]
@@ -201,7 +201,7 @@ class Runner:
 
 def slicer(read: Read, tile: Box, operand: Any) -> Cutter:
     """What cuts a block's part out of an operand of this format."""
-    return cutters(read, tile)[is_sparse(operand)]
+    return cutters(read, tile)[is_sparse_block(operand)]
 
 
 def cutters(read: Read, tile: Box) -> tuple[Cutter, Cutter]:

@@ -12,7 +12,7 @@ from spartan_ng.compressed import is_compressed
 from spartan_ng.error_state import error_state
 from spartan_ng.kernels.compiled import dictionaries, few_lines, narrow, tall
 from spartan_ng.kernels.compiled.sparse_product import multiply
-from spartan_ng.kernels.formats import dense, is_sparse
+from spartan_ng.kernels.formats import dense, is_sparse_block
 from spartan_ng.kernels.sparse_products import sparse_product
 from spartan_ng.memory import budget_bytes
 
@@ -30,7 +30,7 @@ def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: boo
     if not type(a) is type(b) is np.ndarray:
         if is_compressed(a) or is_compressed(b):
             return _compressed(a, b, la, lb, lo)
-        if is_sparse(a) or is_sparse(b):
+        if is_sparse_block(a) or is_sparse_block(b):
             return _sparse(a, b, la, lb, lo)
     shape = _arrange(la, lb, lo)
     if shape.plain:
@@ -218,19 +218,19 @@ def is_matrix_product(la: Labels, lb: Labels, lo: Labels) -> bool:
     return len(shape.inner) == 1 and not shape.batch and kept in ([0, 1], [1, 1])
 
 
-def laid_out(a: Any, b: Any, la: Labels, lb: Labels) -> tuple[Any, Any]:
+def dense_turned(a: Any, b: Any, la: Labels, lb: Labels) -> tuple[Any, Any]:
     """The operands, a dense one beside a sparse one with its summed axis outermost in memory.
 
     SciPy would copy it so for every block.
     """
-    if is_sparse(a) == is_sparse(b):
+    if is_sparse_block(a) == is_sparse_block(b):
         return a, b
     (summed,) = set(la) & set(lb)
     return _outermost(a, la.index(summed)), _outermost(b, lb.index(summed))
 
 
 def _outermost(x: Any, axis: int) -> Any:
-    if is_sparse(x) or x.ndim != 2:
+    if is_sparse_block(x) or x.ndim != 2:
         return x
     return np.ascontiguousarray(x) if axis == 0 else np.ascontiguousarray(x.T).T
 
@@ -252,7 +252,7 @@ def sparse_first(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> tuple[An
     left = a.T if a.ndim == 2 and la[0] == inner else a
     right = b.T if b.ndim == 2 and lb[1] == inner else b
     flip = len(lo) == 2 and shape.order_out == [1, 0]
-    if is_sparse(right) and not is_sparse(left):  # SciPy's product wants the sparse operand first
+    if is_sparse_block(right) and not is_sparse_block(left):  # SciPy's product wants the sparse operand first
         return right.T, left.T, not flip
     return left, right, flip
 
@@ -264,7 +264,7 @@ def _sparse(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
         return contract(dense(a), dense(b), la, lb, lo)
     if max(a.ndim, b.ndim) > 2:
         return _stacked(a, b, la, lb, lo)
-    if is_sparse(a) and is_sparse(b) and len(lo) == 2:
+    if is_sparse_block(a) and is_sparse_block(b) and len(lo) == 2:
         return sparse_product(*matrices(a, b, la, lb, lo), budget_bytes())
     left, right, flip = sparse_first(a, b, la, lb, lo)
     out = _product(left, right)
@@ -273,7 +273,7 @@ def _sparse(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
 
 def _stacked(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
     """A sparse matrix and a dense array of more axes: all but the summed one are the columns of a matrix."""
-    if not is_sparse(a):
+    if not is_sparse_block(a):
         a, b, la, lb = b, a, lb, la
     (inner,) = set(la) - set(lo)
     lines = np.moveaxis(b, lb.index(inner), 0)
@@ -284,7 +284,7 @@ def _stacked(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
 
 def _product(a: Any, b: Any) -> Any:
     """A sparse matrix times anything: the compiled kernel for what it can do, else SciPy."""
-    if not is_sparse(b) and b.ndim == 2:
+    if not is_sparse_block(b) and b.ndim == 2:
         turned = a.format == "csc"
         found = multiply(a.T if turned else a, b, turned)
         if found is not None:

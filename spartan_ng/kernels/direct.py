@@ -35,7 +35,7 @@ from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.line_states import LINE_STATES
-from spartan_ng.ops.matrices import evaluate
+from spartan_ng.ops.matrices import evaluate_matrices
 from spartan_ng.ops.scans import SCANS
 
 _LYING_OTHERWISE = frozenset({Op.BROADCAST, Op.TRANSPOSE, Op.SLICE})
@@ -149,7 +149,7 @@ def run_stepwise(
     return found
 
 
-def array_of(node: Node, value: Any) -> ArrayRef:
+def as_array_ref(node: Node, value: Any) -> ArrayRef:
     """A value, dense or CSR, as what a session gives."""
     nnz = int(value.nnz) if node.format == "csr" else None
     return ArrayRef(value.shape, value.dtype, value=value, format=node.format, nnz=nnz)
@@ -320,7 +320,7 @@ def _broadcast(node: Node, a: Any) -> Any:
 
 def _matrices(node: Node, *inputs: Any) -> Any:
     name, batch, stacked, keywords = node.params
-    return evaluate(name, inputs, stacked, node.shape[:batch], node.shape[-1], node.dtype, keywords)
+    return evaluate_matrices(name, inputs, stacked, node.shape[:batch], node.shape[-1], node.dtype, keywords)
 
 
 def _line_state(node: Node, x: Any) -> Any:

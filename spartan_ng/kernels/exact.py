@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
-from spartan_ng.kernels.formats import is_sparse
+from spartan_ng.kernels.formats import is_sparse_block
 from spartan_ng.ops.folds import FOLDS, fold_in_order
 from spartan_ng.plan.rows import Row
 
@@ -45,7 +45,7 @@ def _fold_in_order(row: Row, evaluate: Evaluate) -> Evaluate:
     fold = FOLDS[str(row.fn)]
 
     def fold_block(registers: list[Any], block: Box, out: Any) -> Any:
-        if any(is_sparse(registers[a]) for a in row.args):
+        if any(is_sparse_block(registers[a]) for a in row.args):
             return evaluate(registers, block, out)
         x, *masks = (registers[a] for a in row.args)
         kept = iter(row.shape)

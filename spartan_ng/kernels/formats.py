@@ -14,7 +14,7 @@ _NUMPYS = (np.ndarray, np.generic)
 """What is dense at first sight: values of folds are numbers."""
 
 
-def is_sparse(value: Any) -> bool:
+def is_sparse_block(value: Any) -> bool:
     """Whether a block is one of SciPy's sparse arrays, or compressed, which looks like one."""
     return not isinstance(value, _NUMPYS) and (sparse.is_sparse(value) or is_compressed(value))
 
@@ -24,5 +24,5 @@ def dense(value: Any) -> Any:
     if isinstance(value, _NUMPYS):
         return value
     if is_compressed(value):
-        return dictionaries.elements(value)
-    return value.toarray() if is_sparse(value) else value
+        return dictionaries.uncompressed(value)
+    return value.toarray() if is_sparse_block(value) else value

@@ -16,7 +16,7 @@ from math import prod
 
 from spartan_ng.arrays import WHOLE, Box
 from spartan_ng.compressed import CompressedMatrix
-from spartan_ng.kernels.blocks import Cut, block_sizes, cut
+from spartan_ng.kernels.blocks import Cut, block_sizes, cut_tile
 from spartan_ng.kernels.contract import is_matrix_product
 from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
@@ -43,7 +43,7 @@ def packed_cut(
         looked_up = len(matrix.coding.groups) * _columns(stage) if way == LOOKUPS else 0
         work = sizes[rows] * (looked_up + len(matrix.plain_columns))
         sizes[rows] = -(-sizes[rows] // max(min(work // _PIECE, _FEW), min(work // _LARGE_PIECE, _MOST), 1))
-    return tuple(sizes), cut(stage, tile, tuple(sizes), together=False)
+    return tuple(sizes), cut_tile(stage, tile, tuple(sizes), together=False)
 
 
 def way_of(stage: Fused, packed: AbstractSet[int]) -> str:

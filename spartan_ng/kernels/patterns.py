@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from spartan_ng.costs.choices import WHOLE_SHARE
-from spartan_ng.kernels.formats import dense, is_sparse
+from spartan_ng.kernels.formats import dense, is_sparse_block
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
 
@@ -75,7 +75,7 @@ class Pattern:
         """The elements of a block's value (dense or sparse, stretched to the block) at the non-zeros."""
         if value is self.block:
             return self.data
-        if is_sparse(value) and value.shape == self.block.shape:
+        if is_sparse_block(value) and value.shape == self.block.shape:
             return dense(value.tocsr()[self.places]).reshape(-1)
         value = dense(value)
         if value.size == 1:

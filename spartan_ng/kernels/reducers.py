@@ -23,7 +23,7 @@ from spartan_ng.kernels.compiled.deviations import sum_and_deviations
 from spartan_ng.kernels.compiled.group_sums import group_sums
 from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract, contract_and_sums
-from spartan_ng.kernels.formats import dense, is_sparse
+from spartan_ng.kernels.formats import dense, is_sparse_block
 from spartan_ng.kernels.sparse_folds import sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops import order
@@ -176,7 +176,7 @@ class Reducer:
         if self.units:
             return self._units(x, where, axes)
         if not isinstance(x, np.ndarray):
-            if is_sparse(x) and where is None:
+            if is_sparse_block(x) and where is None:
                 value = sparse_fold(self.fold.name, x, axes, self.row.dtype)
                 if value is not None:
                     return (value,)
@@ -216,7 +216,7 @@ class Reducer:
         """The states of a block's units."""
         assert self.fold is not None, "a fold has a row"
         assert not isinstance(self.fold, ArgFold), "an index does not round"
-        if is_sparse(x) and where is None:
+        if is_sparse_block(x) and where is None:
             state = self._sparse_units(x, axes)
             if state is not None:
                 return state
@@ -253,7 +253,7 @@ class Reducer:
         return self._product(contract(args[0], args[1], la, lb, lo, in_threads=True))
 
     def _product(self, value: Any) -> State:
-        if is_sparse(value):
+        if is_sparse_block(value):
             value = value.toarray()
         if isinstance(value, np.ndarray):
             return (value.astype(self.row.dtype, copy=False),)

@@ -17,7 +17,7 @@ from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.choice import choose, has_bits
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.exact import exactly
-from spartan_ng.kernels.formats import dense, is_sparse
+from spartan_ng.kernels.formats import dense, is_sparse_block
 from spartan_ng.kernels.listing import row_name
 from spartan_ng.kernels.reducers import fold_axes
 from spartan_ng.kernels.searches import searched
@@ -28,7 +28,7 @@ from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
-from spartan_ng.ops.matrices import evaluate as evaluate_matrices
+from spartan_ng.ops.matrices import evaluate_matrices
 from spartan_ng.ops.random import draw
 from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
@@ -119,7 +119,7 @@ def _sparse_map(name: str, function: Any, args: list[Any]) -> Any:
         (at,) = packed
         scalars = [a if k == at else np.reshape(a, ()) for k, a in enumerate(args)]
         return args[at].map(lambda d: function(*[d if k == at else a for k, a in enumerate(scalars)]))
-    if packed or not any(is_sparse(a) for a in args):
+    if packed or not any(is_sparse_block(a) for a in args):
         return function(*[dense(a) for a in args])
     if len(args) == 1:
         out = args[0].tocsr().copy()
@@ -128,10 +128,10 @@ def _sparse_map(name: str, function: Any, args: list[Any]) -> Any:
     if len(args) == 2:
         a, b = args
         if name == "multiply":
-            return (a.multiply(b) if is_sparse(a) else b.multiply(a)).tocsr()
-        if name in ("add", "subtract") and is_sparse(a) and is_sparse(b):
+            return (a.multiply(b) if is_sparse_block(a) else b.multiply(a)).tocsr()
+        if name in ("add", "subtract") and is_sparse_block(a) and is_sparse_block(b):
             return a + b if name == "add" else a - b
-        if is_sparse(a) and ELEMENTWISE[name].zero == "first":
+        if is_sparse_block(a) and ELEMENTWISE[name].zero == "first":
             return _at_nonzeros(function, a.tocsr(), dense(b))
     return sparse.csr_array(function(*[dense(a) for a in args]))
 
@@ -179,7 +179,7 @@ def _fold(row: Row) -> Evaluate:
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
         x = regs[row.args[0]]
         where = regs[row.args[1]] if len(row.args) > 1 else None
-        if is_sparse(x) and where is None:
+        if is_sparse_block(x) and where is None:
             value = sparse_fold(known.name, x, axes, row.dtype)
             if value is not None:
                 return value
@@ -196,7 +196,7 @@ def _contract(row: Row) -> Evaluate:
 
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
         value = contract(regs[a], regs[b], la, lb, lo, in_threads=True)
-        if is_sparse(value):
+        if is_sparse_block(value):
             return value.toarray() if row.format == "dense" else value
         return value.astype(row.dtype, copy=False)
 

@@ -19,9 +19,9 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.costs.choices import LINES_ONE_BY_ONE, SCAN_PIECE
 from spartan_ng.kernels.user import guarded
-from spartan_ng.ops.frames import weigh
+from spartan_ng.ops.frames import weighted
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.scans import MONOIDS, SCANS, Monoid, Recurrence, Scan, recurrence
+from spartan_ng.ops.scans import MONOIDS, SCANS, Monoid, Recurrence, Scan, recurrence_scan
 
 State = tuple[Any, ...]
 
@@ -90,7 +90,7 @@ def cumulation(fn: str | UserFunction, axis: int, dtype: np.dtype[Any]) -> Cumul
     """The scan `fn` along `axis` with results (and states) of `dtype`."""
     if isinstance(fn, UserFunction):
         if isinstance(fn.function, Recurrence):
-            return MonoidScan(recurrence(*_guarded_pair(fn, fn.function)), axis, dtype)
+            return MonoidScan(recurrence_scan(*_guarded_pair(fn, fn.function)), axis, dtype)
         combine = guarded(fn, "scan")
         monoid = Monoid(str(fn), 1, 1, lambda x: (x,), lambda a, b: (combine(a[0], b[0]),), lambda s: s[0])
         return MonoidScan(monoid, axis, dtype)
@@ -181,7 +181,7 @@ class FrameScan(MonoidScan):
         before = None if carry is None else np.moveaxis(np.asarray(carry[0], self.dtype), self.axis, 0)[0]
         if z[0].size > LINES_ONE_BY_ONE:
             for i in range(n):
-                z[i] = y[i] if before is None else y[i] + weigh(w[i], before)
+                z[i] = y[i] if before is None else y[i] + weighted(w[i], before)
                 before = z[i]
         else:
             for at in np.ndindex(z.shape[1:]):

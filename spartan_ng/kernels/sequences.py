@@ -84,7 +84,7 @@ Run = tuple[Box, ...] | Blocks
 """Blocks that one thread works on, one after the other."""
 
 
-def steps(lo: int, hi: int, size: int) -> Sequence[Span]:
+def cut_at_multiples(lo: int, hi: int, size: int) -> Sequence[Span]:
     """The parts of `[lo, hi)`, cut at the multiples of `size`."""
     if hi - lo > MANY * size:
         return Steps(lo, hi, size)

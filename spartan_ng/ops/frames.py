@@ -36,7 +36,7 @@ def lift(y: Any, w: Any) -> Part:
     """The part of one row."""
     ends = np.array([np.inf, -np.inf], y.dtype)
     with np.errstate(invalid="ignore"):
-        up, down = (y + weigh(w, end) for end in ends)
+        up, down = (y + weighted(w, end) for end in ends)
     return y, w, up, down, np.where(np.isfinite(w), np.nan, 0).astype(y.dtype)
 
 
@@ -66,6 +66,6 @@ def behind(part: Part, z: Any) -> Any:
     return np.where(constant, up, np.where(np.isfinite(z), found, ended))
 
 
-def weigh(w: Any, z: Any) -> Any:
+def weighted(w: Any, z: Any) -> Any:
     """W * z, where a weight of 0 lets nothing of z pass, were it infinite or NaN."""
     return w * np.where(w == 0, np.zeros((), z.dtype), z)

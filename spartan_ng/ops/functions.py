@@ -64,6 +64,6 @@ def _fields(kind: type) -> tuple[str, ...]:
     return tuple(f.name for f in reversed(fields(kind))) if is_dataclass(kind) else ()
 
 
-def named(functions: tuple[UserFunction, ...]) -> str:
+def named_functions(functions: tuple[UserFunction, ...]) -> str:
     """Functions and the user's lines, for people."""
     return ", ".join(f"{fn} (at {fn.origin})" for fn in functions)

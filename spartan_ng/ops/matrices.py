@@ -37,7 +37,7 @@ _AT_ONCE_BYTES = 1 << 20
 """Larger results are made matrix by matrix: LAPACK copies what it works on several times."""
 
 
-def evaluate(
+def evaluate_matrices(
     name: str,
     matrices: Sequence[Any],
     stacked: Sequence[bool],

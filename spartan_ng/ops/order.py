@@ -165,7 +165,9 @@ def _part(state: State, axis: int, lo: int, hi: int, step: int = 1) -> State:
 # --- within units --------------------------------------------------------------------------------------
 
 
-def fold(ufunc: np.ufunc, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any], shape: Any = None) -> Any:
+def ordered_fold(
+    ufunc: np.ufunc, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any], shape: Any = None
+) -> Any:
     """The fold of all of `x` along `axes`; `shape` is that of the array whose lines they are, if `x` is a
     part of it along other axes."""
     shape = x.shape if shape is None else shape

@@ -92,7 +92,7 @@ class Recurrence:
         return self.plus(y, self.times(w, before))
 
 
-def recurrence(plus: Any, times: Any, join: Any = None, name: str = "recurrence") -> Monoid:
+def recurrence_scan(plus: Any, times: Any, join: Any = None, name: str = "recurrence") -> Monoid:
     """The scan of z_i = plus(y_i, times(w_i, z_(i-1))); `join` multiplies weights, where that is special."""
     join = join or times
 
@@ -137,7 +137,7 @@ MONOIDS: dict[str, Monoid] = {
     for m in (
         *map(_segmented, _ROWS),
         Monoid("cumsumprod", 2, 5, frames.lift, frames.combine, lambda s: s[0]),
-        recurrence(np.add, frames.weigh, _join_weights, "cumsumprod_complex"),
+        recurrence_scan(np.add, frames.weighted, _join_weights, "cumsumprod_complex"),
         Monoid("compensated_add", 1, 2, lambda x: (x, np.zeros_like(x)), _compensated, lambda s: s[0] + s[1]),
     )
 }

@@ -24,7 +24,7 @@ Together = Callable[[Node, Node], bool]
 """Whether the plan generator puts two nodes into one fused operator."""
 
 
-def absorb(drafts: Sequence[Draft], kept: Collection[int], together: Together) -> list[Draft]:
+def absorb_sides(drafts: Sequence[Draft], kept: Collection[int], together: Together) -> list[Draft]:
     """The drafts with side stages inside their products; the slots `kept` are stored in any case."""
     makers = {d.slot: d for d in drafts if _is_inner(d) and d.slot not in kept}
     readers = Counter(slot for d in drafts for slot in _read_slots(d))
@@ -33,7 +33,7 @@ def absorb(drafts: Sequence[Draft], kept: Collection[int], together: Together) -
     for draft in drafts:
         # A product that sums over a sparse operand's columns stays alone: with maps inside, it went block by
         # block over all rows and columns, each with a slice of the matrix.
-        if not is_product(draft) or sums_sparse_columns(draft.node):
+        if not ends_in_product(draft) or sums_sparse_columns(draft.node):
             continue
         whole = draft
         for read in draft.reads:
@@ -59,7 +59,7 @@ def absorb(drafts: Sequence[Draft], kept: Collection[int], together: Together) -
     return list(out.values())
 
 
-def is_product(draft: Draft) -> bool:
+def ends_in_product(draft: Draft) -> bool:
     """Whether the stage ends in a matrix product that sums a dimension."""
     if len(draft.results) > 1 or draft.driver >= 0:
         return False

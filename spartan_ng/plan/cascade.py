@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from spartan_ng.arrays import WHOLE, Tiling, cut
+from spartan_ng.arrays import WHOLE, Tiling, part_span
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import states_of
 from spartan_ng.plan.plan import Plan
@@ -85,7 +85,7 @@ class Cascade:
         out = []
         for g in range(groups):
             own = g * upper.strides[self.axis]
-            out += [(i * lower.strides[self.axis], own) for i in range(*cut(n, groups, g))]
+            out += [(i * lower.strides[self.axis], own) for i in range(*part_span(n, groups, g))]
         return out
 
     def _slot(self, slots: list[Slot], level: int, tiling: Tiling) -> int:
@@ -137,7 +137,7 @@ def levels(grid: Tiling, axis: int, fan: int) -> list[Tiling]:
     return out
 
 
-def copied(read: Read, grid: Tiling, slots: list[Slot], emit: Emit, moved: int) -> Read:
+def copied_operand(read: Read, grid: Tiling, slots: list[Slot], emit: Emit, moved: int) -> Read:
     """An operand brought to the grid's places once, for the two stages that read it."""
     slots.append(Slot(read.shape, slots[read.slot].dtype, grid))
     slot = len(slots) - 1

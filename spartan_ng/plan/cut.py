@@ -21,12 +21,12 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_sorts import merge_bytes, run_length
 from spartan_ng.ops.units import Folded, Lead, leading
 from spartan_ng.optimizer.fusion.labels import is_line_sort
-from spartan_ng.optimizer.tiling.memory import parts_of
+from spartan_ng.optimizer.tiling.memory import task_parts
 from spartan_ng.optimizer.tiling.options import canonical, project
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import has_product, is_heavy
 from spartan_ng.plan.bands import band_of
-from spartan_ng.plan.cascade import Cascade, copied, is_full, moved_bytes
+from spartan_ng.plan.cascade import Cascade, copied_operand, is_full, moved_bytes
 from spartan_ng.plan.draft import Draft, DraftResult, stage_name
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.reads import is_own, plain_read, rows_before
@@ -266,7 +266,7 @@ class Cut:
             is_here = placed and is_own(read, slot, grid)
             # A copy counts as its array: sketches, by which parts are counted, know no copies.
             (own if is_here else others).add(self.originals.get(read.slot, read.slot))
-        return parts_of(stages[index], arrays, grid, profile, own - others)
+        return task_parts(stages[index], arrays, grid, profile, own - others)
 
     def _value_slot(self, result: DraftResult, row: Row) -> int:
         """A slot that says what a product's value is like; it is not stored."""
@@ -389,7 +389,7 @@ class Cut:
                 m > 0 and r in used and is_full(r, draft.domain) for r, m in zip(reads, moves, strict=True)
             ]
             reads = tuple(
-                copied(r, grid, self.slots, self._emit, m) if b else r
+                copied_operand(r, grid, self.slots, self._emit, m) if b else r
                 for r, m, b in zip(reads, moves, brought, strict=True)
             )
             moves = [0 if b else m for m, b in zip(moves, brought, strict=True)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from spartan_ng.callers import UserLine, listed
+from spartan_ng.callers import UserLine, listed_places
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.tiling.choose import PossibleGrid
 from spartan_ng.plan.advice import NO_FACTS, Facts, Hint, hints, why_stored
@@ -78,7 +78,7 @@ def explain(
     stats : what a run of this plan took, stage by stage
     profile : the cluster that seconds and the peak are predicted for; by default one with the plan's number
         of workers
-    alternatives : by the slot of a stage's result, the grids it could have (`plan.lower.weigh`)
+    alternatives : by the slot of a stage's result, the grids it could have (`plan.lower.weigh_grids`)
     tiers : by the number of a fused stage, what runs it
     fusion : what the policies for fusion are predicted to cost
     sources : makes the listing of each stage
@@ -88,7 +88,7 @@ def explain(
     profile = profile or Profile(workers=plan.workers)
     written = {i: places for stages, places in _by_stages(plan, words.written) for i in stages}
     stages = tuple(
-        replace(stage, tiers=(tiers or {}).get(i, ()), written=listed(written.get(i, ())))
+        replace(stage, tiers=(tiers or {}).get(i, ()), written=listed_places(written.get(i, ())))
         for i, stage in enumerate(_stages(plan, stats, profile, alternatives or {}))
     )
     why = why_stored(plan, [s.reads for s in stages], [s.writes for s in stages])

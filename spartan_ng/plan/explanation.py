@@ -8,7 +8,7 @@ from typing import Any
 
 from spartan_ng.plan.advice import Hint
 from spartan_ng.plan.fusion import ExplainedFusion
-from spartan_ng.plan.picture import draw
+from spartan_ng.plan.picture import draw_plan
 from spartan_ng.units import Listing, shape_text, size_text, time_text
 
 STYLES = {
@@ -240,7 +240,7 @@ class Explanation:
 
     def _repr_svg_(self) -> str:
         """The picture that notebooks show."""
-        return draw(self, summary(self))
+        return draw_plan(self, summary(self))
 
     def _repr_html_(self) -> str:
         """The picture in a box that scrolls."""

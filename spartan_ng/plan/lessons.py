@@ -42,7 +42,7 @@ def subjects(plan: Plan) -> tuple[Hashable, ...]:
     return tuple(key for _, key in _subjects(plan))
 
 
-def learn(plan: Plan, made: Made, known: dict[Hashable, int]) -> None:
+def learn_bytes(plan: Plan, made: Made, known: dict[Hashable, int]) -> None:
     """Correct `known`, bytes by subject, by what a run has measured."""
     for i, key in _subjects(plan):
         found = (

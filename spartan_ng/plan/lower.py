@@ -17,7 +17,7 @@ from spartan_ng.optimizer.fusion.sampling import is_sampled_product
 from spartan_ng.optimizer.sizes import expected_bytes, expected_nonzeros
 from spartan_ng.optimizer.tiling.choose import PossibleGrid, alternatives, choose, moving_least
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
-from spartan_ng.plan.absorb import absorb, is_heavy
+from spartan_ng.plan.absorb import absorb_sides, is_heavy
 from spartan_ng.plan.cut import Cut
 from spartan_ng.plan.draft import Draft, Drafting, DraftResult
 from spartan_ng.plan.plan import Plan
@@ -98,7 +98,7 @@ class Lowering:
         if self.settings.fusion == "off":
             return [drafts]
         kept = {self.number[r] for r in self.roots}
-        fused = absorb(drafts, kept, Together(self.order, self.roots, profile))
+        fused = absorb_sides(drafts, kept, Together(self.order, self.roots, profile))
         stored = {d.slot for d in drafts} - {d.slot for d in fused}
         if not any(is_heavy(d) for d in drafts):
             return [fused]  # what products of vectors leave to store is small either way
@@ -199,7 +199,7 @@ def _chosen(
     return ways[moving_least([tilings for _, (_, _, tilings) in ways])]
 
 
-def weigh(
+def weigh_grids(
     order: list[Node],
     roots: Sequence[Node],
     settings: Settings,

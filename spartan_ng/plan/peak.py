@@ -46,7 +46,7 @@ def projected_peak(plan: Plan, profile: Profile) -> Peak:
     room = profile.memory_bytes if profile.limited else None
     together = 0
     for i, (stage, live) in enumerate(zip(plan.stages, _living(plan), strict=False)):
-        total = live + sum(read_bytes(plan, stage)) + _arriving_bytes(plan, i) + _between_bytes(plan, stage)
+        total = live + sum(source_bytes(plan, stage)) + _arriving_bytes(plan, i) + _between_bytes(plan, stage)
         if total >= peak:
             name, peak = stage.name, total
         working = working_bytes(plan, stage, profile.memory_bytes)
@@ -69,7 +69,7 @@ def check(plan: Plan, profile: Profile, free_bytes: int) -> None:
         )
 
 
-def read_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
+def source_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
     """Bytes that a stage has of each source at one time."""
     if isinstance(stage, Fused) and stage.band is not None:
         along, length = stage.band

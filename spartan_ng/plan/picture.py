@@ -48,7 +48,7 @@ _CHIP_HEIGHT, _LINE, _PAD = 18.0, 15.0, 10.0
 _CHIPS_WIDTH = 300.0
 
 
-def draw(explanation: Explanation, title: str) -> str:
+def draw_plan(explanation: Explanation, title: str) -> str:
     """The SVG picture of an explained plan, under a title."""
     stages = explanation.stages[:MOST_STAGES]
     scalars = {s.number for s in explanation.slots if s.is_scalar}

@@ -27,7 +27,7 @@ from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft, DraftResult, stage_name
 from spartan_ng.plan.rows import VALUE, Read, Row
 from spartan_ng.plan.stages.join import found_by
-from spartan_ng.plan.stages.passes import looked_up, multiplied, row_operations
+from spartan_ng.plan.stages.passes import looked_up, operands_of_products, row_operations
 from spartan_ng.plan.stages.stage import seen_by
 from spartan_ng.plan.steps import turning
 from spartan_ng.plan.units import folded_operand, folded_units
@@ -197,7 +197,9 @@ def _seen(draft: Draft) -> Iterator[Seen[int]]:
     if draft.separate:
         return seen_by(draft.reads, (), found_by(_kind(draft.node), draft.node.size))
     rows = [*draft.rows, *draft.reducers]
-    return seen_by(draft.reads, multiplied(rows, [r.register for r in draft.results]), looked_up(rows))
+    return seen_by(
+        draft.reads, operands_of_products(rows, [r.register for r in draft.results]), looked_up(rows)
+    )
 
 
 def _stored_bytes(node: Node, nonzeros: Mapping[Node, float]) -> int:

@@ -21,8 +21,8 @@ from uuid import uuid4
 
 from spartan_ng.extras import needed
 from spartan_ng.sinks.places import check_folder, new_file, new_folder, take_place
-from spartan_ng.sinks.taken import parts_of, refused, some
-from spartan_ng.sources.files import is_folder, is_there, is_url, names_in, opened, system
+from spartan_ng.sinks.taken import group_names, refused, some
+from spartan_ng.sources.files import is_folder, is_there, is_url, names_in, open_file, system
 
 _OWN = re.compile(r"zarr\.json|\.zarray|\.zattrs|\.lock-.*|.*\.partial|(c|\d+)(\.\d+)*")
 """What lies in the folder of an array: its description, its chunks in any way of naming them."""
@@ -108,7 +108,7 @@ def array_place(
     FileExistsError : something else than an array lies there; FileNotFoundError, PermissionError : a local
     folder cannot be made there; ValueError : the group has another format
     """
-    url, parts = url if is_url(url) else os.path.abspath(url), parts_of(name)
+    url, parts = url if is_url(url) else os.path.abspath(url), group_names(name)
     path = "/".join([url.rstrip("/"), *parts])
     if not is_url(path):
         path = os.path.realpath(path)
@@ -212,7 +212,7 @@ def _node(path: str, options: dict[str, Any] | None) -> tuple[str, int]:
 
 def _description(path: str, options: dict[str, Any] | None, name: str = "zarr.json") -> dict[str, Any]:
     """What a file says of a node, that of format 3 its description; nothing where that cannot be read."""
-    with suppress(ValueError, OSError), opened(f"{path}/{name}", options) as file:
+    with suppress(ValueError, OSError), open_file(f"{path}/{name}", options) as file:
         found = json.loads(file.read())
         return found if isinstance(found, dict) else {}
     return {}

@@ -72,7 +72,7 @@ def _check_all_tables(path: str, inside: Iterable[tuple[str, bool]]) -> None:
 def checked_dataset(path: str, name: str) -> str:
     """The name of a dataset without what h5py would not have in it; FileExistsError where an HDF5 file cannot
     take one of that name, or there is another file."""
-    parts = parts_of(name)
+    parts = group_names(name)
     if not parts:
         raise ValueError(f"to_hdf5: {name!r} is no name of a dataset")
     if is_filled(path):
@@ -99,7 +99,7 @@ def _check_inside(path: str, parts: list[str]) -> None:
             there = found
 
 
-def parts_of(name: str) -> list[str]:
+def group_names(name: str) -> list[str]:
     """The names of groups that lead to a dataset, and its own."""
     return [part for part in name.split("/") if part not in ("", ".")]
 
@@ -113,7 +113,7 @@ def holds_more(path: str, name: str) -> bool:
         there: Any = file
         if file.userblock_size:
             return True
-        for part in parts_of(name):
+        for part in group_names(name):
             if len(there.attrs) or any(other != part for other in there):
                 return True
             link = there.get(part, getlink=True)

@@ -94,7 +94,7 @@ def are_alike(kinds: Sequence[Kind]) -> bool:
     return True
 
 
-def fitting(parts: Sequence[Columns]) -> np.dtype[Any]:
+def common_kind(parts: Sequence[Columns]) -> np.dtype[Any]:
     """What all columns of some tables fit; of columns that only lack elements, NaN or NaT."""
     kinds = [kind for part in parts for kind in part.kinds if kind is not None]
     lacking = any(None in part.kinds and part.shape[0] for part in parts)
@@ -126,7 +126,7 @@ def together(parts: Sequence[Columns], columns: str | Sequence[str] | None) -> S
                 f"{part} has elements of dtype {part.dtype}, {first} of {first.dtype}: no dtype fits both"
             )
     with suppress(TypeError):
-        fit = fitting(parts) if any(part.kinds for part in parts) else first.dtype
+        fit = common_kind(parts) if any(part.kinds for part in parts) else first.dtype
         for part in parts:
             part.dtype = fit
     return parts

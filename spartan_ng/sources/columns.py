@@ -3,7 +3,7 @@
 A table is read in batches: row groups, record batches, runs of lines. Columns have one dtype, which all their
 elements fit (`column_kinds`); what is missing is NaN among floats, NaT among dates, and a SourceError among
 others. Columns of several files are found by their names (`together`): those of the first file are those of
-all. A file may have columns of one value each, which the names of the folders around it say (`partitions`).
+all. A file may have columns of one value each, of the folders around it (`partitioned_files`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.memory import budget_bytes, free_disk_bytes
 from spartan_ng.scratch import on_disk, put
-from spartan_ng.sources.column_kinds import fitting, in_lines, is_number, kinds_of, with_room
-from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
+from spartan_ng.sources.column_kinds import common_kind, in_lines, is_number, kinds_of, with_room
+from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs
 from spartan_ng.sources.kept import DISK_SHARE, KEPT, kept_bytes, owner_of, piece_bytes
 from spartan_ng.sources.keys import Keys, with_keys
 from spartan_ng.sources.servers import patient
@@ -88,7 +88,7 @@ class Columns(OpenedSource):
         self._ends = [0, *accumulate(lengths)]
         self.shape = (self._ends[-1],) if isinstance(columns, str) else (self._ends[-1], len(names))
         self.kinds = kinds_of(self, schema) if dtype is None else []
-        self.dtype = checked_dtype(fitting([self]) if dtype is None else dtype, str(path))
+        self.dtype = checked_dtype(common_kind([self]) if dtype is None else dtype, str(path))
         self._longest = max(lengths, default=1) or 1
 
     @property
@@ -194,7 +194,7 @@ class Columns(OpenedSource):
 
     def _file(self) -> Any:
         """What pyarrow reads."""
-        return opened(self.path, self.options) if is_url(self.path) else self.path
+        return open_file(self.path, self.options) if is_url(self.path) else self.path
 
     def __str__(self) -> str:
         return self.path
@@ -408,7 +408,7 @@ class CsvColumns(Columns):
         return in_lines(self, self._parsed(number, number + 1, names), lines)
 
     def _file_of_bytes(self) -> Any:
-        return opened(self.path, self.options)
+        return open_file(self.path, self.options)
 
     def _parsed(self, first: int, last: int, names: list[str] | None) -> Any:
         csv, arrow = self.opened, needed("pyarrow", "tables")

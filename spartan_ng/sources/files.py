@@ -23,7 +23,7 @@ def is_url(path: Path) -> bool:
     return "://" in name and not name.startswith(_LOCAL)
 
 
-def local(path: Path) -> str:
+def local_name(path: Path) -> str:
     """The name of a file, without what says in a URL that it is one of this machine."""
     name = os.fspath(path)
     return name.partition("://")[2] if name.startswith(_LOCAL) else name
@@ -31,11 +31,11 @@ def local(path: Path) -> str:
 
 def absolute(path: Path) -> str:
     """The name under which every process on the machine opens the same."""
-    name = local(path)
+    name = local_name(path)
     return name if is_url(name) else os.path.abspath(os.path.expanduser(name))
 
 
-def identity(path: str) -> tuple[int, ...]:
+def file_identity(path: str) -> tuple[int, ...]:
     """What changes when a local file is replaced or written to; its device differs between machines."""
     found = os.stat(path)
     return found.st_ino, found.st_size, found.st_mtime_ns
@@ -49,7 +49,7 @@ def signs(path: str, options: dict[str, Any] | None = None) -> tuple[Any, ...] |
     """The identity of a local file; of one at a URL what its server says; None of one that is not there."""
     try:
         if not is_url(path):
-            return identity(path)
+            return file_identity(path)
         files, name = system(path, options)
         files.invalidate_cache(name)
         with asked_again(files, path):
@@ -68,17 +68,17 @@ def system(url: str, options: dict[str, Any] | None) -> tuple[Any, str]:
     return found
 
 
-def opened(path: Path, options: dict[str, Any] | None = None) -> Any:
+def open_file(path: Path, options: dict[str, Any] | None = None) -> Any:
     """A binary file to read, which can be seeked."""
     if not is_url(path):
-        return open(local(path), "rb")
+        return open(local_name(path), "rb")
     files, name = system(os.fspath(path), options)
     with asked_again(files, os.fspath(path)):
         whole = given_whole(files, name)
         return files.open(name, "rb") if whole is None else as_file(whole)
 
 
-def expanded(
+def files_for(
     path: Path | Sequence[Path], suffixes: Sequence[str] = (), options: dict[str, Any] | None = None
 ) -> list[str]:
     """The files that a list, a glob or a folder stands for, sorted by name; a plain path stands for itself.
@@ -96,7 +96,7 @@ def expanded(
             shown = [p for p in files.glob(name) if "/." not in p or "/." in name]
             found = sorted(files.unstrip_protocol(p) for p in shown)
     elif is_folder(name, options):
-        found = [p for p in listed(name, options) if p.lower().endswith(tuple(suffixes))]
+        found = [p for p in listed_files(name, options) if p.lower().endswith(tuple(suffixes))]
     else:
         return [name]
     if not found:
@@ -136,7 +136,7 @@ def names_in(path: str, options: dict[str, Any] | None = None) -> list[str] | No
     return inside or None
 
 
-def listed(name: str, options: dict[str, Any] | None = None) -> list[str]:
+def listed_files(name: str, options: dict[str, Any] | None = None) -> list[str]:
     """What is in a folder and not hidden (other systems, and unfinished writes, leave such files), sorted by
     name."""
     if not is_url(name):
@@ -149,7 +149,7 @@ def listed(name: str, options: dict[str, Any] | None = None) -> list[str]:
 def folders_and_files(name: str, options: dict[str, Any] | None = None) -> tuple[list[str], list[str]]:
     """The folders and the files in a folder that are not hidden, each sorted by name."""
     if not is_url(name):
-        found = [(path, os.path.isdir(path)) for path in listed(name)]
+        found = [(path, os.path.isdir(path)) for path in listed_files(name)]
     else:
         files, path = system(name, options)
         inside = [f for f in files.ls(path, detail=True) if f["name"].rstrip("/") != path.rstrip("/")]

@@ -15,7 +15,7 @@ import numpy as np
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
+from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs
 from spartan_ng.sources.mapped import MappedFile
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, Serial, Source, checked_dtype, said_of
@@ -75,7 +75,7 @@ class Hdf5Dataset(OpenedSource):
 
     def open(self) -> Any:
         """Of a file at a URL the library's dataset, with which it stays open."""
-        return needed("h5py", "hdf5").File(opened(self.path, self.options), "r")[self.name]
+        return needed("h5py", "hdf5").File(open_file(self.path, self.options), "r")[self.name]
 
     def __str__(self) -> str:
         return f"{self.path}:{self.name}"
@@ -90,7 +90,7 @@ def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | 
     SourceError : it has no shape
     """
     h5py = needed("h5py", "hdf5")
-    where = opened(path, options) if is_url(path) else absolute(path)
+    where = open_file(path, options) if is_url(path) else absolute(path)
     with said_of(path):
         opened_file = h5py.File(where, "r")
     with opened_file as file:

@@ -10,7 +10,7 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import opened, signs
+from spartan_ng.sources.files import open_file, signs
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import Source, checked_dtype, said_of
 
@@ -62,7 +62,7 @@ class ImageStack(Source):
 
     def _image(self, number: int) -> np.ndarray[Any, Any]:
         images = needed("imageio.v3", "images")
-        with opened(self.paths[number], self.options) as file, said_of(self.paths[number]):
+        with open_file(self.paths[number], self.options) as file, said_of(self.paths[number]):
             return np.asarray(images.imread(file, extension="." + self.paths[number].rpartition(".")[2]))
 
     def __str__(self) -> str:

@@ -26,7 +26,7 @@ _LACKING = "", "__HIVE_DEFAULT_PARTITION__"
 _MOST_DEEP = 32
 
 
-def partitions(
+def partitioned_files(
     path: Path | Sequence[Path], suffixes: Sequence[str], options: dict[str, Any] | None = None
 ) -> list[tuple[str, Keys]] | None:
     """The files of a partitioned table that a folder is, sorted by the folders' names, and what these say;

@@ -16,7 +16,7 @@ from numpy.lib import format as npy
 
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
-from spartan_ng.sources.files import identity
+from spartan_ng.sources.files import file_identity
 from spartan_ng.sources.source import Source, checked_dtype
 
 _LOCAL_HEADER = 30
@@ -43,7 +43,7 @@ class MappedFile(Source):
         self.path = os.path.abspath(path)
         self.shape, self.dtype = shape, checked_dtype(dtype, path)
         self.offset, self.order = offset, order
-        self._identity = identity(self.path)
+        self._identity = file_identity(self.path)
         missing = offset + prod(shape) * self.dtype.itemsize - os.path.getsize(self.path)
         if missing > 0:
             raise SourceError(f"{path}: {self.dtype} {shape} needs {missing:,} bytes more than the file has")
@@ -68,14 +68,14 @@ class MappedFile(Source):
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""
         try:
-            return identity(self.path) == self._identity
+            return file_identity(self.path) == self._identity
         except OSError:
             return False
 
     def mapped(self) -> np.ndarray[Any, Any]:
         """The elements; SourceError where the file is another one by now, or is not there."""
         try:
-            same = identity(self.path) == self._identity
+            same = file_identity(self.path) == self._identity
         except OSError as error:
             raise SourceError(
                 f"{self.path} cannot be read on {socket.gethostname()}: {error.strerror}; workers open files "
@@ -94,7 +94,7 @@ class MappedFile(Source):
         A map outlives its file's name, and keeps what it had where another file has that name by now.
         """
         try:
-            now = identity(self.path)
+            now = file_identity(self.path)
         except OSError:
             return False
         return now[0] == self._identity[0] and now != self._identity

@@ -10,7 +10,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import SourceError
-from spartan_ng.sources.files import opened, signs, system
+from spartan_ng.sources.files import open_file, signs, system
 from spartan_ng.sources.given_whole import given_whole
 from spartan_ng.sources.mapped import npy_header
 from spartan_ng.sources.servers import asked_again, patient
@@ -101,6 +101,6 @@ class RemoteFile(OpenedSource):
 
 def remote_npy(url: str, options: dict[str, Any] | None = None) -> RemoteFile:
     """A `.npy` file; ValueError where it is none."""
-    with opened(url, options) as file:
+    with open_file(url, options) as file:
         shape, order, dtype = npy_header(file)
         return RemoteFile(url, shape, dtype, file.tell(), options, order)

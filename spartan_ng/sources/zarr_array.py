@@ -19,7 +19,7 @@ import numpy as np
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import Path, absolute, is_url, opened, signs
+from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, checked_dtype, note_loop
 
@@ -132,7 +132,7 @@ def _archive(url: str, options: dict[str, Any] | None) -> Any:
     zarr: Any = needed("zarr", "zarr")
     if not is_url(url):
         return zarr.storage.ZipStore(url, mode="r")
-    files = needed("fsspec.implementations.zip", "remote").ZipFileSystem(opened(url, options))
+    files = needed("fsspec.implementations.zip", "remote").ZipFileSystem(open_file(url, options))
     wrapped = needed("fsspec.implementations.asyn_wrapper", "remote").AsyncFileSystemWrapper(
         files, asynchronous=True
     )

@@ -9,14 +9,14 @@ _RECEIVED_AT, _INFO_BYTES = 128, 136
 """Where Linux's `struct tcp_info` has the bytes that were received, eight of them."""
 
 
-def is_local(end: socket.socket) -> bool:
+def is_in_folder(end: socket.socket) -> bool:
     """Whether it is a socket in a folder."""
     return hasattr(socket, "AF_UNIX") and end.family == socket.AF_UNIX
 
 
 def received_bytes(end: socket.socket) -> int:
     """What has come over TCP, read or not; 0 where the system does not say, OSError where it has ended."""
-    if sys.platform != "linux" or is_local(end):
+    if sys.platform != "linux" or is_in_folder(end):
         return 0
     info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
     return int.from_bytes(info[_RECEIVED_AT:_INFO_BYTES], sys.byteorder)

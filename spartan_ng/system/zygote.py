@@ -179,7 +179,7 @@ def fork(arguments: Sequence[Argument]) -> Fork:
     return _zygotes.fork(arguments)
 
 
-def serve(connection: socket.socket, run: Callable[[list[str]], Any]) -> None:
+def serve_forks(connection: socket.socket, run: Callable[[list[str]], Any]) -> None:
     """Be a zygote: fork a process that calls `run` for each order, until nobody is there to give any."""
     gc.collect()
     gc.freeze()  # collections would write into every page that forks share

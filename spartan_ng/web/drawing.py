@@ -8,7 +8,7 @@ import msgspec
 
 from spartan_ng.plan.explain import explain
 from spartan_ng.plan.explanation import ExplainedSlot, ExplainedStage, Explanation, summary
-from spartan_ng.plan.picture import KINDS, ROLES, draw
+from spartan_ng.plan.picture import KINDS, ROLES, draw_plan
 from spartan_ng.plan.plan import Plan
 
 
@@ -32,7 +32,7 @@ class Description(msgspec.Struct):
             raise ValueError("a description speaks of arrays that it does not have")
 
 
-def describe(plan: Plan) -> bytes:
+def describe_plan(plan: Plan) -> bytes:
     """What a plan does, for `described`."""
     found = explain(plan).to_dict()
     bound = {"inputs": plan.inputs, "outputs": plan.outputs}  # also what nobody asked for, and what two did
@@ -50,4 +50,4 @@ def picture(description: dict[str, Any]) -> str:
     explanation = Explanation(
         found.workers, found.arrays, found.stages, projected_bytes=found.projected_bytes
     )
-    return draw(explanation, summary(explanation))
+    return draw_plan(explanation, summary(explanation))

@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"(worker [^:]*: )?\[Errno (\d+)\] (.*)", re.DOTALL)
 _SHORT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT})
 
 
-def describe(error: BaseException, worker: str = "") -> tuple[str, str]:
+def describe_error(error: BaseException, worker: str = "") -> tuple[str, str]:
     """An error's type name and message; which `worker` it was, where its system has no more of something."""
     kind, text = type_name(error), error_text(error)
     if isinstance(error, UserFunctionError) and error.raised:
@@ -47,7 +47,7 @@ def _is_shortage(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and error.errno in _SHORT_OF
 
 
-def rebuild(kind: str, message: str) -> Exception:
+def rebuild_error(kind: str, message: str) -> Exception:
     """An error to raise here for one that was described elsewhere."""
     kind, _, raised = kind.partition(" ")
     found = getattr(errors, kind, None) or _NUMPY.get(kind) or getattr(builtins, kind, None)

@@ -31,7 +31,7 @@ _MARK = 0xC1
 """The first byte of the frame of sizes; no msgpack text, no greeting and no header begins with it."""
 
 
-def split(frames: Sequence[Buffer], most: Callable[[], int] = lambda: FRAME_BYTES) -> Sequence[Whole]:
+def split_frames(frames: Sequence[Buffer], most: Callable[[], int] = lambda: FRAME_BYTES) -> Sequence[Whole]:
     """Frames that may be sent; where some are longer than may be sent anywhere, `most` says what may be."""
     longest = max([len(f) for f in frames])
     if longest <= FRAME_BYTES or longest <= (step := most()):
@@ -47,7 +47,7 @@ def split(frames: Sequence[Buffer], most: Callable[[], int] = lambda: FRAME_BYTE
 
 
 def join(frames: Sequence[Whole]) -> Sequence[Buffer]:
-    """The frames that `split` was given, long ones still in pieces; ValueError where it cannot have been."""
+    """What `split_frames` was given, long frames still in pieces; ValueError where it cannot have been."""
     if not len(frames[0]) or frames[0][0] != _MARK:
         return frames
     sizes = np.frombuffer(frames[0][1:], "<u8")

@@ -28,7 +28,7 @@ from spartan_ng.wire.framing import (
     LONG_FRAME_BYTES,
     OWN_FRAME_BYTES,
     join,
-    split,
+    split_frames,
 )
 from spartan_ng.wire.keys import Pair
 from spartan_ng.wire.monitor import Connection, Monitor
@@ -313,7 +313,7 @@ def send(socket: Socket, message: Message) -> bool:
 
 def send_frames(socket: Socket, frames: Frames, to: bytes | None = None) -> bool:
     """Send a message that is encoded already."""
-    pieces = split(frames, lambda: _longest(socket, to is not None))
+    pieces = split_frames(frames, lambda: _longest(socket, to is not None))
     try:
         socket.send_multipart(pieces if to is None else [to, *pieces], copy=False)
     except zmq.ZMQError as error:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import zmq
 
-from spartan_ng.system.sockets import is_local, received_bytes
+from spartan_ng.system.sockets import is_in_folder, received_bytes
 
 _EVENT_BYTES, _VALUE_BYTES = 2, 4
 """How a monitor's message begins (zmq_socket_monitor(3)); pyzmq's parser imports all of asyncio."""
@@ -67,7 +67,7 @@ class Connection:
     def widen(self) -> None:
         """Let more be on its way, where it is a local socket's; TCP finds out by itself."""
         with suppress(OSError), self._socket() as end:
-            if end is not None and is_local(end):
+            if end is not None and is_in_folder(end):
                 end.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF, _LOCAL_BYTES)
 
     @contextmanager

@@ -15,7 +15,7 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError, WorkerLost, as_raised, raised_as
-from spartan_ng.wire.failures import describe, rebuild
+from spartan_ng.wire.failures import describe_error, rebuild_error
 from tests.test_programs import running_on
 
 
@@ -108,7 +108,7 @@ def test_it_is_on_a_cluster() -> None:
 @pytest.mark.parametrize("name", RAISED)
 def test_types_travel_by_their_names(name: str) -> None:
     error = RAISED[name]
-    told = rebuild(*describe(UserFunctionError("text", raised_as(error))))
+    told = rebuild_error(*describe_error(UserFunctionError("text", raised_as(error))))
     assert type(told) is UserFunctionError
     assert str(told) == "text"
     seen = as_raised(UserFunctionError, str(told), told.raised)

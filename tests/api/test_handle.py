@@ -172,8 +172,8 @@ def test_a_loop_does_not_repeat_its_past():
 )
 def test_arrays_among_numbers_are_computed_together(nest, monkeypatch):
     """A list of lazy sums and numbers is one run, and not one for each of them."""
-    runs = mock.Mock(wraps=forcing.run)
-    monkeypatch.setattr(handle, "run", runs)
+    runs = mock.Mock(wraps=forcing.compute_nodes)
+    monkeypatch.setattr(handle, "compute_nodes", runs)
     with np.config.override(small_bytes=0):
         x = np.arange(6.0)
         found = np.array(nest(1.0, x.sum(), (x * 2).sum())).tolist()

@@ -84,7 +84,7 @@ def test_lines_that_are_small_by_themselves_are_not_sorted_by_the_program(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """NumPy does what is small at once: lines by the dozen would all be in the program's own memory."""
-    monkeypatch.setattr(long_lines, "has_room", lambda arrays, nbytes: False)  # as on small workers
+    monkeypatch.setattr(long_lines, "work_fits", lambda arrays, nbytes: False)  # as on small workers
     monkeypatch.setattr(labels, "_LONG_LINE_BYTES", 1 << 16)
     x = np.random.default_rng(3).random((50_000, 12), np.float32)
     np.save(tmp_path / "x.npy", x)

@@ -201,5 +201,5 @@ def test_what_workers_make_is_saved_in_parts_where_the_driver_has_little_memory(
     with running_on(SimulatedBackend(2)), np.config.override(memory_bytes=1_000_000):
         made = over(Recorder(numpy.ones((1000, 40)))) * 2
         assert made.nbytes < np.config.small_bytes
-        assert saving.is_large(made)
-        assert not saving.is_large(made[:100])
+        assert saving.goes_in_parts(made)
+        assert not saving.goes_in_parts(made[:100])

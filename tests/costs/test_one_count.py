@@ -34,7 +34,7 @@ from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.ops.random import DISTRIBUTIONS
 from spartan_ng.ops.scans import MONOIDS, SCANS
-from spartan_ng.optimizer.cuboid.sizes import count_nonzeros, operations, stored_bytes
+from spartan_ng.optimizer.cuboid.sizes import count_nonzeros, matrix_bytes, operations
 from spartan_ng.optimizer.fusion.operators import estimates, stored_parts
 from spartan_ng.optimizer.pipeline import PASSES, run_passes
 from spartan_ng.plan.lower import Lowering
@@ -301,13 +301,13 @@ def test_cuboids_count_dense_nodes_alike(name: str) -> None:
     nonzeros = count_nonzeros(order)
     for node in order:
         assert node.data is not None or operations(node, node.size, nonzeros) == of_node(node), node
-        assert stored_bytes(node, nonzeros) == node.nbytes
+        assert matrix_bytes(node, nonzeros) == node.nbytes
 
 
 def test_cuboids_leave_out_where_sparse_rows_begin() -> None:
     node = build.data(ArrayRef((300, 40), F8, format="csr", nnz=600))
     whole = csr_bytes(600, 300, F8.itemsize)
-    assert whole - csr_bytes(0, 300, F8.itemsize) == stored_bytes(node, count_nonzeros([node]))
+    assert whole - csr_bytes(0, 300, F8.itemsize) == matrix_bytes(node, count_nonzeros([node]))
 
 
 def test_only_cut_arrays_add_work() -> None:

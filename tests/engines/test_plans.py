@@ -264,7 +264,7 @@ def test_a_plan_of_one_worker_is_one_task():
 
 def test_what_is_little_brings_the_states_of_its_chunks():
     made = tasks.Made({1: X, 2: X[:1]}, {2: [[X[:1]]], 3: []})
-    assert tasks.pick(made, (2,)).chunks == {2: made.chunks[2]}
+    assert tasks.pick_tiles(made, (2,)).chunks == {2: made.chunks[2]}
 
 
 @pytest.mark.parametrize("several", [False, True])

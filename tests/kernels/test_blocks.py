@@ -19,7 +19,7 @@ from spartan_ng.arrays import WHOLE, Tiling, box_shape
 from spartan_ng.kernels import blocks as cutting
 from spartan_ng.kernels import sequences
 from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, patches
-from spartan_ng.kernels.sequences import blocks, steps
+from spartan_ng.kernels.sequences import blocks, cut_at_multiples
 from spartan_ng.memory import BLOCK_BYTES
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
@@ -64,10 +64,10 @@ def test_blocks_that_are_told_are_those_that_are_listed(
     case: tuple[tuple[tuple[int, int], ...], tuple[int, ...], list[int]],
 ) -> None:
     tile, sizes, _ = case
-    listed = blocks([steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)])
+    listed = blocks([cut_at_multiples(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)])
     assert isinstance(listed, tuple)
     with patch.object(sequences, "MANY", 0):
-        told = blocks([steps(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)])
+        told = blocks([cut_at_multiples(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)])
     assert isinstance(told, sequences.Blocks) or not listed
     assert tuple(told) == listed
     assert len(told) == len(listed)
@@ -82,7 +82,7 @@ def test_steps_that_are_told_are_those_that_are_listed(
     lo: int, length: int, size: int, data: st.DataObject
 ) -> None:
     """And so are some of them that follow each other, and some of those, wherever they begin and end."""
-    listed = steps(lo, lo + length, size)
+    listed = cut_at_multiples(lo, lo + length, size)
     assert isinstance(listed, list)
     told: Sequence[tuple[int, int]] = sequences.Steps(lo, lo + length, size)
     for _ in range(3):

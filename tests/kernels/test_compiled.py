@@ -20,7 +20,7 @@ from spartan_ng.kernels.compiled.folds import FOLD_TEXTS, PRODUCT
 from spartan_ng.kernels.compiled.formulas import FORMULAS, obstacle
 from spartan_ng.kernels.compiled.layout import lay_out
 from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Operand, Segment
-from spartan_ng.kernels.compiled.select import explain_tiers, prepare
+from spartan_ng.kernels.compiled.select import explain_tiers, prepare_stage
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
@@ -50,7 +50,7 @@ def compiled(node, whole=True):
     found = []
     for stage in stages:
         operands = [(plan.slots[r.slot].dtype, r.shape, (0,) * len(r.shape)) for r in stage.reads]
-        choice = prepare(stage, tuple((0, n) for n in stage.domain), tuple(operands))
+        choice = prepare_stage(stage, tuple((0, n) for n in stage.domain), tuple(operands))
         if choice is not None:
             found.append(choice.body)
     assert found, [explain_tiers(s, [plan.slots[r.slot].dtype for r in s.reads]) for s in stages]
@@ -296,7 +296,7 @@ def test_foreign_dtypes_stay_interpreted():
         node = build.map_("add", build.map_("multiply", x, x, dtype=x.dtype), x, dtype=x.dtype)
         plan, (stage,) = fused_stages(node)
         operands = tuple((plan.slots[r.slot].dtype, r.shape, (16,)) for r in stage.reads)
-        assert prepare(stage, ((0, N),), operands) is None
+        assert prepare_stage(stage, ((0, N),), operands) is None
         np.testing.assert_array_equal(evaluate(node, "compile"), np.full(N, 2, dtype))
 
 
@@ -328,7 +328,7 @@ def test_steps_name_their_reason():
     steps = [
         step
         for s in stages
-        if (c := prepare(s, tuple((0, n) for n in s.domain), _packed(plan, s))) is not None
+        if (c := prepare_stage(s, tuple((0, n) for n in s.domain), _packed(plan, s))) is not None
         for step in c.body.steps
     ]
     assert "a matrix product" in [s.reason for s in steps if isinstance(s, NumpyStep)]

@@ -21,7 +21,7 @@ from spartan_ng.kernels.compiled.cache import (
     _thin_out,
     cache_directory,
     find,
-    keep,
+    keep_code,
     kernel_name,
     thin_out,
 )
@@ -182,7 +182,7 @@ def test_what_others_could_have_written_is_not_run(tmp_path, monkeypatch, what):
     base = tmp_path / "cache"
     monkeypatch.setenv(CACHE_VARIABLE, str(base))
     path = cache_directory()
-    keep(path, kernel_name("source"), b"code")
+    keep_code(path, kernel_name("source"), b"code")
     assert find(path, kernel_name("source")) == b"code"
     at = {"folder": path, "file": path / kernel_name("source"), "folder above": base}[what]
     at.chmod(0o777)
@@ -201,7 +201,7 @@ def test_what_others_could_have_written_is_not_run(tmp_path, monkeypatch, what):
 def test_what_another_user_has_planted_is_not_run(tmp_path, monkeypatch, what):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     path = cache_directory()
-    keep(path, kernel_name("source"), b"code")
+    keep_code(path, kernel_name("source"), b"code")
     os.chown(path if what == "folder" else path / kernel_name("source"), 65534, 65534)
     if what == "file":
         assert find(path, kernel_name("source")) is None
@@ -293,7 +293,7 @@ def test_all_kernels_are_looked_at_once_in_a_while(tmp_path, monkeypatch):
     folder = tmp_path / "version"
     folder.mkdir()
     for k in range(4):
-        keep(folder, f"spartan_ng_kernel_{k}", bytes(68))
+        keep_code(folder, f"spartan_ng_kernel_{k}", bytes(68))
         thin_out(folder)
         assert len(list(folder.iterdir())) == k + 1  # the first look, at one of them, was the only one
     os.utime(tmp_path / "thinned", (0, 0))

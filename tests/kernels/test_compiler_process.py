@@ -94,7 +94,7 @@ def is_there(pid):
 def test_a_process_compiles_one_kernel_after_the_other(shared):
     for value in (3, 4):
         name = f"kernel_{value}"
-        assert result(native.load(name, shared.compile(name, STORE.format(value)))) == value
+        assert result(native.load_code(name, shared.compile(name, STORE.format(value)))) == value
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_what_it_makes_is_the_same_every_time(shared):
 def test_what_cannot_be_compiled_says_why(shared, text, words):
     with pytest.raises(CompileError, match=words):
         shared.compile("kernel", HEAD + text + "\n")
-    assert result(native.load("kernel", shared.compile("kernel", STORE.format(6)))) == 6
+    assert result(native.load_code("kernel", shared.compile("kernel", STORE.format(6)))) == 6
 
 
 @given(st.dictionaries(st.sampled_from(SET + UNSET), st.text("abc/:", max_size=5)))
@@ -150,7 +150,7 @@ def test_it_prints_nothing_and_reads_no_settings(monkeypatch, tmp_path, capfd, p
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     loud = STORE.format(8) + "\nprint('loud', flush=True)\n"
-    assert result(native.load("kernel", process.compile("kernel", loud))) == 8
+    assert result(native.load_code("kernel", process.compile("kernel", loud))) == 8
     assert capfd.readouterr() == ("", "")
 
 
@@ -217,7 +217,7 @@ def test_a_process_that_has_compiled_many_kernels_is_followed_by_another(monkeyp
     monkeypatch.setattr(process_module, "MOST_KERNELS", 3)
     pids = []
     for value in range(1, 7):
-        assert result(native.load("kernel", process.compile("kernel", STORE.format(value)))) == value
+        assert result(native.load_code("kernel", process.compile("kernel", STORE.format(value)))) == value
         pids.append(process._process.pid if process._process is not None else None)
     assert pids[0] == pids[1] != pids[3] == pids[4]
     assert pids[2] is pids[5] is None
@@ -342,7 +342,7 @@ print("numba" in sys.modules, "llvmlite" in sys.modules)
 def test_threads_call_a_kernel_side_by_side(shared):
     lines = "here = array_at(local(64), (8,), np.int64)", "here[:] = table[0, 1]", "table[0, 0] = here.sum()"
     source = HEAD + "\n    ".join([*lines, ""])
-    function = native.load("kernel", shared.compile("kernel", source))
+    function = native.load_code("kernel", shared.compile("kernel", source))
     tables = [np.array([[0, i, 0]]) for i in range(4)]
 
     def call(table):
@@ -359,7 +359,7 @@ def test_threads_call_a_kernel_side_by_side(shared):
 
 @pytest.mark.parametrize("table", [np.zeros((4, 3), np.int64)[:, ::2], np.zeros((3, 4), np.int64).T])
 def test_tables_are_contiguous(shared, table):
-    function = native.load("kernel", shared.compile("kernel", STORE.format(1)))
+    function = native.load_code("kernel", shared.compile("kernel", STORE.format(1)))
     with pytest.raises((TypeError, ValueError, BufferError)):
         function(table)
 
@@ -375,7 +375,7 @@ def test_what_is_done_meanwhile_may_fail(shared):
     with pytest.raises(KeyError):
         shared.compile("kernel", STORE.format(5), fails)
     assert done == [1]
-    assert result(native.load("kernel", shared.compile("kernel", STORE.format(6)))) == 6
+    assert result(native.load_code("kernel", shared.compile("kernel", STORE.format(6)))) == 6
 
 
 def test_the_loader_is_not_waited_for_before_the_compiler_has_its_work(tmp_path):

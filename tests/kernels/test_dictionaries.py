@@ -72,8 +72,8 @@ def test_columns_that_are_all_plain(columns):
     X = compress_columns(A)
     assert not X.coding.groups
     check(X, columns)
-    np.testing.assert_array_equal(dictionaries.elements(X), A)
-    np.testing.assert_array_equal(dictionaries.elements(X.T), A.T)
+    np.testing.assert_array_equal(dictionaries.uncompressed(X), A)
+    np.testing.assert_array_equal(dictionaries.uncompressed(X.T), A.T)
 
 
 @pytest.mark.parametrize("columns", [0, 1, 3])
@@ -156,7 +156,7 @@ def test_kernels_keep_to_their_scratch(groups, columns, monkeypatch):
     monkeypatch.setattr(dictionaries, "_table", guarded)
     check(X, columns)
     check(X[rows // 3 : rows - 7], columns)
-    np.testing.assert_array_equal(dictionaries.elements(X), X.toarray())
+    np.testing.assert_array_equal(dictionaries.uncompressed(X), X.toarray())
     assert made
     for longer in made:
         assert (longer[-behind:] == 0x5A5A5A5A).all()

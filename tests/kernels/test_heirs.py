@@ -14,7 +14,14 @@ import pytest
 from spartan_ng.config import KERNELS_VARIABLE, config
 from spartan_ng.kernels.compiled import compile as compiling
 from spartan_ng.kernels.compiled import heir, trust
-from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE, find, keep, kernel_name, want, wanted
+from spartan_ng.kernels.compiled.cache import (
+    CACHE_VARIABLE,
+    find,
+    keep_code,
+    kernel_name,
+    waiting_sources,
+    want,
+)
 from spartan_ng.kernels.compiled.compile import Compiler, Kernel
 from spartan_ng.kernels.compiled.process import CompilerProcess
 from spartan_ng.system.files import locked
@@ -79,9 +86,9 @@ def test_an_heir_compiles_all_that_waits(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     for source in ("a = 1\n", "bad\n", "b = 2\n", "c = 3\n"):
         want(tmp_path, source)
-    keep(tmp_path, kernel_name("c = 3\n"), b"long there")
+    keep_code(tmp_path, kernel_name("c = 3\n"), b"long there")
     inherited(tmp_path)
-    assert not wanted(tmp_path)
+    assert not waiting_sources(tmp_path)
     found = [find(tmp_path, kernel_name(s)) for s in ("a = 1\n", "bad\n", "b = 2\n", "c = 3\n")]
     assert found == [b"a = 1\ncode", None, b"b = 2\ncode", b"long there"]
 
@@ -91,9 +98,9 @@ def test_there_is_one_heir_at_a_time(tmp_path: Path) -> None:
     want(tmp_path, "a = 1\n")
     with locked(str(tmp_path / heir._LOCK)):
         inherited(tmp_path)
-        assert len(wanted(tmp_path)) == 1
+        assert len(waiting_sources(tmp_path)) == 1
     inherited(tmp_path)
-    assert not wanted(tmp_path)
+    assert not waiting_sources(tmp_path)
 
 
 def test_nothing_waits_that_is_not_what_it_is_called(tmp_path: Path) -> None:
@@ -102,7 +109,7 @@ def test_nothing_waits_that_is_not_what_it_is_called(tmp_path: Path) -> None:
     changed.write_text("a = 2\n")
     others.chmod(0o666)
     inherited(tmp_path)
-    assert not wanted(tmp_path)
+    assert not waiting_sources(tmp_path)
     assert not any(find(tmp_path, kernel_name(f"{s}\n")) for s in ("a = 1", "a = 2", "b = 2"))
 
 

@@ -13,7 +13,7 @@ from spartan_ng.kernels.compiled import native
 from spartan_ng.kernels.compiled.emit import HEAD
 from spartan_ng.kernels.compiled.formulas import DTYPES, FORMULAS, expression, loop_dtypes, obstacle
 from spartan_ng.kernels.compiled.instructions import BeyondError
-from spartan_ng.kernels.compiled.lowering import lower
+from spartan_ng.kernels.compiled.lowering import lower_to_llvm
 from spartan_ng.plan.rows import Row
 
 KERNEL = "@compiled\ndef kernel(table):\n    for b in range(table.shape[0]):\n        t = table[b]\n"
@@ -84,12 +84,12 @@ def test_the_same_bits_as_with_numba(code):
     x, z = values_of(dtype)
     found = []
     for name, (text, function) in {
-        f"ours_{code}": (lower(f"ours_{code}", source), f"ours_{code}"),
+        f"ours_{code}": (lower_to_llvm(f"ours_{code}", source), f"ours_{code}"),
         f"numba_{code}": _lowered_by_numba(f"numba_{code}", source),
     }.items():
         results = [np.zeros(len(x), out) for out in outs]
         table = [len(x), *(a.ctypes.data for a in (x, z, *results))]
-        native.load(name, object_file(text, function, name))(np.array([table], np.int64))
+        native.load_code(name, object_file(text, function, name))(np.array([table], np.int64))
         found.append([r.tobytes() for r in results])
     assert len(outs) > 11
     assert found[0] == found[1]
@@ -109,4 +109,4 @@ def test_a_generated_kernel_needs_no_numba():
 )
 def test_what_it_does_not_know_is_left_to_numba(line):
     with pytest.raises(BeyondError):
-        lower("beyond", f"{HEAD}@compiled\ndef kernel(table):\n    t = table[0, 0]\n    {line}\n")
+        lower_to_llvm("beyond", f"{HEAD}@compiled\ndef kernel(table):\n    t = table[0, 0]\n    {line}\n")

@@ -212,9 +212,9 @@ def test_texts_stay_short(monkeypatch):
 
     def build(text, codes, axes):
         built.append(text)
-        return machine.build(text, codes, axes)
+        return machine.build_program(text, codes, axes)
 
-    monkeypatch.setattr(programs, "build", build)
+    monkeypatch.setattr(programs, "build_program", build)
     assert "in numexpr's virtual machine" in explained("powers")
     assert len(built) > 3
     assert all(text.count("(") <= LONGEST for text in built)
@@ -224,17 +224,17 @@ def test_what_numexpr_refuses_is_interpreted(monkeypatch):
     def refuse(text, codes, axes):
         raise ProgramRefused("not today")
 
-    monkeypatch.setattr(programs, "build", refuse)
+    monkeypatch.setattr(programs, "build_program", refuse)
     test_programs_give_the_interpreters_bits("a chain", 0)
     assert "where: interpreted (numexpr refuses: not today)" in explained()
 
 
 def test_builds_that_fail_are_refusals(monkeypatch):
     with pytest.raises(ProgramRefused, match=r"KeyError|TypeError|ValueError"):
-        machine.build("a0 + nobody", ("f8",), 1)
+        machine.build_program("a0 + nobody", ("f8",), 1)
     monkeypatch.setattr(numexpr, "use_vml", True)
     with pytest.raises(ProgramRefused, match="rounds in its own way"):
-        machine.build("a0 + a0 + a0 + a0", ("f8",), 1)
+        machine.build_program("a0 + a0 + a0 + a0", ("f8",), 1)
 
 
 def test_only_who_asks_for_programs_has_them():

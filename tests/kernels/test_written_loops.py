@@ -46,7 +46,7 @@ SOURCES = {
     "sparse product": source_of("sparse_product", NUMBER="np.float64"),
     "from the right": dictionaries.from_right("float64"),
     "from the left": dictionaries.from_left("int64"),
-    "elements": dictionaries.elements("uint64"),
+    "elements": dictionaries.all_elements("uint64"),
 }
 
 

@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.api.coverage import page, rows
+from spartan_ng.api.coverage import coverage_page, rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
 
@@ -21,12 +21,12 @@ def test_page_is_current():
     text = PAGE.read_text()
     if f"NumPy {numpy.__version__};" not in text:
         pytest.skip("the page was made for another NumPy")
-    assert text == page()
+    assert text == coverage_page()
 
 
 def test_coverage_prints_the_page(capsys):
     np.coverage()
-    assert capsys.readouterr().out == page() + "\n"
+    assert capsys.readouterr().out == coverage_page() + "\n"
 
 
 def test_kinds():

@@ -48,7 +48,7 @@ def test_any_cut_between_units_gives_one_result(data: st.DataObject) -> None:
         axes = tuple(data.draw(st.lists(st.sampled_from(range(len(shape))), min_size=1, unique=True)))
         x = np.random.default_rng(data.draw(st.integers(0, 99))).standard_normal(shape)
         lengths = order.units(shape, axes)
-        expected = order.fold(np.add, x, axes, x.dtype)
+        expected = order.ordered_fold(np.add, x, axes, x.dtype)
         np.testing.assert_allclose(expected, x.sum(axes), rtol=1e-12, atol=1e-12)
         x = data.draw(st.sampled_from([x, np.asfortranarray(x), np.repeat(x, 2, 0)[::2]]))
         spans = [
@@ -92,7 +92,7 @@ def test_one_unit_is_numpys_own_sum(shape: tuple[int, ...], dtype: str) -> None:
     for ufunc in (np.add, np.multiply):
         for axes in (*((a,) for a in range(len(shape))), tuple(range(len(shape)))):
             for y in (x, np.asfortranarray(x), x[..., ::-1][..., ::-1]):
-                found = order.fold(ufunc, y, axes, x.dtype)
+                found = order.ordered_fold(ufunc, y, axes, x.dtype)
                 assert np.asarray(found).tobytes() == np.asarray(ufunc.reduce(x, axis=axes)).tobytes()
 
 

@@ -17,7 +17,7 @@ from spartan_ng import session as sessions
 from spartan_ng.costs import Profile
 from spartan_ng.plan.advice import MOST_HINTS, hints
 from spartan_ng.plan.fusion import ExplainedFusion
-from spartan_ng.web.drawing import describe, described
+from spartan_ng.web.drawing import describe_plan, described
 
 
 @pytest.fixture(autouse=True)
@@ -354,6 +354,6 @@ def test_a_plans_description_has_all_of_its_outputs(workers):
     assert ran is not None
     plan = ran[0]
     assert plan.keeps
-    found = described(describe(plan))
+    found = described(describe_plan(plan))
     assert [*found["outputs"]] == [*plan.outputs]
     assert [*found["inputs"]] == [*plan.inputs]

@@ -25,7 +25,7 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan import picture
 from spartan_ng.plan.explain import explain
 from spartan_ng.plan.layout import GAP_X, PlacedBox, place
-from spartan_ng.plan.lower import lower, weigh
+from spartan_ng.plan.lower import lower, weigh_grids
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.stages import Accumulate, Assemble, Join, MergeParts, ScanTile, SortParts
@@ -134,7 +134,7 @@ def test_alternatives_stand_with_their_stages_and_the_chosen_one_is_cheapest() -
     root = build.fold("add", build.map_("exp", build.matmul(X, w, F8)), (0,))
     order, settings = topological([root]), Settings(Profile(workers=4))
     plan = lower(order, [root], settings, "key")
-    explained = explain(plan, alternatives=weigh(order, [root], settings))
+    explained = explain(plan, alternatives=weigh_grids(order, [root], settings))
     first = explained.stages[0]
     assert first.alternatives[0][0] == first.grid
     costs = [seconds for _, _, seconds in first.alternatives]

@@ -17,7 +17,7 @@ from spartan_ng.config import TILINGS, config
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import topological
 from spartan_ng.optimizer.sizes import expected_bytes, expected_nonzeros
-from spartan_ng.plan.lessons import StageStats, learn, subjects
+from spartan_ng.plan.lessons import StageStats, learn_bytes, subjects
 from spartan_ng.plan.stages import Join
 from tests.test_programs import running_on
 
@@ -115,7 +115,7 @@ def test_what_is_learned_explains_what_moves(workers, tiling, copied):
             if join.grid.ntiles > 1:  # had each worker all of the result, it would get the others' updates
                 slots = (*(replace(s, tiling=Tiling.copies(len(s.shape))) for s in plan.slots),)
                 known: dict[Hashable, int] = {}
-                learn(
+                learn_bytes(
                     replace(plan, slots=slots),
                     [StageStats(0.0, 1000 * (workers - 1))] * len(plan.stages),
                     known,
@@ -136,7 +136,7 @@ def test_small_differences_are_not_learned(running):
             for found in (max(0, near - 1), near, near + 1):
                 known = {key: before}
                 moved = 3 * found if plan.stages[0].grid.ntiles > 1 else 0
-                learn(plan, [StageStats(0.0, moved, found)] * len(plan.stages), known)
+                learn_bytes(plan, [StageStats(0.0, moved, found)] * len(plan.stages), known)
                 close = before <= 2 * found + 1024 and found <= 2 * before + 1024
                 assert known[key] == (before if close else found)
 

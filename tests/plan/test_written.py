@@ -21,7 +21,7 @@ from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session as sessions
 from spartan_ng.api.core.holders import written_at
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.callers import UserLine, listed
+from spartan_ng.callers import UserLine, listed_places
 from spartan_ng.cli import main
 from spartan_ng.graph.node import topological
 from spartan_ng.ops.functions import UserFunction
@@ -139,10 +139,10 @@ z = np.sort(np.tanh(x[:, 2]))
 
 
 def test_places_are_told_in_short():
-    assert listed([]) == ""
+    assert listed_places([]) == ""
     places = [UserLine("b.py", 4), *(UserLine("a.py", n) for n in (9, 3, 4, 5, 9, 7))]
-    assert listed(places) == "a.py:3-5, 7, 9; b.py:4"
-    assert listed([UserLine("In[3]", 1), UserLine("In[3]", 2)]) == "In[3]:1-2"
+    assert listed_places(places) == "a.py:3-5, 7, 9; b.py:4"
+    assert listed_places([UserLine("In[3]", 1), UserLine("In[3]", 2)]) == "In[3]:1-2"
 
 
 def test_who_lends_arrays_to_libraries_finds_his_own_line():

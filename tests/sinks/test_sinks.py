@@ -111,7 +111,7 @@ def test_what_is_written_is_read_back(suffix: str, name: str, tmp_path: Path, wo
 def test_a_source_goes_to_a_file_box_by_box(tmp_path: Path, workers: int) -> None:
     for suffix in (".npy", ".zarr", ".h5"):
         source = Recorder(VALUE)
-        name, evaluate = ("run", forcing.run) if workers else ("once", forcing.once)
+        name, evaluate = ("compute_nodes", forcing.compute_nodes) if workers else ("once", forcing.once)
         with mock.patch.object(saving, name, wraps=evaluate) as asked:
             np.save(tmp_path / f"x{suffix}", over(source) * 2)
         assert asked.call_count == 1  # no part of it came to the driver

@@ -117,7 +117,7 @@ import socket
 from spartan_ng.system import zygote
 zygote.IDLE_S = 0.0
 ours, theirs = socket.socketpair()
-zygote.serve(theirs, print)
+zygote.serve_forks(theirs, print)
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 

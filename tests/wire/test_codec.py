@@ -18,7 +18,7 @@ from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Row, Slot
 from spartan_ng.plan.stages import Combine
 from spartan_ng.wire.codec import Blob, Reader, encode
-from spartan_ng.wire.framing import join, split
+from spartan_ng.wire.framing import join, split_frames
 from spartan_ng.wire.functions import load_function
 from spartan_ng.wire.messages import Hello, JobDone, RunJob
 from spartan_ng.wire.pieces import Pieces, whole
@@ -110,7 +110,7 @@ def test_an_array_is_not_copied():
 
 def in_pieces(blob):
     """What arrives where a value has been sent."""
-    return Blob([f if isinstance(f, Pieces) else bytes(f) for f in join(split(blob.frames))])
+    return Blob([f if isinstance(f, Pieces) else bytes(f) for f in join(split_frames(blob.frames))])
 
 
 LONG = np.arange(100_000.0).reshape(500, 200)

@@ -5,7 +5,7 @@ import pytest
 
 from spartan_ng import errors
 from spartan_ng.errors import EvaluationError
-from spartan_ng.wire.failures import describe, rebuild
+from spartan_ng.wire.failures import describe_error, rebuild_error
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from spartan_ng.wire.failures import describe, rebuild
     ],
 )
 def test_known_errors_come_back_as_they_were(error):
-    back = rebuild(*describe(error))
+    back = rebuild_error(*describe_error(error))
     assert type(back) is type(error)
     assert str(back) == str(error)
 
@@ -30,7 +30,7 @@ def test_unknown_errors_are_named():
     class Odd(Exception):
         pass
 
-    back = rebuild(*describe(Odd("well")))
+    back = rebuild_error(*describe_error(Odd("well")))
     assert type(back) is EvaluationError
     assert str(back) == "Odd: well"
 
@@ -39,4 +39,4 @@ def test_unknown_errors_are_named():
     "kind", ["UnicodeDecodeError", "KeyboardInterrupt", "print", "SystemExit", "annotations"]
 )
 def test_names_that_are_no_plain_errors_are_not_called(kind):
-    assert type(rebuild(kind, "text")) is EvaluationError
+    assert type(rebuild_error(kind, "text")) is EvaluationError

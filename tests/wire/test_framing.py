@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spartan_ng.wire.framing import ACCEPTED_BYTES, FRAME_BYTES, join, split
+from spartan_ng.wire.framing import ACCEPTED_BYTES, FRAME_BYTES, join, split_frames
 
 sizes = st.integers(0, 40) | st.integers(FRAME_BYTES - 2, FRAME_BYTES + 2) | st.integers(0, 3 * FRAME_BYTES)
 
@@ -17,7 +17,7 @@ def frames_of(lengths):
 @given(st.lists(sizes, max_size=5))
 def test_what_was_sent_is_received(lengths):
     frames = frames_of(lengths)
-    pieces = split(frames)
+    pieces = split_frames(frames)
     assert max(len(p) for p in pieces) <= FRAME_BYTES < ACCEPTED_BYTES
     assert [bytes(f) for f in join(pieces)] == frames
 
@@ -25,7 +25,7 @@ def test_what_was_sent_is_received(lengths):
 @given(st.lists(sizes, max_size=5), st.sampled_from([FRAME_BYTES, 2 * FRAME_BYTES, 8 * FRAME_BYTES]))
 def test_what_has_come_in_pieces_goes_on_over_sockets_that_take_longer_ones(lengths, step):
     frames = frames_of(lengths)
-    sent = split(join(split(frames)), lambda: step)
+    sent = split_frames(join(split_frames(frames)), lambda: step)
     assert all(isinstance(f, bytes | memoryview) for f in sent)
     assert max(len(p) for p in sent) <= step
     assert [bytes(f) for f in join(sent)] == frames
@@ -33,7 +33,7 @@ def test_what_has_come_in_pieces_goes_on_over_sockets_that_take_longer_ones(leng
 
 def test_short_frames_are_not_touched():
     frames = frames_of([3, 0, FRAME_BYTES])
-    assert split(frames) is frames
+    assert split_frames(frames) is frames
     assert join(frames) is frames
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.arrays import box_shape, box_slices
-from spartan_ng.worker.memory.store import read_region, selected
-from spartan_ng.worker.network.long_reads import is_long, part_of, parts_of
+from spartan_ng.worker.memory.store import read_region, selected_places
+from spartan_ng.worker.network.long_reads import is_read_in_parts, part_of_region, parts_of
 
 
 @given(
@@ -50,19 +50,19 @@ def test_parts_of_regions_are_regions(data: Any) -> None:
         begins = data.draw(st.lists(st.integers(0, shape[0] - 1), min_size=1, max_size=4))
         rows = [(b, data.draw(st.integers(b, shape[0])), data.draw(st.integers(1, 2))) for b in begins]
         region = (numpy.array(rows),)
-        if not selected(region[0]):
+        if not selected_places(region[0]):
             return
     whole = read_region(tile, region)
-    assert whole.shape == tuple(map(selected, region))
+    assert whole.shape == tuple(map(selected_places, region))
     for box in parts_of(whole.shape, whole.dtype.itemsize, data.draw(st.integers(8, 100))):
-        part = read_region(tile, part_of(region, box))
+        part = read_region(tile, part_of_region(region, box))
         assert part.shape == box_shape(box)
         numpy.testing.assert_array_equal(part, whole[box_slices(box)])
 
 
 def test_what_is_long() -> None:
     tile = numpy.empty((1 << 10, 1 << 10))
-    assert is_long(tile, ((0, 1 << 10, 1), (0, 1 << 10, 1)))
-    assert not is_long(tile, ((0, 1 << 10, 2), (0, 1 << 10, 1)))
-    assert not is_long([((0, 1), tile)], ((0, 1 << 10, 1),))
-    assert not is_long(tile.astype(object), ((0, 1 << 10, 1), (0, 1 << 10, 1)))
+    assert is_read_in_parts(tile, ((0, 1 << 10, 1), (0, 1 << 10, 1)))
+    assert not is_read_in_parts(tile, ((0, 1 << 10, 2), (0, 1 << 10, 1)))
+    assert not is_read_in_parts([((0, 1), tile)], ((0, 1 << 10, 1),))
+    assert not is_read_in_parts(tile.astype(object), ((0, 1 << 10, 1), (0, 1 << 10, 1)))

@@ -21,7 +21,7 @@ from spartan_ng.costs.operations import lookups
 from spartan_ng.costs.tuned import DISTINCT_FLOPS
 from spartan_ng.plan.rows import Axis, Read, Slot
 from spartan_ng.plan.stages import Join
-from spartan_ng.worker.memory.regions import gathered, lookup
+from spartan_ng.worker.memory.regions import gathered_pieces, lookup
 from spartan_ng.worker.memory.store import read_region
 from spartan_ng.worker.stages import joins
 from spartan_ng.worker.stages.joins import _distinct
@@ -118,7 +118,7 @@ def test_a_lookup_of_any_view_reads_its_rows_and_no_others(data: st.DataObject) 
         tile = value[tuple(slice(*b) for b in tiles[piece.rank])]
         parts.append((piece, read_region(tile, piece.region)))
     assert sum(data.size for _, data in parts) == 3 * len(wanted)
-    found = operand.present(gathered(parts, operand.shape, value.dtype))
+    found = operand.present(gathered_pieces(parts, operand.shape, value.dtype))
     np.testing.assert_array_equal(found, value[start::step][wanted])
 
 

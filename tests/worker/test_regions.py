@@ -14,7 +14,7 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.plan.reads import view_read
 from spartan_ng.plan.rows import Slot
-from spartan_ng.worker.memory.regions import gathered, resolve
+from spartan_ng.worker.memory.regions import gathered_pieces, resolve
 from spartan_ng.worker.memory.store import read_region
 from spartan_ng.worker.scheduling.shares import cover
 from tests.sampling import examples
@@ -73,7 +73,7 @@ def test_reads_show_what_numpy_shows(case: tuple[Node, Node, Any, Any], data: st
         for i in product(*map(range, parts))
     }
     found = operand.present(
-        gathered(
+        gathered_pieces(
             [(p, read_region(tiles[p.rank], p.region)) for p in operand.pieces], operand.shape, value.dtype
         )
     )

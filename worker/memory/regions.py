@@ -14,7 +14,7 @@ import numpy as np
 
 from spartan_ng.arrays import WHOLE, Box, box_of, box_slices, sparse
 from spartan_ng.compressed import is_compressed
-from spartan_ng.kernels.formats import dense, is_sparse
+from spartan_ng.kernels.formats import dense, is_sparse_block
 from spartan_ng.plan.rows import Read, Slot
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.memory.store import Region
@@ -73,9 +73,9 @@ class PiecedOperand:
         return array if self.shown is None else np.broadcast_to(dense(array), self.shown)
 
     def _turned(self, array: Any) -> Any:
-        if is_sparse(array) and self.order not in ((0, 1), (1, 0)):
+        if is_sparse_block(array) and self.order not in ((0, 1), (1, 0)):
             array = dense(array)  # an axis is new, or seen at one index
-        if is_sparse(array):
+        if is_sparse_block(array):
             if any(self.flips):
                 array = array[tuple(slice(None, None, -1 if f else 1) for f in self.flips)]
                 if sparse.is_sparse(array):  # a compressed one is dense now
@@ -187,7 +187,7 @@ def pieces(slot: Slot, region: Region, rank: int) -> tuple[Piece, ...]:
     return tuple(out)
 
 
-def gathered(
+def gathered_pieces(
     parts: list[tuple[Piece, Any]],
     shape: tuple[int, ...],
     dtype: np.dtype[Any],

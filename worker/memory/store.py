@@ -337,7 +337,7 @@ def is_ranges(along: Any) -> bool:
     return isinstance(along, np.ndarray) and along.ndim == 2
 
 
-def selected(along: Any) -> int:
+def selected_places(along: Any) -> int:
     """How many places a region has along an axis."""
     if is_ranges(along):
         return int(range_lengths(along).sum())

@@ -20,7 +20,7 @@ from spartan_ng.arrays import Box, box_slices
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.scratch import put
 from spartan_ng.wire.values import Make
-from spartan_ng.worker.memory.store import Region, is_ranges, range_lengths, selected
+from spartan_ng.worker.memory.store import Region, is_ranges, range_lengths, selected_places
 
 LONG_BYTES = 1 << 22
 """Dense regions of more bytes come in parts."""
@@ -29,11 +29,11 @@ UNDER_WAY = 4
 """Parts of a region that are asked for at a time."""
 
 
-def is_long(tile: Any, region: Region) -> bool:
+def is_read_in_parts(tile: Any, region: Region) -> bool:
     """Whether a region of a tile comes in parts."""
     if not isinstance(tile, np.ndarray) or tile.dtype.hasobject or len(region) != tile.ndim:
         return False
-    return bool(prod(selected(along) for along in region) * tile.dtype.itemsize > LONG_BYTES)
+    return bool(prod(selected_places(along) for along in region) * tile.dtype.itemsize > LONG_BYTES)
 
 
 def parts_of(shape: Sequence[int], itemsize: int, most_bytes: int) -> Iterator[Box]:
@@ -49,7 +49,7 @@ def parts_of(shape: Sequence[int], itemsize: int, most_bytes: int) -> Iterator[B
             yield (*((i, i + 1) for i in lead), (lo, min(lo + length, shape[axis])), *rest)
 
 
-def part_of(region: Region, box: Box) -> Region:
+def part_of_region(region: Region, box: Box) -> Region:
     """A box of what a region selects, as a region of the same tile."""
     return tuple(_part_along(along, lo, hi) for along, (lo, hi) in zip(region, box, strict=True))
 

@@ -23,7 +23,7 @@ from spartan_ng.costs.choices import QUICK_BYTES
 from spartan_ng.wire.access import Access
 from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import encode
-from spartan_ng.wire.failures import describe
+from spartan_ng.wire.failures import describe_error
 from spartan_ng.wire.hosts import label
 from spartan_ng.wire.keys import Pair, Users
 from spartan_ng.wire.loop import Frames, Loop
@@ -51,8 +51,8 @@ from spartan_ng.wire.transfers import (
 )
 from spartan_ng.wire.values import pack, unpack
 from spartan_ng.worker.memory.pool import SHARED_BYTES
-from spartan_ng.worker.memory.store import Region, Store, dropped, read_region, selected
-from spartan_ng.worker.network.long_reads import is_long, part_of
+from spartan_ng.worker.memory.store import Region, Store, dropped, read_region, selected_places
+from spartan_ng.worker.network.long_reads import is_read_in_parts, part_of_region
 from spartan_ng.worker.network.long_writes import Arrivals
 from spartan_ng.worker.network.sharing import describe_shared, open_shared
 from spartan_ng.worker.scheduling.stealing import Offers
@@ -234,7 +234,7 @@ class TileServer:
             self._fail(peer, message.number, error)
             return
         if not self._lease(peer, message, part):
-            if is_long(tile, message.region):
+            if is_read_in_parts(tile, message.region):
                 self._offer(peer, message, tile, message.region)
             elif not isinstance(part, np.ndarray) or part.nbytes <= QUICK_BYTES or part.flags.c_contiguous:
                 self._answer(peer, message, part)
@@ -262,7 +262,7 @@ class TileServer:
             return
         number = next(self._numbers)
         self._leases[peer, number] = _Lease(message, tile, region)
-        shape = tuple(map(selected, region))
+        shape = tuple(map(selected_places, region))
         self._send(peer, encode(LongTile(message.number, number, tile.dtype, shape)))
 
     def _fetch_part(self, peer: str, message: FetchPart) -> None:
@@ -274,7 +274,7 @@ class TileServer:
 
     def _part(self, peer: str, message: FetchPart, lease: _Lease) -> None:
         """Answer with a part, on a helper thread: it is the one that waits for the disk."""
-        part = read_region(lease.data, part_of(lease.region, message.box))
+        part = read_region(lease.data, part_of_region(lease.region, message.box))
         frames = encode(Tile(message.number, pack(part.copy() if is_mapped(part) else part)))
         self._loop.call(partial(self._send_tile, peer, frames))
 
@@ -296,7 +296,7 @@ class TileServer:
         """As `_answer`, on a helper thread."""
         region = unpack(message.picked) if message.picked else message.region
         tile = self._store.get(message.key)
-        if is_long(tile, region):
+        if is_read_in_parts(tile, region):
             self._loop.call(partial(self._offer, peer, message, tile, region))
             return
         frames = encode(Tile(message.number, pack(read_region(tile, region))))
@@ -356,7 +356,7 @@ class TileServer:
             self._loop.call(partial(self._fail, peer, number, error))
 
     def _fail(self, peer: str, number: int, error: Exception) -> None:
-        kind, text = describe(error, label())
+        kind, text = describe_error(error, label())
         self._send(peer, encode(TransferFailed(number, kind, text)))
 
     def _reply(self, peer: str, message: Any) -> None:

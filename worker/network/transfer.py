@@ -30,7 +30,7 @@ from spartan_ng.wire.access import Access
 from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import NOTHING, encode
 from spartan_ng.wire.connection import REFUSED
-from spartan_ng.wire.failures import rebuild
+from spartan_ng.wire.failures import rebuild_error
 from spartan_ng.wire.loop import Frames, Loop, Socket, send, send_frames
 from spartan_ng.wire.messages import Hello, Member, Members, Refused, Welcome
 from spartan_ng.wire.pieces import Buffer
@@ -377,7 +377,7 @@ class Peers:
             case LongTile():
                 self._read_on(link, message)
             case TransferFailed():
-                self._answer(message.number, rebuild(message.kind, message.message))
+                self._answer(message.number, rebuild_error(message.kind, message.message))
 
     def _answer(self, number: int, result: Any) -> None:
         request = self._requests.pop(number, None)

@@ -12,7 +12,7 @@ from math import prod
 from spartan_ng.arrays import Box, box_size
 from spartan_ng.costs import Profile
 from spartan_ng.costs.tuned import BACKED_S, LENT_FLOPS
-from spartan_ng.kernels.blocks import block_sizes, cut
+from spartan_ng.kernels.blocks import block_sizes, cut_tile
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
@@ -163,7 +163,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
             load_scipys()
         # At non-zeros alone there is less to do than the box says, and nobody has counted how much.
         task.tier = Tier(stage, task.box, 0 if stage.driver >= 0 else task.flops)
-        task.cut = cut(stage, task.box, task.sizes, together=False)
+        task.cut = cut_tile(stage, task.box, task.sizes, together=False)
         for part in task.parts:
             # What finishes the result needs the sum of all parts.
             _prepare(plan, replace(stage, finish=None, parts=1), part)

@@ -8,8 +8,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from spartan_ng.arrays import Box, box_of, box_shape, box_slices
-from spartan_ng.arrays import cut as cut_axis
+from spartan_ng.arrays import Box, box_of, box_shape, box_slices, part_span
 from spartan_ng.kernels.blocks import Cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
@@ -106,7 +105,7 @@ def _fused_task(plan: Plan, stage: Fused, rank: int) -> Task:
         (lo, hi), d = box[stage.turns], stage.turns
         parts = min(stage.parts, hi - lo)
         for k in range(parts):
-            a, b = cut_axis(hi - lo, parts, k)
+            a, b = part_span(hi - lo, parts, k)
             own = (*box[:d], (lo + a, lo + b), *box[d + 1 :])
             task.parts.append(_grid_task(plan, stage.reads, own, rank, stretch=False))
     return task

@@ -19,7 +19,7 @@ from spartan_ng.kernels.compiled.prepared import Compiled
 from spartan_ng.kernels.compiled.runner import CompiledRunner
 from spartan_ng.kernels.compiled.sampled import Sampled
 from spartan_ng.kernels.compiled.whole import WholeRunner
-from spartan_ng.kernels.contract import laid_out
+from spartan_ng.kernels.contract import dense_turned
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.packed import packed_cut
 from spartan_ng.kernels.reducers import Reducer
@@ -206,7 +206,7 @@ def _laid_out(stage: Fused, operands: list[Any]) -> list[Any]:
     a, b = row.args
     la, lb, _ = row.params
     operands = list(operands)
-    operands[a], operands[b] = laid_out(operands[a], operands[b], la, lb)
+    operands[a], operands[b] = dense_turned(operands[a], operands[b], la, lb)
     return operands
 
 

@@ -33,7 +33,7 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
     if stays(a.dtype) and not a._cell.frozen:
         make(a._cell)._force()
     if not keys.is_simple(key):
-        key = keys.canonical(key)
+        key = keys.plain_key(key)
     if isinstance(value, np.ndarray) and is_subclass(value):
         value = _of_subclass(value, a.dtype, keys.is_simple(key) and keys.is_element(key, a.ndim))
     if isinstance(value, np.generic) and (

@@ -44,7 +44,7 @@ def getitem(a: Handle, key: Any) -> ndarray:
         return fields(a, key, value)
     if keys.is_simple(key):
         return _basic(a, key, value)
-    given, key = key, keys.canonical(key)
+    given, key = key, keys.plain_key(key)
     if value is not None or not keys.names_element(key, a.ndim):  # an element may wait for its place
         key = keys.of_known_numbers(key)
     if keys.is_simple(key):
@@ -220,7 +220,7 @@ def _joined(key: keys.Key, arrays: list[int], lengths: tuple[int, ...]) -> ndarr
 
 def flat_positions(shape: tuple[int, ...], key: Any) -> ndarray:
     """The flat C-order position in an array of `shape` of each element that `key` selects."""
-    key = keys.canonical(key)
+    key = keys.plain_key(key)
     if keys.is_mask(key):
         key = keys.fitting(shape, key)
     parsed = keys.parse(key, shape)

@@ -12,7 +12,7 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import as_handle, numbers_here, numpys
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.forcing import counter, known_count, remember_count, run, value_of
+from spartan_ng.api.core.forcing import compute_nodes, counter, known_count, remember_count, value_of
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBER_KINDS, is_foreign
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
@@ -230,7 +230,7 @@ def _checked_extreme(name: str, node: Node, masked: Masked, beside: int) -> Node
     so look now, in one pass."""
     count = known_count(masked.mask) if beside else 0
     if count is None:
-        ref, counted = run([node, counter(masked.mask)])
+        ref, counted = compute_nodes([node, counter(masked.mask)])
         count = int(value_of(counted))
         remember_count(masked.mask, count)
         node = build.data(ref)

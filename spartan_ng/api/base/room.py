@@ -21,7 +21,7 @@ def is_here(a: Handle) -> bool:
     return ref is not None and ref.value is not None and (not ref.is_mapped or is_programs(ref.value))
 
 
-def has_room(arrays: Iterable[Handle], nbytes: int) -> bool:
+def work_fits(arrays: Iterable[Handle], nbytes: int) -> bool:
     """Whether there is room for work on arrays that takes so many bytes; what the program has in its own
     memory is worked on there as it is, whatever that takes."""
     return nbytes <= budget() or (in_process() and all(map(is_here, arrays)))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import reductions
-from spartan_ng.api.base.room import budget, has_room
+from spartan_ng.api.base.room import budget, work_fits
 from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.forcing import run, value_of
+from spartan_ng.api.core.forcing import compute_nodes, value_of
 from spartan_ng.api.core.handle import Handle, wrap_node
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.graph import build
@@ -96,7 +96,7 @@ def _check_room(name: str, arrays: Sequence[Handle], outputs: Outputs) -> None:
         return
     one = sum(prod(a.shape[-2:]) * a.dtype.itemsize for a in arrays)
     needed = _COPIES * (one + sum(prod(shape) * dtype.itemsize for shape, dtype in outputs))
-    if not has_room(arrays, needed):
+    if not work_fits(arrays, needed):
         shapes = " and ".join(str(a.shape[-2:]) for a in arrays)
         raise MemoryBudgetError(
             f"linalg: {name.removesuffix(' positive')} of a matrix of shape {shapes} is one task, and takes "
@@ -110,7 +110,7 @@ def _checked(name: str, lines: ndarray) -> ndarray:
     """The evaluated lines, or LinAlgError where one is marked as failed."""
     failed = reductions.any(lines[..., -1] != 0)
     node = lines._node()
-    ref, flag = run([node, as_handle(failed)._node()])
+    ref, flag = compute_nodes([node, as_handle(failed)._node()])
     lines._settle(ref, node)
     if value_of(flag):
         raise np.linalg.LinAlgError(MATRIX_FUNCTIONS[name].failure)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core import door
-from spartan_ng.api.core.forcing import count_true, release, run, settled
+from spartan_ng.api.core.forcing import compute_nodes, count_true, release, settled
 from spartan_ng.api.core.holders import hold, hold_as
 from spartan_ng.api.core.loans import leaf_on_loan
 from spartan_ng.api.core.quick import CellFields
@@ -188,7 +188,7 @@ class Cell(CellFields):
 
     def settle(self, node: Node) -> None:
         """Evaluate the node that the cell holds."""
-        self.adopt(run([node])[0], node)
+        self.adopt(compute_nodes([node])[0], node)
 
     def rebind(self, node: Node) -> bool:
         """Become another lazy value (of the same shape and dtype); whether to settle it (see `hold`)."""

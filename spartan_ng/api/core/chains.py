@@ -23,7 +23,7 @@ Views: TypeAlias = tuple[View | Key, ...]
 _KEYS = frozenset({int, slice, tuple, EllipsisType, NoneType})
 
 
-def steps_of(view: View | Key, shape: tuple[int, ...]) -> tuple[View, ...]:
+def view_steps(view: View | Key, shape: tuple[int, ...]) -> tuple[View, ...]:
     """A view of a base of this shape, or what its key means."""
     return basic_steps(view, shape) if view.__class__ in _KEYS else (view,)  # type: ignore[return-value]
 
@@ -45,7 +45,7 @@ def written(base: Node, views: Views, value: Node) -> Node:
     plain: tuple[View, ...] = ()
     shown = base
     for n, view in enumerate(views, 1):
-        steps = steps_of(view, shown.shape)
+        steps = view_steps(view, shown.shape)
         for step in steps:
             plain = appended(plain, step)  # type: ignore[assignment]
         for step in steps if n < len(views) else ():
@@ -71,11 +71,11 @@ def appended(views: Views, view: View | Key) -> Views:
     return (*views, view)
 
 
-def shortened(views: Views, base: Any) -> Views:
+def short_chain(views: Views, base: Any) -> Views:
     """The same chain over a NumPy array, with its indices worked out and neighbours joined."""
     found: Views = ()
     for view in views:
-        for step in steps_of(view, base.shape):
+        for step in view_steps(view, base.shape):
             found = appended(found, step)
         base = seen_through(base, (view,))
     return found

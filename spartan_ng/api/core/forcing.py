@@ -62,7 +62,7 @@ _running: set[object] = set()
 _begins = threading.Lock()
 
 
-def run(nodes: Sequence[Node]) -> list[ArrayRef]:
+def compute_nodes(nodes: Sequence[Node]) -> list[ArrayRef]:
     """The values of `nodes`, computed together; cells of steps on the way adopt theirs."""
     if not nodes:
         return []
@@ -113,7 +113,7 @@ def release(ref: ArrayRef) -> None:
         if node.data is ref or not reading.isdisjoint(node.inputs):
             reading.add(node)
     readers = [node for node in waiting if node in reading and node.data is None]
-    for node, value in zip(readers, run(readers), strict=True):
+    for node, value in zip(readers, compute_nodes(readers), strict=True):
         waiting[node].adopt(value, node)
 
 
@@ -136,7 +136,7 @@ def count_true(mask: Node) -> int:
             value = mask.data.value
             _counts[mask] = int(value.count_nonzero() if is_sparse(value) else np.count_nonzero(value))
         else:
-            _counts[mask] = int(value_of(run([counter(mask)])[0]))
+            _counts[mask] = int(value_of(compute_nodes([counter(mask)])[0]))
     return _counts[mask]
 
 
@@ -144,7 +144,7 @@ def counted(mask: Node) -> tuple[Node, int]:
     """A mask whose places are about to be asked for, kept where there is room, and how many are true."""
     if mask.op not in OPERATORS or mask in _counts or mask.nbytes > budget_bytes() // _SHARE:
         return mask, count_true(mask)
-    number, ref = run([counter(mask), mask])
+    number, ref = compute_nodes([counter(mask), mask])
     kept = settled(mask, ref)
     _counts[mask] = _counts[kept] = int(value_of(number))
     return kept, _counts[kept]

@@ -21,12 +21,12 @@ from spartan_ng.api.core.chains import (
     is_stretched,
     layout_of,
     seen_through,
-    shortened,
-    steps_of,
+    short_chain,
+    view_steps,
     written,
 )
 from spartan_ng.api.core.errstate import note, quieten
-from spartan_ng.api.core.forcing import run, value_of
+from spartan_ng.api.core.forcing import compute_nodes, value_of
 from spartan_ng.api.core.holders import hold_as, step_of
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.late import Late
@@ -85,7 +85,7 @@ class Handle(HandleFields):
             return known
         shown = node
         for view in self._views:
-            for step in steps_of(view, shown.shape):
+            for step in view_steps(view, shown.shape):
                 shown = step.apply(shown)
         if cell.value is None:
             self._state, self._shown = weakref.ref(node), weakref.ref(shown)
@@ -121,7 +121,7 @@ class Handle(HandleFields):
         node = self._node()
         ref = node.data
         if ref is None:
-            (ref,) = run([node])
+            (ref,) = compute_nodes([node])
             self._settle(ref, node)
         elif ref.value is not None and not self._views:
             self._cell.adopt(ref, node)
@@ -219,7 +219,7 @@ class Handle(HandleFields):
         cell = h._cell = self._cell
         views = self._views
         if len(views) >= CHAIN:
-            views = shortened(views, cell.value)
+            views = short_chain(views, cell.value)
         h._views = (*views, view)
         h._state = cell.value
         h._shown = shown
@@ -444,5 +444,5 @@ def settle(*arrays: Any) -> None:
     """Evaluate several arrays together; their elements stay where they are."""
     handles = [a._unturned() for a in arrays if isinstance(a, Handle) and a._peek() is None]
     waiting = [(h, n) for h in handles if (n := h._node()).data is None]
-    for (h, node), ref in zip(waiting, run([n for _, n in waiting]), strict=True):
+    for (h, node), ref in zip(waiting, compute_nodes([n for _, n in waiting]), strict=True):
         h._settle(ref, node)

@@ -52,7 +52,7 @@ def keeps_axes(key: Any) -> bool:
     return key is Ellipsis or (isinstance(key, tuple) and any(k is Ellipsis for k in key))
 
 
-def canonical(key: Any) -> Any:
+def plain_key(key: Any) -> Any:
     """Integers of any kind as Python's, sequences and arrays as handles, in a key's parts."""
     if isinstance(key, tuple):
         parts = tuple(_canonical_part(k) for k in key)

@@ -22,7 +22,7 @@ Late = _Late()
 """An object, because every array that is made asks it: Python finds a slot faster than what a class has."""
 
 
-def register(cls: type, stack: Any) -> None:
+def register_class(cls: type, stack: Any) -> None:
     """Say which class arrays have, and how a list of arrays becomes one."""
     Late.ndarray = cls
     Late.stack = stack

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core import door
-from spartan_ng.api.core.forcing import run
+from spartan_ng.api.core.forcing import compute_nodes
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.graph import build
@@ -106,7 +106,7 @@ def _evaluate(leaves: dict[int, tuple[Cell, Node]], arrays: Iterable[Any]) -> No
     if sum(node.nbytes for node in readers) > _GROWTH * sum(leaf.nbytes for leaf in lent):
         return
     values = [leaf.data.value for leaf in lent if leaf.data is not None]
-    for node, ref in zip(readers, run(readers), strict=True):
+    for node, ref in zip(readers, compute_nodes(readers), strict=True):
         if isinstance(ref.value, np.ndarray) and any(np.may_share_memory(ref.value, v) for v in values):
             ref = ArrayRef(ref.shape, ref.dtype, value=own_copy(ref.value))
         waiting[node].adopt(ref, node)

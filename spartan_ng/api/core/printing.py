@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.core.forcing import run, value_of
+from spartan_ng.api.core.forcing import compute_nodes, value_of
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.graph import build
 
@@ -27,7 +27,7 @@ def corners(a: Handle) -> Any:
         node = build.concatenate(pieces, axis)
     if node.data is not None:
         return value_of(node.data)
-    return value_of(run([node])[0])
+    return value_of(compute_nodes([node])[0])
 
 
 def _summarized(a: Handle) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.core.forcing import run, value_of
+from spartan_ng.api.core.forcing import compute_nodes, value_of
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
@@ -26,7 +26,7 @@ class Recast:
     def apply(self, base: Node) -> Node:
         """The bytes of a node's elements."""
         if not self._is_plain(base):
-            (ref,) = run([base])
+            (ref,) = compute_nodes([base])
             return _leaf(np.array(value_of(ref)).view(self.dtype))
         old, new = base.dtype.itemsize, self.dtype.itemsize
         if old == new:
@@ -57,7 +57,7 @@ class Recast:
     def put(self, base: Node, value: Node) -> Node:
         """The bytes of the new elements as the base's; of structured ones there may be more than are seen."""
         if not self._is_plain(base):
-            old, new = (value_of(ref) for ref in run([base, value]))
+            old, new = (value_of(ref) for ref in compute_nodes([base, value]))
             old = np.array(old)
             old.view(self.dtype)[...] = new
             return _leaf(old)

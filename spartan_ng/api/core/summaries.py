@@ -22,7 +22,7 @@ _LINES = 32
 _FILL, _LINE = "#8fb8de55", "#5b87b5"
 
 
-def bundle(a: Handle, *, elements: bool = True) -> dict[str, str]:
+def mime_bundle(a: Handle, *, elements: bool = True) -> dict[str, str]:
     """Text and HTML by their MIME types; nothing where NumPy's text serves. Some elements of what has been
     computed, or lies in a file, are in it unless it is to do without `elements`."""
     if a._masked() is not None or a._peek() is not None or a.size <= np.get_printoptions()["threshold"]:

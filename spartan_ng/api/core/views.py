@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from spartan_ng.api.core.forcing import run, value_of
+from spartan_ng.api.core.forcing import compute_nodes, value_of
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -182,7 +182,7 @@ class Field:
     def apply(self, base: Node) -> Node:
         """The field of a node."""
         if self.has_axes:
-            return _known(self.apply_value(value_of(*run([base]))))
+            return _known(self.apply_value(value_of(*compute_nodes([base]))))
         return build.map_(UserFunction(self.apply_value, origin="a field"), base, dtype=self.dtype)
 
     def apply_value(self, base: Any) -> Any:
@@ -192,7 +192,7 @@ class Field:
     def put(self, base: Node, value: Node) -> Node:
         """Elements with a new field."""
         if self.has_axes:
-            old, new = (value_of(ref) for ref in run([base, value]))
+            old, new = (value_of(ref) for ref in compute_nodes([base, value]))
             return _known(self._put(old, new))
         value = build.broadcast(build.cast(value, self.dtype), base.shape)
         return build.map_(UserFunction(self._put, origin="a field"), base, value, dtype=base.dtype)

@@ -12,7 +12,7 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import elements
 from spartan_ng.api.core.handle import wrap
 from spartan_ng.api.drawing.bit_generators import OfNumPys
-from spartan_ng.api.drawing.streams import is_long, long_stream, numbers_ahead
+from spartan_ng.api.drawing.streams import long_stream, may_be_long, numbers_ahead
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -50,7 +50,7 @@ def drawn(numpys: Callable[..., Any]) -> Callable[..., ndarray]:
         named = {k: elements(v) for k, v in keywords.items()}
         if size is not None:
             numbers_ahead(size)
-        if size is not None and is_long(size):
+        if size is not None and may_be_long(size):
             options = dict(signature.bind(self._numpy, *plain, **named).arguments)
             source = options.pop("self")
             del options["size"]

@@ -32,7 +32,7 @@ def numbers_ahead(size: Any) -> None:
     work_ahead(count * DRAW_NS / 1e9)
 
 
-def is_long(size: Any) -> bool:
+def may_be_long(size: Any) -> bool:
     """Whether so many numbers may be more than memory has room for."""
     count = size if type(size) is int else prod(shape_tuple(size))
     return count * _LEAST_BYTES > _FEW_BYTES and count * _LEAST_BYTES > copied_bytes()
@@ -46,7 +46,7 @@ def long_stream(draw: Callable[[int], Any], size: Any) -> np.ndarray[Any, Any] |
     draw : gives so many numbers, and goes on in the stream from call to call
     """
     shape = shape_tuple(size)
-    if not is_long(shape):
+    if not may_be_long(shape):
         return None
     kind = np.asarray(draw(0)).dtype
     nbytes = prod(shape) * kind.itemsize

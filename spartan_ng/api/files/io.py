@@ -15,15 +15,22 @@ from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, over_buffer, sparse_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, make, wrap
-from spartan_ng.api.files.saving import place, replacing, rewritten, save_npy, uploaded, write_npy, write_npz
+from spartan_ng.api.files.saving import (
+    place,
+    replacing,
+    save_npy,
+    uploaded,
+    write_npy,
+    write_npz,
+    written_anew,
+)
 from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.errors import SourceError
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.sources import MappedFile, npz_member
-from spartan_ng.sources.files import is_url, local
-from spartan_ng.sources.files import opened as opened_file
+from spartan_ng.sources.files import is_url, local_name, open_file
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -183,13 +190,13 @@ def load(
         "max_header_size": max_header_size,
     }
     if isinstance(file, str):
-        file = local(file)
+        file = local_name(file)
     if mmap_mode is None and isinstance(file, str | os.PathLike | list | tuple):
         elsewhere = by_suffix(file, storage_options)
         if elsewhere is not None:
             return elsewhere
         if isinstance(file, str | os.PathLike) and is_url(file):
-            file = opened_file(file, storage_options)
+            file = open_file(file, storage_options)
     if mmap_mode is None and isinstance(file, str | os.PathLike) and os.fspath(file).endswith(".npy"):
         mapped = _mapped(os.fspath(file), options)
         if isinstance(mapped, np.memmap) and not door.is_small(mapped.nbytes):
@@ -217,7 +224,7 @@ def savetxt(fname: Any, X: Any, *args: Any, **keywords: Any) -> None:
         return
     real = place(fname)
     value = as_handle(X)._force()
-    rewritten(real, lambda path: np.savetxt(path, value, *args, **keywords))
+    written_anew(real, lambda path: np.savetxt(path, value, *args, **keywords))
 
 
 @numpy_function(np.loadtxt)

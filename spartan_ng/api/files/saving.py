@@ -18,7 +18,7 @@ import numpy as np
 
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import values
-from spartan_ng.api.core.forcing import once, run
+from spartan_ng.api.core.forcing import compute_nodes, once
 from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process, shares_files
@@ -28,7 +28,7 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sinks import NpyFile, Sink
 from spartan_ng.sinks.places import check_file, mode_of, new_file
 from spartan_ng.sinks.sink import disk_errors
-from spartan_ng.sources.files import is_url, local, system
+from spartan_ng.sources.files import is_url, local_name, system
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -66,7 +66,7 @@ def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
         raise
 
 
-def rewritten(path: str, write: Callable[[str], None]) -> None:
+def written_anew(path: str, write: Callable[[str], None]) -> None:
     """Have a file written by its name, under another one, and put it in its place."""
     if not _replaceable(path):
         write(path)
@@ -134,7 +134,7 @@ def uploaded_folder(url: str, options: dict[str, Any] | None) -> Iterator[str]:
 
 def place(file: str | os.PathLike[str], suffix: str = "") -> str:
     """Where a file of that name is, with the suffix that NumPy adds; OSError where none can be written."""
-    path = local(file)
+    path = local_name(file)
     path = path if path.endswith(suffix) else path + suffix
     check_file(path)
     return os.path.realpath(path)
@@ -169,7 +169,7 @@ def _replaceable(path: str) -> bool:
 
 def write_npy(file: Any, a: ndarray, allow_pickle: bool) -> None:
     """Write an array in NumPy's format, in parts if it has neither a value here nor room for one."""
-    parts = in_parts(a) if is_large(a) else None
+    parts = in_parts(a) if goes_in_parts(a) else None
     if parts is None:
         np.save(file, a._force(), allow_pickle)
         return
@@ -182,7 +182,7 @@ def write_npy(file: Any, a: ndarray, allow_pickle: bool) -> None:
 def write_npz(file: Any, named: dict[str, ndarray], allow_pickle: bool, is_packed: bool) -> None:
     """Write arrays to an archive as NumPy does; those that are large in parts, one by one, all others
     computed together."""
-    small = {name: a for name, a in named.items() if not is_large(a)}
+    small = {name: a for name, a in named.items() if not goes_in_parts(a)}
     here = dict(zip(small, values(*small.values()), strict=True))
     if len(here) == len(named):
         (np.savez_compressed if is_packed else np.savez)(file, allow_pickle=allow_pickle, **here)
@@ -208,7 +208,7 @@ def save_npy(path: str, a: ndarray, allow_pickle: bool, options: dict[str, Any] 
         return
     real = place(path, ".npy")
     plain = a.ndim > 0 and a.size > 0 and not a.dtype.hasobject and a.format == "dense"
-    if plain and is_large(a) and shares_files() and _replaceable(real):
+    if plain and goes_in_parts(a) and shares_files() and _replaceable(real):
         node = _unshaped(a)
         drain(wrap_node(node), NpyFile(real, a.shape, a.dtype, node.shape))
         return
@@ -221,7 +221,10 @@ def drain(a: ndarray, sink: Sink) -> None:
     try:
         blocks = build.map_(UserFunction(sink), a._node(), dtype=np.dtype(bool), params=("extent",))
         written = build.fold("logical_and", blocks, range(a.ndim))
-        once(written) if in_process() else run([written])  # workers may keep what a program asks for again
+        if in_process():
+            once(written)
+        else:
+            compute_nodes([written])  # workers may keep what a program asks for again
         sink.finish()
     except BaseException:
         with suppress(OSError):
@@ -229,7 +232,7 @@ def drain(a: ndarray, sink: Sink) -> None:
         raise
 
 
-def is_large(a: ndarray) -> bool:
+def goes_in_parts(a: ndarray) -> bool:
     """Whether an array has no value here, and would take a good part of the memory; or workers make it, who
     have it in parts."""
     if a._peek() is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from spartan_ng.api.base.creation import asarray
 from spartan_ng.api.core.conversion import shape_tuple
-from spartan_ng.api.files.saving import drain, in_parts, place, rewritten, uploaded, uploaded_folder
+from spartan_ng.api.files.saving import drain, in_parts, place, uploaded, uploaded_folder, written_anew
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
@@ -25,7 +25,7 @@ from spartan_ng.sinks.parquet import GROUP_BYTES, table
 from spartan_ng.sinks.places import check_folder
 from spartan_ng.sinks.stores import ArrayPlace, array_place, filled
 from spartan_ng.sinks.taken import check_tables, check_tables_at, check_unchanged, checked_dataset, refused
-from spartan_ng.sources.files import is_url, local, signs
+from spartan_ng.sources.files import is_url, local_name, signs
 from spartan_ng.sources.source import checked_dtype
 from spartan_ng.sources.zarr_array import is_archive
 
@@ -84,7 +84,7 @@ def to_zarr(
         with _archived(url, storage_options) as folder:
             to_zarr(array, folder, name, chunks=chunks, compressors=compressors, zarr_format=zarr_format)
         return
-    where = array_place(local(url), name, zarr_format, storage_options)
+    where = array_place(local_name(url), name, zarr_format, storage_options)
     if chunks is not None:
         chunks = shape_tuple(chunks)
         if len(chunks) != array.ndim or min(chunks, default=1) < 1:
@@ -113,7 +113,7 @@ def _archived(url: Any, options: dict[str, Any] | None) -> Iterator[str]:
             with ZipFile(real) as archive:
                 archive.extractall(inside)
         yield inside
-        rewritten(real, lambda temporary: _pack(inside, temporary))
+        written_anew(real, lambda temporary: _pack(inside, temporary))
 
 
 def _pack(folder: str, path: str) -> None:
@@ -187,7 +187,7 @@ def to_hdf5(
                 first += len(part)
         check_unchanged("to_hdf5", real, before)
 
-    rewritten(real, write)
+    written_anew(real, write)
 
 
 def to_parquet(
@@ -226,7 +226,7 @@ def to_parquet(
         with uploaded(os.fspath(path), storage_options) as here:
             to_parquet(a, here, columns, **options)
         return
-    real = _parquet_folder(local(path)) if is_folder else place(path)
+    real = _parquet_folder(local_name(path)) if is_folder else place(path)
     array = _dense(a, "to_parquet")
     if array.ndim not in (1, 2):
         raise ShapeError(f"to_parquet: an array of shape {array.shape} has no columns")
@@ -249,7 +249,7 @@ def to_parquet(
             for part in in_rows(array, GROUP_BYTES) if array.size else ():
                 writer.write_table(table(part, names), row_group_size=max(len(part), 1))
 
-    rewritten(real, write)
+    written_anew(real, write)
 
 
 def _parquet_folder(path: Any) -> str:

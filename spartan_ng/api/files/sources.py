@@ -18,13 +18,13 @@ from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction, require_function
 from spartan_ng.sources.column_kinds import together
 from spartan_ng.sources.columns import ArrowColumns, Columns, CsvColumns, ParquetColumns
-from spartan_ng.sources.files import absolute, expanded, is_folder, is_url, listed, local
+from spartan_ng.sources.files import absolute, files_for, is_folder, is_url, listed_files, local_name
 from spartan_ng.sources.function import BoxFunction
 from spartan_ng.sources.hdf5 import hdf5_dataset
 from spartan_ng.sources.images import SUFFIXES, ImageStack
 from spartan_ng.sources.indexed import Indexed
 from spartan_ng.sources.joined import Joined
-from spartan_ng.sources.keys import Keys, partitions
+from spartan_ng.sources.keys import Keys, partitioned_files
 from spartan_ng.sources.mapped import MappedFile, npy_file
 from spartan_ng.sources.remote import RemoteFile, remote_npy
 from spartan_ng.sources.source import Source, checked_dtype
@@ -103,7 +103,7 @@ def _joined(
     path: Any, suffixes: Sequence[str], options: dict[str, Any] | None, one: Callable[[str], Source]
 ) -> ndarray:
     """The files that `path` stands for, one behind the other."""
-    parts = [one(p) for p in expanded(path, suffixes, options)]
+    parts = [one(p) for p in files_for(path, suffixes, options)]
     return over(parts[0] if len(parts) == 1 else Joined(parts))
 
 
@@ -149,7 +149,7 @@ def from_zarr(url: Any, name: str = "", *, storage_options: dict[str, Any] | Non
     url : a folder, an archive (`.zip`), a URL of one of these that fsspec knows, or an array of zarr's
     name : the array's path, where the store is a group
     """
-    if isinstance(url, str | os.PathLike) and not _has_stores(local(url)):
+    if isinstance(url, str | os.PathLike) and not _has_stores(local_name(url)):
         return over(ZarrArray(url, name, storage_options))
     if not isinstance(url, str | os.PathLike | list | tuple):
         return from_source(url)
@@ -160,7 +160,7 @@ def _has_stores(url: str) -> bool:
     """Whether a name stands for several zarr stores, and is none itself."""
     if not is_url(url) and os.path.exists(url):
         is_store = any(os.path.exists(os.path.join(url, n)) for n in _ZARR_HEADS)
-        return os.path.isdir(url) and not is_store and any(_suffix(n) in _ZARRS for n in listed(url))
+        return os.path.isdir(url) and not is_store and any(_suffix(n) in _ZARRS for n in listed_files(url))
     return any(c in url for c in "*?[")
 
 
@@ -190,7 +190,9 @@ def _from_columns(
     kind: Callable[[str, Keys], Columns], suffixes: Sequence[str], path: Any, columns: Any, options: Any
 ) -> ndarray:
     """The tables that `path` stands for, one behind the other, their columns by name."""
-    parted = partitions(path, suffixes, options) or [(p, {}) for p in expanded(path, suffixes, options)]
+    parted = partitioned_files(path, suffixes, options) or [
+        (p, {}) for p in files_for(path, suffixes, options)
+    ]
     parts = together([kind(*found) for found in parted], columns)
     return over(parts[0] if len(parts) == 1 else Joined(parts))
 
@@ -286,7 +288,7 @@ def from_images(path: Any, *, storage_options: dict[str, Any] | None = None) -> 
     ------
     SourceError : an image is not like the first, when it is read
     """
-    return over(ImageStack(expanded(path, SUFFIXES, storage_options), storage_options))
+    return over(ImageStack(files_for(path, SUFFIXES, storage_options), storage_options))
 
 
 def _npy(path: str, options: dict[str, Any] | None) -> Source:
@@ -325,7 +327,7 @@ def by_suffix(path: Any, options: dict[str, Any] | None = None) -> ndarray | Non
         return _listed(path, options)
     if isinstance(os.fspath(path), bytes):
         return None
-    name = local(path)
+    name = local_name(path)
     many = any(c in name for c in "*?[")
     suffix = _suffix(name)
     if suffix != ".zarr" and not many and is_folder(name, options):
@@ -340,8 +342,8 @@ def by_suffix(path: Any, options: dict[str, Any] | None = None) -> ndarray | Non
 def _suffix_inside(folder: str, options: dict[str, Any] | None) -> str:
     """Of what ends as one of the formats in a folder; ".zarr" of a store; ValueError where there are several
     formats."""
-    parted = partitions(folder, (*_TABLES,), options)
-    paths = [p for p, _ in parted] if parted else listed(folder, options)
+    parted = partitioned_files(folder, (*_TABLES,), options)
+    paths = [p for p, _ in parted] if parted else listed_files(folder, options)
     names = [os.path.basename(n.rstrip("/")) for n in paths]
     if not is_url(folder) and any(os.path.exists(os.path.join(folder, n)) for n in _ZARR_HEADS):
         return ".zarr"

@@ -17,7 +17,7 @@ from spartan_ng.api.core.deriving import Deriving
 from spartan_ng.api.core.dispatch import operand_or_fresh
 from spartan_ng.api.core.handle import CHAIN, Handle, settle, wrap
 from spartan_ng.api.core.kinds import NUMBERS
-from spartan_ng.api.core.late import register
+from spartan_ng.api.core.late import register_class
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.numbers import OURS
 from spartan_ng.api.core.quick import Probe, Quick, connect
@@ -148,7 +148,7 @@ def _listed(parts: list[ndarray]) -> ndarray:
     return lie(joining.stack(parts), None)
 
 
-register(ndarray, _listed)
+register_class(ndarray, _listed)
 connect(
     array=ndarray,
     methods=Elements,

@@ -112,7 +112,7 @@ class Copies(Attributes):
     def getfield(self, dtype: Any, offset: int = 0) -> ndarray:
         """The bytes of each element from an offset on, as another dtype; a view of an array."""
         if self._cell.frozen:
-            return blockwise.field(self, dtype, offset)
+            return blockwise.bytes_as(self, dtype, offset)
         return self._see(Bytes(self._layout().getfield(dtype, offset).dtype, offset))
 
     def setfield(self: Any, val: Any, dtype: Any, offset: int = 0) -> None:

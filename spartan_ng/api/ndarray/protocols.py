@@ -83,7 +83,7 @@ class Protocols(Methods):
         return printing.array_str(self)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return summaries.bundle(self)
+        return summaries.mime_bundle(self)
 
     def __format__(self, spec: str) -> str:
         if self.ndim == 0:

@@ -46,7 +46,7 @@ def _line(name: str, a: Any, n: Any, axis: Any, norm: Any) -> ndarray:
     half = shown // 2 + 1
     if name in _HALF:
         a = _fitted(a, half, where)
-    if not long_fft.has_room(a, shown):
+    if not long_fft.line_fits(a, shown):
         line = long_fft.transform(name, a if name in _HALF else _fitted(a, shown, where), shown, where, norm)
         return _fitted(line, half, where) if name in ("rfft", "ihfft") else line
     a = _fitted(a, shown, where)

@@ -32,10 +32,10 @@ _SMOOTH = (2, 3, 5, 7)
 """The only factors of lengths that are recommended."""
 
 
-def has_room(a: Handle, length: int) -> bool:
+def line_fits(a: Handle, length: int) -> bool:
     """Whether a worker has room for the transform of a line; what the program has in its own memory is
     transformed as it is, whatever that takes."""
-    return not is_limited() or room.has_room([a], transform_bytes(length))
+    return not is_limited() or room.work_fits([a], transform_bytes(length))
 
 
 def transform(name: str, a: ndarray, length: int, axis: int, norm: Any) -> ndarray:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining, manipulation
-from spartan_ng.api.base.room import has_room
+from spartan_ng.api.base.room import work_fits
 from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.graph import build
 
@@ -33,10 +33,10 @@ def are_long(a: ndarray, axis: int, gives_indices: bool) -> bool:
         beside = _BY_RADIX if a.dtype.itemsize <= _SHORT else _BESIDE
         each = a.dtype.itemsize + beside * build.INTP.itemsize
     nbytes = _AT_WORK * a.shape[axis] * each
-    return a.ndim > 1 and not a.dtype.hasobject and a.size > 0 and not has_room([a], nbytes)
+    return a.ndim > 1 and not a.dtype.hasobject and a.size > 0 and not work_fits([a], nbytes)
 
 
-def one_by_one(name: str, a: ndarray, axis: int, made: np.dtype[Any]) -> ndarray:
+def line_by_line(name: str, a: ndarray, axis: int, made: np.dtype[Any]) -> ndarray:
     """What "sort" or "argsort" makes of each line along an axis, elements of a dtype, where the line was.
 
     All lines are computed together, on the workers: at once, as NumPy does what is small, each might be in

@@ -73,7 +73,7 @@ def sort(
     a, where = _line(a, axis)
     _kind(kind, stable)
     if long_lines.are_long(a, where, False):
-        result = long_lines.one_by_one("sort", a, where, a.dtype)
+        result = long_lines.line_by_line("sort", a, where, a.dtype)
     else:
         result = wrap_node(build.along_axis("sort", [a._node()], where, dtype=a.dtype))
     return _turned(result, where) if descending else result
@@ -95,7 +95,7 @@ def argsort(
     a, where = manipulation.along(as_handle(a), axis)
     a = _turned(a, where) if descending else a
     if long_lines.are_long(a, where, True):
-        result = long_lines.one_by_one("argsort", a, where, build.INTP)
+        result = long_lines.line_by_line("argsort", a, where, build.INTP)
     else:
         keywords = _kind(kind, stable)
         result = wrap_node(

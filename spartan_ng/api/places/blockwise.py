@@ -126,7 +126,7 @@ def byteswapped(a: Handle) -> ndarray:
     return found if found.ndim or a._cell.frozen else copied(found)
 
 
-def field(a: Handle, dtype: Any, offset: int) -> ndarray:
+def bytes_as(a: Handle, dtype: Any, offset: int) -> ndarray:
     """The bytes of each element from an offset on, as another dtype."""
     return on_blocks(lambda x: x.getfield(dtype, offset).copy(), [a], "getfield")
 

@@ -30,18 +30,18 @@ from spartan_ng.backends.engines.holdings import EngineHoldings, comes_as_it_is,
 from spartan_ng.backends.engines.inlined import Inlined
 from spartan_ng.backends.engines.jobs import EngineJob, TilePlace, Tiles
 from spartan_ng.backends.engines.protocol import Engine, Forgotten, Handle, TaskKilled
-from spartan_ng.backends.engines.steps import EngineStep, is_sure, steps_of
+from spartan_ng.backends.engines.steps import EngineStep, is_sure, ordered_steps
 from spartan_ng.backends.protocol import INLINE_BYTES, Progress, RunStats, Way, bring, measured
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.costs.tuned import ENGINE_MESSAGE_NS, ENGINE_TASK_NS
 from spartan_ng.errors import GivenUp, MasterUnreachable, UserFunctionError, WorkerLost, WorkersChanged
 from spartan_ng.events import record as happened
-from spartan_ng.ops.functions import UserFunction, named, users_of
+from spartan_ng.ops.functions import UserFunction, named_functions, users_of
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Slot
 from spartan_ng.wire.functions import Pickled, dump_function, load_function
-from spartan_ng.worker.memory.regions import gathered, identity
+from spartan_ng.worker.memory.regions import gathered_pieces, identity
 from spartan_ng.worker.tasks import facts, read, read_apart
 
 _log = logging.getLogger(__name__)
@@ -88,11 +88,11 @@ class EngineBackend:
         """Jobs since one was waited for."""
         self._doubts = 0
         """Jobs that are still to be waited for since something was lost."""
-        forked.note(self)
+        forked.sever_in_forks(self)
 
     def sever(self) -> None:
         """See `forked`."""
-        forked.keep(self.engine, self.tasks, self._held, self._plans)
+        forked.keep_in_forks(self.engine, self.tasks, self._held, self._plans)
         self.engine = self.tasks = self._held = forked.Severed()  # type: ignore[assignment]  # for each
         self.recover = None
 
@@ -212,7 +212,7 @@ class EngineBackend:
         arriving = (found[handle] for handle in handles)
         return [
             _writable(
-                gathered(
+                gathered_pieces(
                     [(p, region_of(next(arriving), tile, p)) for p, tile in pieces],
                     operand.shape,
                     np.dtype(ref.dtype),
@@ -270,7 +270,7 @@ class EngineBackend:
             users = users_of(plan.stages)
             if users:
                 raise UserFunctionError(
-                    f"{named(users)}: the processes that ran this ended\n{error}"
+                    f"{named_functions(users)}: the processes that ran this ended\n{error}"
                 ) from error
             raise GivenUp(str(error)) from error
         except Forgotten:
@@ -342,7 +342,7 @@ class EngineBackend:
         """The plan on the engine, and what its stages read."""
         found = self._plans.get(plan.key)
         if found is None or not self.tasks.is_known(found.handle):
-            found = self._plans[plan.key] = _Known(self._given(plan), steps_of(plan))
+            found = self._plans[plan.key] = _Known(self._given(plan), ordered_steps(plan))
             if len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(plan.key)

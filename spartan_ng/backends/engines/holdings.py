@@ -23,7 +23,7 @@ from spartan_ng.errors import WorkerLost
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.memory.regions import Piece
 from spartan_ng.worker.memory.store import read_region
-from spartan_ng.worker.tasks import Made, Wanted, elements, uploaded
+from spartan_ng.worker.tasks import Made, Wanted, uploaded, wanted_elements
 
 _TRAVELS_BYTES = 16 * 1024
 """Tiles of the program's arrays up to this size go inside the tasks that read them."""
@@ -167,7 +167,7 @@ def comes_as_it_is(ref: ArrayRef, tile: TilePlace, piece: Piece) -> bool:
         return False
     size = box_size(ref.tiling.box_on(ref.shape, piece.rank) or ())
     little = size * np.dtype(ref.dtype).itemsize <= LITTLE_BYTES
-    return little or elements(Wanted(0, piece.rank, piece.region)) == size
+    return little or wanted_elements(Wanted(0, piece.rank, piece.region)) == size
 
 
 def region_of(found: Any, tile: TilePlace, piece: Piece) -> Any:

@@ -20,13 +20,13 @@ from spartan_ng.worker.tasks import (
     Round,
     Wanted,
     asked,
-    elements,
     facts,
-    pick,
+    pick_tiles,
     read,
     read_asked,
     run_apart,
     run_task,
+    wanted_elements,
 )
 
 
@@ -163,7 +163,7 @@ class EngineJob:
             return None
         slot = self._plan.slots[one.slot]
         if one.rank != share.task and one.region is not None and not slot.tiling.duplicate:
-            self.stats[share.stage].bytes_moved += elements(one) * slot.dtype.itemsize
+            self.stats[share.stage].bytes_moved += wanted_elements(one) * slot.dtype.itemsize
         if tile.handle in whole:
             return Given(one, data.setdefault(tile.handle, len(data)), tile.number)
         if not tile.alone and not self._shared and self._is_little([one.slot]):
@@ -218,7 +218,7 @@ class EngineJob:
         """A little tile of a task that has made something large, too, which stays where it is."""
         if tile.handle not in self._picked:
             numbers = self._light[tile.handle]
-            self._picked[tile.handle] = self._engine.submit("pick", pick, tile.handle, numbers)
+            self._picked[tile.handle] = self._engine.submit("pick", pick_tiles, tile.handle, numbers)
         return TilePlace(self._picked[tile.handle], tile.number, True)
 
     def _goes_whole(self, wanted: Wanted, tile: TilePlace) -> bool:
@@ -230,7 +230,7 @@ class EngineJob:
             return False
         box = slot.tiling.box_on(slot.shape, wanted.rank)
         size = box_size(box or ())
-        return size * slot.dtype.itemsize <= LITTLE_BYTES or elements(wanted) == size
+        return size * slot.dtype.itemsize <= LITTLE_BYTES or wanted_elements(wanted) == size
 
     def _part(self, tile: TilePlace, wanted: Wanted) -> Handle:
         """A region, cut out where its tile lies; once for all who read it."""
@@ -276,7 +276,7 @@ class EngineJob:
             if not tile.alone:
                 key = tile.handle
                 if key not in picked:
-                    handle = self._engine.submit("pick", pick, tile.handle, (tile.number,))
+                    handle = self._engine.submit("pick", pick_tiles, tile.handle, (tile.number,))
                     picked[key] = replace(tile, handle=handle, alone=True)
                 tile = picked[key]
             out[rank] = tile

@@ -91,7 +91,7 @@ class EngineStep:
         return [tuple(shares) for shares in tasks.values()]
 
 
-def steps_of(plan: Plan) -> list[EngineStep]:
+def ordered_steps(plan: Plan) -> list[EngineStep]:
     """A plan's steps, each behind those that make what it reads."""
     steps: list[EngineStep] = []
     made_in: dict[int, int] = {}

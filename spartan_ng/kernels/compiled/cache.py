@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from spartan_ng.ending import at_end
-from spartan_ng.kernels.compiled.native import processor
+from spartan_ng.kernels.compiled.native import target
 from spartan_ng.system.files import locked
 from spartan_ng.system.machine import processor_kind
 from spartan_ng.system.ownership import why_not_own
@@ -114,7 +114,7 @@ def is_kept(directory: Path, name: str) -> bool:
     return (directory / name).exists()
 
 
-def keep(directory: Path, name: str, code: bytes) -> None:
+def keep_code(directory: Path, name: str, code: bytes) -> None:
     """Put a kernel's machine code in place; a disk that has no room for it changes nothing."""
     _put(directory, name, _sealed(code))
 
@@ -150,14 +150,14 @@ def want(directory: Path, source: str) -> Path:
     return directory / name
 
 
-def wanted(directory: Path) -> list[Path]:
+def waiting_sources(directory: Path) -> list[Path]:
     """The files of the sources that wait to be compiled, the first first."""
     with suppress(OSError):  # one may be taken meanwhile
         return sorted(directory.glob(f"{_PREFIX}*{_WANTED}"), key=lambda file: file.stat().st_mtime)
     return []
 
 
-def taken(file: Path) -> tuple[str, str] | None:
+def take_source(file: Path) -> tuple[str, str] | None:
     """The name and the source of a kernel that waits, which does so no longer; None where it is compiled, or
     the file is not what we put there. OSError where it cannot be taken away."""
     source = file.read_text() if why_not_own(file) is None else ""
@@ -216,7 +216,7 @@ def _version() -> str:
     ours = b"".join((Path(__file__).parent / name).read_bytes() for name in _COMPILED_WITH)
     theirs = [f"numpy {np.__version__}", *map(_version_of, ("numba", "llvmlite"))]
     # The system's own word for the processor first: LLVM's takes an import at each start.
-    text = " ".join([sys.version, *theirs, processor_kind() or processor()])
+    text = " ".join([sys.version, *theirs, processor_kind() or target()])
     return hashlib.sha256(ours + text.encode()).hexdigest()[:16]
 
 

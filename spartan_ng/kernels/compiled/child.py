@@ -75,18 +75,18 @@ def _serve(requests: int, answers: int) -> None:
 def _compile(name: str, source: str) -> bytes:
     """An object file with the function `name`: the source's `kernel`, as its entry calls it."""
     from spartan_ng.kernels.compiled.instructions import BeyondError
-    from spartan_ng.kernels.compiled.lowering import lower
+    from spartan_ng.kernels.compiled.lowering import lower_to_llvm
     from spartan_ng.kernels.compiled.machine import object_file
 
     try:
-        text, function = lower(name, source), name
+        text, function = lower_to_llvm(name, source), name
     except BeyondError:
         text, function = _lowered_by_numba(name, source)
     return object_file(text, function, name)
 
 
 def _lowered_by_numba(name: str, source: str) -> tuple[str, str]:
-    """LLVM's text of a source that `lower` does not know all of, and what the entry is called there."""
+    """LLVM's text of a source that `lower_to_llvm` knows in part, and what the entry is called there."""
     module = ModuleType(name)
     sys.modules[name] = module  # numba looks up the module of a function by its name
     try:

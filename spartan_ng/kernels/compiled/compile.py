@@ -25,7 +25,7 @@ from spartan_ng.kernels.compiled.cache import (
     cache_directory,
     find,
     is_kept,
-    keep,
+    keep_code,
     keep_source,
     kernel_name,
     thin_out,
@@ -215,11 +215,11 @@ class Compiler:
             # Workers of one host begin a stage at one time: the first compiles, the others find what it made.
             with turn(directory, name):
                 code = find(directory, name) or self._compiled(directory, name, source)
-        return native.load(name, code)
+        return native.load_code(name, code)
 
     def _compiled(self, directory: Path, name: str, source: str) -> bytes:
         code = self._process.compile(name, source, native.begin)
-        keep(directory, name, code)
+        keep_code(directory, name, code)
         keep_source(directory, name, source)
         thin_out(directory)
         return code

@@ -94,12 +94,12 @@ def _kinds(coding: Coding) -> frozenset[tuple[int, int]]:
     )
 
 
-def elements(a: CompressedMatrix) -> Any:
+def uncompressed(a: CompressedMatrix) -> Any:
     """All elements."""
     worth = a.rows * a.width >= DICTIONARY_LOOKUPS and fits(a.coding) and a.dtype.itemsize <= 8
     if not worth:
         return a.toarray()
-    source, kinds = loops.elements(f"uint{8 * a.dtype.itemsize}"), (_kinds(a.coding), a.turned)
+    source, kinds = loops.all_elements(f"uint{8 * a.dtype.itemsize}"), (_kinds(a.coding), a.turned)
     kernel = at_hand(source, kinds, lambda f: _elements_flaw(f, a), "elements of compressed columns")
     return a.toarray() if kernel is None else _elements(kernel, a)
 

@@ -39,7 +39,7 @@ def from_left(number: str) -> str:
     return source_of("dictionary_left", NUMBER=f"np.{number}")
 
 
-def elements(number: str) -> str:
+def all_elements(number: str) -> str:
     """The kernel that writes all elements, as unsigned numbers of their size."""
     return source_of("dictionary_elements", NUMBER=f"np.{number}")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from spartan_ng.kernels.compiled.cache import keep, keep_source, taken, thin_out, wanted
+from spartan_ng.kernels.compiled.cache import keep_code, keep_source, take_source, thin_out, waiting_sources
 from spartan_ng.system.files import locked
 from spartan_ng.system.processes import give_way, take_at_most
 
@@ -31,16 +31,18 @@ def inherit(folder: Path, compile: Callable[[str, str], bytes]) -> None:
     take_at_most(MOST_CPU_S, MOST_S)
     give_way(LOWEST)
     with suppress(OSError):  # a folder that has gone
-        while wanted(folder):  # once more when the lock is free: some may have come at the last moment
+        while waiting_sources(
+            folder
+        ):  # once more when the lock is free: some may have come at the last moment
             with locked(str(folder / _LOCK), waits=False) as is_alone:
                 if not is_alone:
                     return
-                for file in wanted(folder):
+                for file in waiting_sources(folder):
                     _compile(file, compile)
 
 
 def _compile(file: Path, compile: Callable[[str, str], bytes]) -> None:
-    found = taken(file)
+    found = take_source(file)
     if found is None:
         return
     name, source = found
@@ -48,6 +50,6 @@ def _compile(file: Path, compile: Callable[[str, str], bytes]) -> None:
         code = compile(name, source)
     except Exception:  # noqa: BLE001 - who wants it next will be told why
         return
-    keep(file.parent, name, code)
+    keep_code(file.parent, name, code)
     keep_source(file.parent, name, source)
     thin_out(file.parent)

@@ -47,7 +47,7 @@ _SIGNS: dict[type[ast.AST], str] = {
 }
 
 
-def lower(name: str, source: str) -> str:
+def lower_to_llvm(name: str, source: str) -> str:
     """The text of LLVM's module with the function `name`, which makes a table of an address and calls the
     source's `kernel`; `BeyondError` where numba has to make it."""
     module = _Module(ast.parse(source))

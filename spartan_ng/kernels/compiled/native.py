@@ -37,7 +37,7 @@ def begin() -> None:
         import llvmlite.binding  # noqa: F401
 
 
-def load(name: str, machine_code: bytes) -> Function:
+def load_code(name: str, machine_code: bytes) -> Function:
     """The function `name` of an object file."""
     with _LOADING:
         import llvmlite.binding as llvm
@@ -60,7 +60,7 @@ def load(name: str, machine_code: bytes) -> Function:
     return renamed(function, name)
 
 
-def processor() -> str:
+def target() -> str:
     """All of this machine that machine code depends on, in LLVM's words."""
     with _LOADING:
         import llvmlite.binding as llvm

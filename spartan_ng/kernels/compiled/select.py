@@ -28,7 +28,7 @@ from spartan_ng.config import config
 from spartan_ng.costs.choices import COMPILED_ROWS, HOT_S, LONG_RUN_S, SOON_S
 from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
 from spartan_ng.error_state import is_strict
-from spartan_ng.kernels.blocks import Cut, block_sizes, cut
+from spartan_ng.kernels.blocks import Cut, block_sizes, cut_tile
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.formulas import OF_OUR_OWN
@@ -39,7 +39,7 @@ from spartan_ng.kernels.compiled.sampled_proof import flaw_at_nonzeros
 from spartan_ng.kernels.compiled.scans import scan_obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
 from spartan_ng.kernels.compiled.trust import Trust
-from spartan_ng.kernels.formats import is_sparse
+from spartan_ng.kernels.formats import is_sparse_block
 from spartan_ng.kernels.packed import ELEMENTS, LOOKUPS, WORDS, way_of
 from spartan_ng.kernels.virtual.programs import with_programs
 from spartan_ng.plan.cascade import scanned_rows
@@ -138,7 +138,7 @@ class Tier:
         """The stage laid out for these operands, its kernels compiled or not; None where none are wanted."""
         if not config.compiles or self.stage.heavy or self._is_left:
             return None
-        if not self._is_sampled and any(is_sparse(o) for o in operands):
+        if not self._is_sampled and any(is_sparse_block(o) for o in operands):
             return None
         return self._sampled(operands) if self._is_sampled else self._dense(operands)
 
@@ -174,7 +174,7 @@ class Tier:
 
     def _dense(self, operands: list[Any]) -> FittedKernel | Sampled | None:
         key = signature([np.asarray(o) for o in operands])
-        return self._kept(key, lambda: prepare(self.stage, self.tile, key))
+        return self._kept(key, lambda: prepare_stage(self.stage, self.tile, key))
 
     def _sampled(self, operands: list[Any]) -> FittedKernel | Sampled | None:
         if len(self.stage.rows) > COMPILED_ROWS:
@@ -225,7 +225,7 @@ def exact_obstacle(stage: Fused) -> str:
     return "config.reproducible: loops over non-zeros have an order of their own" if stage.is_sampled else ""
 
 
-def prepare(stage: Fused, tile: Box, operands: Signature) -> FittedKernel | None:
+def prepare_stage(stage: Fused, tile: Box, operands: Signature) -> FittedKernel | None:
     """A stage laid out for a tile and its operands; None where there is nothing worth compiling."""
     if len(stage.rows) > COMPILED_ROWS:
         return None
@@ -234,7 +234,7 @@ def prepare(stage: Fused, tile: Box, operands: Signature) -> FittedKernel | None
         return None
     sizes = block_sizes(stage, tile, _held(stage, steps), calls=_calls_numpy(stage, steps))
     body = Compiled(stage, tile, sizes, operands)
-    return FittedKernel(body, cut(stage, tile, sizes, together=True))
+    return FittedKernel(body, cut_tile(stage, tile, sizes, together=True))
 
 
 def _held(stage: Fused, steps: list[Step]) -> frozenset[int]:

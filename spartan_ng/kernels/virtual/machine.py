@@ -29,7 +29,7 @@ class ProgramRefused(Exception):
 
 
 @lru_cache(maxsize=256)
-def build(text: str, codes: tuple[str, ...], axes: int) -> Any:
+def build_program(text: str, codes: tuple[str, ...], axes: int) -> Any:
     """The program of `text` over operands a0, a1, … with these dtypes' codes; a value has `axes` axes."""
     numexpr = _numexpr()
     if numexpr.use_vml:
@@ -56,7 +56,7 @@ def _numexpr() -> Any:
 def program(row: Row) -> Callable[[list[Any], Any, Any], Any]:
     """A row of kind "program" as the interpreter calls it; its buffer is filled where numexpr can."""
     text, codes, axes = row.fn, row.params, len(row.shape)
-    first = build(str(text), codes, axes)
+    first = build_program(str(text), codes, axes)
     own = threading.local()  # a program has one set of registers
 
     def evaluate(regs: list[Any], block: Any, out: Any) -> Any:

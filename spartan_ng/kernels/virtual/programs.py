@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.kernels.compiled.formulas import code
-from spartan_ng.kernels.virtual.machine import MOST_OPERANDS, ProgramRefused, build
+from spartan_ng.kernels.virtual.machine import MOST_OPERANDS, ProgramRefused, build_program
 from spartan_ng.kernels.virtual.texts import TEXTS, expression, obstacle
 from spartan_ng.plan.stages import Fused
 
@@ -56,7 +56,7 @@ def with_programs(stage: Fused, dtypes: list[np.dtype[Any]]) -> Programs:
         *inside, head = found.members
         row = rows[head - first]
         try:
-            build(found.text, found.codes, len(row.shape))
+            build_program(found.text, found.codes, len(row.shape))
         except ProgramRefused as refusal:
             finder.reasons[head] = f"numexpr refuses: {refusal}"
             continue

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.optimizer.cuboid.sizes import is_product
+from spartan_ng.optimizer.cuboid.sizes import is_dense_product
 from spartan_ng.optimizer.fusion.labels import is_fusible, is_transparent
 
 
@@ -26,7 +26,7 @@ class Candidate:
     top: Node
 
 
-def explore(order: Sequence[Node], roots: Collection[Node]) -> list[Candidate]:
+def explore_products(order: Sequence[Node], roots: Collection[Node]) -> list[Candidate]:
     """The candidates of a graph in topological order, one for each region with a product."""
     return _Exploration(order, roots).run()
 
@@ -48,7 +48,7 @@ class _Exploration:
 
     def run(self) -> list[Candidate]:
         """Seed by seed, in the graph's order."""
-        return [self._grow(n) for n in self.order if is_product(n) and n in self.workload]
+        return [self._grow(n) for n in self.order if is_dense_product(n) and n in self.workload]
 
     def _grow(self, seed: Node) -> Candidate:
         members, skipped = {seed}, set[Node]()

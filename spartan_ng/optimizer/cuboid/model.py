@@ -17,9 +17,9 @@ from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.cuboid.sizes import (
     count_cells,
     count_nonzeros,
-    is_product,
+    is_dense_product,
+    matrix_bytes,
     operations,
-    stored_bytes,
     sub_order,
 )
 from spartan_ng.optimizer.cuboid.space import BodyOperator, Cut, Dims, Matrix, Space
@@ -49,7 +49,7 @@ class Graph:
 
     def main_product(self, members: Collection[Node]) -> Node:
         """The product with the most voxels; of equal ones the first."""
-        products = [n for n in sub_order(members, self.order) if is_product(n)]
+        products = [n for n in sub_order(members, self.order) if is_dense_product(n)]
         return max(products, key=lambda n: _voxels(self.blocks(n)))
 
     def blocks(self, product: Node) -> Cut:
@@ -69,11 +69,11 @@ class Graph:
             for n in order
         )
         inputs = tuple(
-            Matrix(repr(n), _dims(seen), stored_bytes(n, self.nonzeros, self.units.index_bytes))
+            Matrix(repr(n), _dims(seen), matrix_bytes(n, self.nonzeros, self.units.index_bytes))
             for n, needs in _inputs(order, labels).items()
             for seen in needs
         )
-        size = stored_bytes(top, self.nonzeros, self.units.index_bytes)
+        size = matrix_bytes(top, self.nonzeros, self.units.index_bytes)
         (seen,) = labels[top]
         output = Matrix(repr(top), _dims(seen), size, output=True)
         name = " > ".join(str(n.fn or n.op.value) for n in order)

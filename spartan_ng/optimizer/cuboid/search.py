@@ -55,10 +55,10 @@ def optimize(space: Space, cluster: Resources) -> CostedCut:
             f"No cuboid fits: {space.name} needs at least {ceil(least):,} bytes a task, with (P, Q, R) = "
             f"{space.blocks}; the budget is {cluster.task_bytes:,} bytes"
         )
-    return describe(space, cut, cluster)
+    return costed(space, cut, cluster)
 
 
-def describe(space: Space, cut: Cut, cluster: Resources) -> CostedCut:
+def costed(space: Space, cut: Cut, cluster: Resources) -> CostedCut:
     """What a cut takes."""
     return CostedCut(
         cut,

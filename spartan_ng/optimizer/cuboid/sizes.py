@@ -43,7 +43,7 @@ def _demanded(node: Node, cells: int, nonzeros: Mapping[Node, int]) -> list[int]
     return [min(cells, nonzeros[node]) if i.shape == node.shape else i.size for i in node.inputs]
 
 
-def stored_bytes(node: Node, nonzeros: Mapping[Node, int], index_bytes: int = INDEX_BYTES) -> int:
+def matrix_bytes(node: Node, nonzeros: Mapping[Node, int], index_bytes: int = INDEX_BYTES) -> int:
     """Bytes of a matrix in its format."""
     if node.format == "csr":
         return nonzeros[node] * (node.dtype.itemsize + index_bytes)
@@ -65,7 +65,7 @@ def operations(node: Node, cells: int, nonzeros: Mapping[Node, int]) -> int:
     return flops(node.op.value, node.fn, node.params, (cells,), taken, node.dtype)
 
 
-def is_product(node: Node) -> bool:
+def is_dense_product(node: Node) -> bool:
     """Whether the node is a dense product of two matrices that sums one dimension."""
     if node.fn != "contract" or node.format != "dense":
         return False

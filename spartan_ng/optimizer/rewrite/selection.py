@@ -25,11 +25,11 @@ _SPANS = 64
 
 def select_places(roots: Sequence[Node]) -> list[Node]:
     """Replace sorts of single lines of which only some places are read."""
-    found = searched(roots)
+    found = selected_sorts(roots)
     return put_in(roots, found) if found else list(roots)
 
 
-def searched(roots: Sequence[Node]) -> dict[Node, EndPlaces | Places]:
+def selected_sorts(roots: Sequence[Node]) -> dict[Node, EndPlaces | Places]:
     """Sorts of single lines of which only some places are read, and these places."""
     order = topological(roots)
     sorts = [n for n in order if _orders_line(n) and n.inputs[0].dtype.kind in "biuf"]

@@ -16,7 +16,7 @@ from spartan_ng.costs import Profile
 from spartan_ng.costs.choices import CHEAPER_ARITHMETIC, PRECISION
 from spartan_ng.errors import MemoryBudgetError, OptionError
 from spartan_ng.optimizer.tiling import budget, exact, greedy
-from spartan_ng.optimizer.tiling.model import build
+from spartan_ng.optimizer.tiling.model import build_model
 from spartan_ng.optimizer.tiling.options import canonical
 from spartan_ng.optimizer.tiling.problem import Solution, Solver
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, Copy, StageSketch, Tilings
@@ -68,7 +68,7 @@ def choose(
     stages, arrays = tuple(stages), tuple(arrays)
     if profile.workers == 1:
         return _alone(stages, arrays)
-    model = build(stages, arrays, rules)
+    model = build_model(stages, arrays, rules)
     if rules.forced is None:
         _check_duplicates(stages, arrays, rules.budget)
     fastest = budget.solve(model.problem, SOLVERS[solver])
@@ -100,7 +100,7 @@ def _moving_less(
     for share in CHEAPER_ARITHMETIC:
         profile = rules.profile
         rates = replace(profile.faster(share), message_ns=0, task_ns=profile.task_ns // share)
-        other = build(stages, arrays, replace(rules, rates=rates))
+        other = build_model(stages, arrays, replace(rules, rates=rates))
         choice = budget.solve(other.problem, exact.solve).choice
         cost = model.problem.cost(choice)
         if model.problem.possible(cost):
@@ -132,7 +132,7 @@ def alternatives(
     stages, arrays = tuple(stages), tuple(arrays)
     if profile.workers == 1:
         return tuple((PossibleGrid(Tiling.single(len(s.domain)), 0, 0),) for s in stages)
-    model = build(stages, arrays, rules)
+    model = build_model(stages, arrays, rules)
     found = []
     for s, options in enumerate(model.grids):
         rows = []

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.errors import OptionError, ShapeError, WorkersChanged
-from spartan_ng.optimizer.tiling.options import Options, blocks, canonical, interned
+from spartan_ng.optimizer.tiling.options import Options, block_grids, canonical, interned
 
 BY_HAND = ("row", "column", "block", "duplicate")
 """The tilings that a user can ask for, for one array."""
@@ -26,7 +26,7 @@ def nearest(
     return _nearest(tuple(min(n, workers) for n in shape), cuttable, workers, kind, copies)
 
 
-def exactly(shape: tuple[int, ...], format: str, workers: int, kind: str | Tiling) -> Tiling:
+def exact_tiling(shape: tuple[int, ...], format: str, workers: int, kind: str | Tiling) -> Tiling:
     """The tiling of an array of `shape` that is asked for: itself, or by a user its `kind`.
 
     Raises
@@ -75,7 +75,7 @@ def _nearest(
     if kind == "duplicate" and copies:
         tiling = Tiling.copies(len(short))
     elif axes and kind in ("row", "column", "block"):
-        grids = blocks(short, axes[:2], workers) if kind == "block" else []
+        grids = block_grids(short, axes[:2], workers) if kind == "block" else []
         axis = axes[-1] if kind == "column" else axes[0]
         line = tuple(n if a == axis else 1 for a, n in enumerate(short))
         tiling = canonical(Tiling.grid(*(grids[0] if grids else line)))

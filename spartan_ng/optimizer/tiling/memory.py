@@ -84,7 +84,7 @@ def least_parts(
     return low
 
 
-def parts_of(
+def task_parts(
     stage: StageSketch,
     arrays: Sequence[ArraySketch],
     grid: Tiling,

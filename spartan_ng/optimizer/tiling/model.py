@@ -23,7 +23,7 @@ from spartan_ng.optimizer.tiling import forced as force
 from spartan_ng.optimizer.tiling.copies import own_copies, readers
 from spartan_ng.optimizer.tiling.factors import CostFactors
 from spartan_ng.optimizer.tiling.memory import outside_bytes, within
-from spartan_ng.optimizer.tiling.moves import bounds, combine_bytes, pieces, read_bytes
+from spartan_ng.optimizer.tiling.moves import bounds, combine_bytes, pulled_bytes, pulled_pieces
 from spartan_ng.optimizer.tiling.options import (
     Options,
     are_cut,
@@ -43,7 +43,7 @@ from spartan_ng.optimizer.tiling.uneven import cuts_of, shares
 from spartan_ng.optimizer.tiling.variables import PINNED, BehindSums, Model, Move, OwnCopy, Rules, TilingPlace
 
 
-def build(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], rules: Rules) -> Model:
+def build_model(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...], rules: Rules) -> Model:
     """The model of a program."""
     return _ModelBuilder(stages, arrays, rules).model()
 
@@ -119,7 +119,7 @@ class _ModelBuilder(CostFactors):
         if stage.by_hand:
             (write,) = stage.writes
             format = "csr" if self.arrays[write.array].uncut else "dense"
-            return interned((force.exactly(stage.domain, format, workers, stage.by_hand),), workers)
+            return interned((force.exact_tiling(stage.domain, format, workers, stage.by_hand),), workers)
         if self.rules.forced:
             copies = stage.replicable
             return force.nearest(stage.domain, cuttable, workers, self.rules.forced, copies)
@@ -181,7 +181,7 @@ class _ModelBuilder(CostFactors):
         v = len(self.sizes)
         self.sizes.append(len(options))
         axes = tuple(range(len(array.shape)))
-        moved = read_bytes(array.shape, options, array.shape, place.options, axes, (), True, array.nbytes)
+        moved = pulled_bytes(array.shape, options, array.shape, place.options, axes, (), True, array.nbytes)
         there = [t in array.kept for t in options.tilings]
         made = np.array(
             [[not k and t != h for h in here] for t, k in zip(options.tilings, there, strict=True)]
@@ -260,7 +260,7 @@ class _ModelBuilder(CostFactors):
         grids, options = self.grids[s], place.options
         framing = array.row_bytes * array.shape[0] if array.row_bytes else 0
         stored = array.nbytes - framing - array.piece_bytes
-        moved = read_bytes(
+        moved = pulled_bytes(
             stage.domain,
             grids,
             array.shape,
@@ -275,7 +275,7 @@ class _ModelBuilder(CostFactors):
             read.within,
         )
         if framing and not read.asked:
-            moved = moved + read_bytes(
+            moved = moved + pulled_bytes(
                 stage.domain,
                 grids,
                 array.shape,
@@ -291,7 +291,7 @@ class _ModelBuilder(CostFactors):
         if array.piece_bytes:
             rows, span = array.shape[0], read.spans[0] if read.spans else (0, 1, array.shape[0])
             where = (read.labels[0], span, read.exact, read.placed[:1], read.run)
-            moved = moved + array.piece_bytes * pieces(stage.domain, grids, rows, options, *where)
+            moved = moved + array.piece_bytes * pulled_pieces(stage.domain, grids, rows, options, *where)
         self._add(s, place.variable, moved, None)
         return Move(s, place.variable, moved)
 
@@ -416,4 +416,4 @@ def _moved(
 ) -> Table:
     """Bytes that tasks over `domain` pull of an array, for each of its tilings."""
     tilings, spans, exact, nbytes = rest
-    return read_bytes(domain, grids, shape, tilings, labels, spans, exact, nbytes)
+    return pulled_bytes(domain, grids, shape, tilings, labels, spans, exact, nbytes)

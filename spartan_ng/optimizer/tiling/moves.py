@@ -26,7 +26,7 @@ Ordered = tuple[tuple[int, ...], tuple[Folded, ...]]
 """The domain of a stage, and the axes that it folds in the order of `ops.order`."""
 
 
-def read_bytes(
+def pulled_bytes(
     domain: tuple[int, ...],
     grids: Options,
     shape: tuple[int, ...],
@@ -55,7 +55,7 @@ def read_bytes(
 
 
 @lru_cache(maxsize=8192)
-def pieces(
+def pulled_pieces(
     domain: tuple[int, ...],
     grids: Options,
     rows: int,

@@ -18,7 +18,7 @@ from math import lcm, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from spartan_ng.arrays import Tiling, cut
+from spartan_ng.arrays import Tiling, part_span
 
 Cuts = Mapping[int, tuple[int, ...]]
 """For lengths of axes, where to cut an axis of that length other than evenly."""
@@ -167,7 +167,7 @@ def _between_units(tiling: Tiling, axis: int, n: int, length: int) -> Tiling:
         least = points[-1] // length + 1 if points else 1
         # A unit at least for each part, before and behind.
         points.append(length * min(max(near, least), count - parts + i))
-    even = points == [cut(n, parts, i)[0] for i in range(1, parts)]
+    even = points == [part_span(n, parts, i)[0] for i in range(1, parts)]
     splits = list(tiling.splits or ((),) * len(tiling.parts))
     splits[axis] = () if even else tuple(points)
     every = tuple(parts if a == axis else p for a, p in enumerate(tiling.parts))
@@ -206,7 +206,7 @@ def _candidates(
     ndim = len(short)
     axes = tuple(a for a in cuttable if short[a] > 1)
     tilings = [canonical(Tiling.grid(*_one(ndim, {a: short[a]}))) for a in axes]
-    for parts in blocks(short, axes, workers):
+    for parts in block_grids(short, axes, workers):
         grid = canonical(Tiling.grid(*parts))
         turned = tuple(range(ndim))[::-1]
         tilings += [grid, canonical(Tiling.grid(*parts[::-1])).transpose(turned)]
@@ -221,7 +221,7 @@ def _one(ndim: int, parts: dict[int, int]) -> tuple[int, ...]:
     return tuple(parts.get(a, 1) for a in range(ndim))
 
 
-def blocks(short: tuple[int, ...], axes: tuple[int, ...], workers: int) -> list[tuple[int, ...]]:
+def block_grids(short: tuple[int, ...], axes: tuple[int, ...], workers: int) -> list[tuple[int, ...]]:
     """Grids over two or more of `axes` that use all workers; for an axis pair that has none, the one
     that uses the most. The most square come first, and only a few of each kind are kept.
     """

@@ -147,7 +147,7 @@ class StageSketch:
         as the whole
     name : what errors call it
     only : the one kind of grid, "row" or "block", that a forced strategy allows
-    by_hand : the one grid, or kind of grid, that is allowed, see `forced.exactly`
+    by_hand : the one grid, or kind of grid, that is allowed, see `forced.exact_tiling`
     sorts : of a distributed sort, the bytes of a key, and those of an element that moves
     product : whether matrices are multiplied, not a matrix and a vector
     finishes : whether a pass over its value makes what is stored

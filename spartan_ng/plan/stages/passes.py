@@ -65,7 +65,7 @@ class Pass(Stage):
     @property
     def _either_way(self) -> Collection[int]:
         """Operands of products."""
-        return multiplied(self.every_row, [write.register for write in self.results()])
+        return operands_of_products(self.every_row, [write.register for write in self.results()])
 
     def _found(self, slots: Sequence[Slot]) -> Mapping[int, int]:
         """In what rows look up."""
@@ -77,7 +77,7 @@ class Pass(Stage):
         return -1
 
 
-def multiplied(rows: Sequence[Row], stored: Sequence[int]) -> set[int]:
+def operands_of_products(rows: Sequence[Row], stored: Sequence[int]) -> set[int]:
     """The registers that products alone look at, and that are not `stored`: BLAS takes its operands turned as
     well as straight."""
     operands = {arg for row in rows if row.kind == "contract" for arg in row.args}

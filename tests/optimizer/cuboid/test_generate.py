@@ -11,7 +11,7 @@ from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.optimizer.cuboid.exploit import Together, plan_cuboids
-from spartan_ng.optimizer.cuboid.explore import explore
+from spartan_ng.optimizer.cuboid.explore import explore_products
 from spartan_ng.optimizer.cuboid.model import Graph, Units
 from spartan_ng.optimizer.cuboid.space import COLUMNS, ROWS, SUMMED, Resources
 
@@ -64,7 +64,7 @@ def numbers(members: frozenset[Node], v: list[Node]) -> set[int]:
 
 def test_exploration_finds_the_two_candidates() -> None:
     v, roots = gnmf(5000, 3000, 10_000, 200)
-    found = explore(topological(roots), roots)
+    found = explore_products(topological(roots), roots)
     assert [numbers(c.members, v) for c in found] == [{1, 2, 3, 4, 5}, {7, 8, 9, 10, 11}]
     assert [c.top for c in found] == [v[5], v[11]]
 
@@ -85,7 +85,7 @@ def test_a_termination_met_as_an_input_seeds_another_candidate() -> None:
     shared = build.matmul(a, b, F8)
     left = build.matmul(shared, leaf(4000, 10), F8)
     right = build.matmul(shared, leaf(4000, 20), F8)
-    found = explore(topological([right, left]), [left, right])
+    found = explore_products(topological([right, left]), [left, right])
     assert {c.top for c in found} == {shared, left, right}
 
 
@@ -109,7 +109,7 @@ def test_sparse_masks_reach_the_product() -> None:
     product = build.matmul(u, build.transpose(v, (1, 0)), F8)
     out = build.map_("multiply", x, build.map_("log", build.map_("add", product, build.constant(1e-9))))
     order = topological([out])
-    (candidate,) = explore(order, [out])
+    (candidate,) = explore_products(order, [out])
     space = Graph(order).space(candidate.members, candidate.top)
     flops = {o.name: o.flops for o in space.operators}
     assert flops["contract"] == 2 * 600 * 100

@@ -14,7 +14,7 @@ from benchmarks.simulated import SimulatedBackend
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError, OptionError, ShapeError, WorkersChanged
-from spartan_ng.optimizer.tiling.forced import BY_HAND, exactly
+from spartan_ng.optimizer.tiling.forced import BY_HAND, exact_tiling
 from tests.test_programs import running_on
 
 EXPECTED = {"row": "4x1", "column": "1x4", "block": "2x2", "duplicate": "duplicate"}
@@ -65,7 +65,7 @@ def test_the_way_out_is_what_works():
         works = {"duplicate"}
         for kind in BY_HAND:
             try:
-                exactly(shape, "dense", 2, kind)
+                exact_tiling(shape, "dense", 2, kind)
             except ShapeError as error:
                 said.append(set(re.findall("'([a-z]+)'", str(error).rpartition("use ")[2])))
             else:
@@ -114,7 +114,7 @@ def test_a_tiling_for_more_workers_than_there_are_is_no_tiling(by):
     asked = Tiling.grid(2, 1).shifted(by, 4)
     for workers in range(1, 5):
         if workers > asked.highest:
-            assert exactly((6, 5), "dense", workers, asked).ntiles == 2
+            assert exact_tiling((6, 5), "dense", workers, asked).ntiles == 2
         else:
             with pytest.raises(WorkersChanged, match=f"{asked.highest + 1} workers, but {workers} are left"):
-                exactly((6, 5), "dense", workers, asked)
+                exact_tiling((6, 5), "dense", workers, asked)

@@ -15,8 +15,8 @@ from spartan_ng.optimizer.tiling.memory import (
     MOST_PARTS,
     least_parts,
     outside_bytes,
-    parts_of,
     task_bytes,
+    task_parts,
     within,
 )
 from spartan_ng.optimizer.tiling.options import candidates
@@ -108,7 +108,7 @@ def test_parts_are_the_fewest_with_which_as_much_as_can_be_is_in_memory(case, wo
             break
     assert within(stage, arrays, grids, profile).tilings == (tuple(fitting) or grids.tilings)
     for grid in fitting or grids.tilings:
-        assert parts_of(stage, arrays, grid, profile) == expected.get(grid, 1)
+        assert task_parts(stage, arrays, grid, profile) == expected.get(grid, 1)
     assumed = within(stage, arrays, grids, Profile(workers=workers, memory_bytes=memory_bytes))
     whole = [g for g in grids.tilings if least_parts(stage, arrays, g, profile) is not None]
     assert assumed.tilings == (tuple(whole) or grids.tilings)

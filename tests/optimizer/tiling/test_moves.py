@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.ops.units import Folded, leading
-from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
+from spartan_ng.optimizer.tiling.moves import combine_bytes, pulled_bytes
 from spartan_ng.optimizer.tiling.options import between_units, candidates, interned, project
 from spartan_ng.optimizer.tiling.sketch import FlatView
 from tests.sampling import examples
@@ -76,7 +76,7 @@ def test_read_bytes_counts_what_is_needed_and_not_held(case, data):
     tilings = some_of(data, candidates(shape, tuple(range(len(shape))), workers))
     nbytes = 8 * int(np.prod(shape, dtype=int))
     plain = spans == tuple((0, 1, n) for n in shape)
-    table = read_bytes(domain, grids, shape, tilings, labels, () if plain else spans, True, nbytes)
+    table = pulled_bytes(domain, grids, shape, tilings, labels, () if plain else spans, True, nbytes)
     for g, grid in enumerate(grids.tilings):
         for t, tiling in enumerate(tilings.tilings):
             expected = sum(
@@ -121,7 +121,7 @@ def test_transposed_block_stays_in_place():
     n = 8
     grids = interned((Tiling((2, 2), (2, 1)),), 4)
     tilings = interned((Tiling((2, 2), (2, 1)), Tiling((2, 2), (1, 2))), 4)
-    table = read_bytes((n, n), grids, (n, n), tilings, (1, 0), (), True, 8 * n * n)
+    table = pulled_bytes((n, n), grids, (n, n), tilings, (1, 0), (), True, 8 * n * n)
     assert table.tolist() == [[8 * n * n // 2, 0]]
 
 
@@ -129,7 +129,7 @@ def test_counts_above_64_bits():
     n = 1 << 30
     grids = candidates((n, n, n), (0, 1, 2), 4)
     tilings = candidates((n, n, n), (0, 1, 2), 4)
-    table = read_bytes((n, n, n), grids, (n, n, n), tilings, (0, 1, 2), (), True, 8 * n**3)
+    table = pulled_bytes((n, n, n), grids, (n, n, n), tilings, (0, 1, 2), (), True, 8 * n**3)
     single = [str(t) for t in tilings.tilings].index("single")
     assert table[0, 0] == 0
     assert table[0, single] == 8 * n**3 * 3 // 4
@@ -138,14 +138,14 @@ def test_counts_above_64_bits():
 def test_sparse_bytes_are_spread_evenly():
     grids = candidates((100, 100), (0, 1), 4)
     tilings = candidates((100, 100), (0,), 4)
-    table = read_bytes((100, 100), grids, (100, 100), tilings, (1, 0), (), True, 1234)
+    table = pulled_bytes((100, 100), grids, (100, 100), tilings, (1, 0), (), True, 1234)
     assert abs(int(table[0, 0]) - 1234 * 3 / 4) <= 1
 
 
 def test_scaled_view_of_another_length():
     grids = candidates((10,), (0,), 2, single=False, copies=False)
     tilings = candidates((20,), (0,), 2, single=False, copies=False)
-    assert read_bytes((10,), grids, (20,), tilings, (0,), (), False, 160).tolist() == [[0]]
+    assert pulled_bytes((10,), grids, (20,), tilings, (0,), (), False, 160).tolist() == [[0]]
 
 
 @given(st.integers(2, 5), st.integers(1, 12), st.integers(0, 8), st.integers(1, 3), st.integers(0, 9))
@@ -154,7 +154,7 @@ def test_a_piece_is_read_where_it_lies_in_the_domain(workers, size, first, step,
     n = first + (size - 1) * step + 1 + more
     grids = candidates((n,), (0,), workers)
     tilings = candidates((size,), (0,), workers)
-    table = read_bytes((n,), grids, (size,), tilings, (0,), (), True, 8 * size, ((first, step),))
+    table = pulled_bytes((n,), grids, (size,), tilings, (0,), (), True, 8 * size, ((first, step),))
     for g, grid in enumerate(grids.tilings):
         for t, tiling in enumerate(tilings.tilings):
             expected = 0
@@ -169,7 +169,7 @@ def test_a_piece_is_read_where_it_lies_in_the_domain(workers, size, first, step,
 def test_rows_that_are_asked_for_come_from_anywhere():
     grids = candidates((400, 6), (0, 1), 4)
     tilings = candidates((1000, 6), (0, 1), 4)
-    table = read_bytes((400, 6), grids, (1000, 6), tilings, (WHOLE, 1), (), False, 48_000, (), (0, 0))
+    table = pulled_bytes((400, 6), grids, (1000, 6), tilings, (WHOLE, 1), (), False, 48_000, (), (0, 0))
     for g, grid in enumerate(grids.tilings):
         for t, tiling in enumerate(tilings.tilings):
             expected = 0.0
@@ -205,7 +205,7 @@ def test_a_reshape_reads_the_box_around_each_run(workers, view, data):
     tilings = candidates(tuple(shape), axes, workers)
     nbytes, labels = 8 * int(np.prod(shape)), (WHOLE,) * len(view)
     rest = (labels, tuple(spans), True, nbytes, (), (), run)
-    table = read_bytes(domain, grids, tuple(shape), tilings, *rest)
+    table = pulled_bytes(domain, grids, tuple(shape), tilings, *rest)
     for g, grid in enumerate(grids.tilings):
         for t, tiling in enumerate(tilings.tilings):
             expected = 0

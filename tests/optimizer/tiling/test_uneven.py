@@ -17,7 +17,7 @@ from spartan_ng import session
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
-from spartan_ng.optimizer.tiling.moves import combine_bytes, read_bytes
+from spartan_ng.optimizer.tiling.moves import combine_bytes, pulled_bytes
 from spartan_ng.optimizer.tiling.options import candidates, uneven
 from spartan_ng.optimizer.tiling.sketch import Load
 from spartan_ng.optimizer.tiling.uneven import cut_points
@@ -151,7 +151,7 @@ def test_bytes_of_uneven_cuts_are_counted_exactly(n, m, points):
     shape, workers = (n, m), 4
     options = uneven(candidates(shape, (0, 1), workers), shape, (0, 1), {n: points})
     assert any(t.splits for t in options.tilings)
-    moved = read_bytes(shape, options, shape, options, (0, 1), (), True, 8 * n * m)
+    moved = pulled_bytes(shape, options, shape, options, (0, 1), (), True, 8 * n * m)
     states = combine_bytes(
         (n,), options, uneven(candidates((n,), (0,), workers), (n,), (0,), {n: points}), (0,), (1,), 8 * n
     )
