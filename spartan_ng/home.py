@@ -55,6 +55,7 @@ class Home:
     ) -> Bargain | None:
         """What leaving `roots`, whose graph is `order`, to the driver costs, and saves; None where they are
         for the workers. `driver` gives the plans made for the driver."""
+        # 0 asks for the planner and the workers, whatever is faster.
         if not config.small_bytes or "home" in config.disabled_passes:
             return None
         leaves = self._leaves(roots, order)
@@ -68,11 +69,13 @@ class Home:
             return None
         sending_s = self._backend.profile.move_ns(sum(ref.nbytes for ref in leaves)) / 1e9
         billed = sum(self._bills.get(ref, 0.0) for ref in leaves)
+        # What staying would cost with this program, too: the array is bought when rent has come to its price.
         stays = billed + here_s - there_s <= sending_s
         return Bargain(tuple(leaves), here_s, there_s, sending_s) if stays else None
 
     def bill(self, struck: Bargain) -> None:
         """A program has stayed: each of its arrays has its share of what that cost, by its bytes."""
+        # A program that is faster here costs nothing, and earns nothing for later ones.
         regret = max(0.0, struck.here_s - struck.there_s)
         every = sum(ref.nbytes for ref in struck.leaves)
         for ref in struck.leaves:

@@ -123,16 +123,19 @@ def computed_again(
     arrays, uses = search.arrays, Counter(wanted)
     for step in search.steps:
         uses.update({step.parents[k] for k, _ in step.part.needs})
+    # The search went from the latest array back; work goes forward.
     for step in reversed(search.steps):
         needs = [(step.parents[k], box) for k, box in step.part.needs]
         nodes = step.part.recipe.over([arrays[origin].part(box) for origin, box in needs])
         for (origin, box), ref in zip(step.makes, evaluate(nodes), strict=True):
             arrays[origin].there[box] = build.data(ref)
+        # Nobody needs it any more: its memory is free for the next step.
         for origin in {origin for origin, _ in needs}:
             uses[origin] -= 1
             if not uses[origin]:
                 del arrays[origin]
     nodes = [arrays[origin].part(box_of(ref.shape)) for origin, ref in zip(wanted, lost, strict=True)]
+    # Whole arrays that were made in one box are there as they are.
     put_together = [node for node in nodes if node.data is None]
     values = iter(evaluate(put_together) if put_together else ())
     return [next(values) if node.data is None else node.data for node in nodes], search.amount(wanted)
@@ -214,10 +217,12 @@ class _BoxSearch:
             if found is not None:
                 array.there[box_of(ref.shape)] = build.data(found)
                 return []
+        # The driver has it still, and sends what is needed again.
         if isinstance(source, ArrayRef):
             array.there.update(_sent(source, box) for box in array.needed)
             return []
         array.tiles = self._tiles_left(array.origin)
+        # Nobody has it, or ever kept it: all that is needed has to be made.
         if not array.tiles:
             return array.needed
         gone: list[Box] = []
@@ -236,6 +241,7 @@ class _BoxSearch:
                 tiles = self._losses.tiles_of(ref)
                 found = {box: found.get(box) or left for box, left in tiles.items()} or found
         is_whole = None not in found.values()
+        # Bits are the same only of whole arrays, so that what is left of one is of no use.
         return found if is_whole or not config.reproducible else {}
 
     def _compute(self, run: Run, gone: list[tuple[Origin, Box]]) -> None:
@@ -244,6 +250,7 @@ class _BoxSearch:
             gone = [(o, box_of(recipe.roots[_output(o)].shape)) for o in dict.fromkeys(o for o, _ in gone)]
         wanted = tuple((_output(origin), box) for origin, box in gone)
         key = (recipe, wanted)
+        # A loop's steps are lost alike, and to cut a recipe takes longer than to look it up.
         part = self._parts.get(key)
         if part is None:
             part = self._parts[key] = recipe.within(wanted)

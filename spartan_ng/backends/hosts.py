@@ -98,4 +98,5 @@ def _weights(members: Sequence[Member]) -> tuple[int, ...]:
         for n, m in zip(threads, members, strict=True)
     ]
     weights = tuple(max(1, round(16 * p)) for p in power)
+    # Plans for workers that are alike cut evenly, and are found again.
     return weights if len(set(weights)) > 1 else ()

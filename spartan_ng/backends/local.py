@@ -144,6 +144,7 @@ class LocalCluster:
             if self._nannies:
                 self._nannies.pop().leave()
             process = self.workers.pop()
+            # It hands its tiles on before it ends, which takes some time.
             process.terminate()
             try:
                 process.wait(_LEAVE_S)
@@ -267,5 +268,6 @@ def start_master(
         nanny.wait()
         why = "ended before it served" if in_time else f"does not start within {timeout_s:g} s"
         raise ConnectionFailed(f"the master {why}")
+    # The next one serves where this one does: whoever is connected finds it.
     options[1] = announced
     return nanny, announced

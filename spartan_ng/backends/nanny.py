@@ -133,8 +133,10 @@ class Nanny:
                 return
             quick = time.monotonic() - begin < self._quick_s
             pause = min(max(_PAUSE_S, 2 * pause), _LONGEST_PAUSE_S) if quick else 0.0
+            # Also while it pauses, its owner may have it leave.
             if self._leaving.wait(pause):
                 return
+            # Between that and the start somebody may have called `leave`, and expects no further process.
             with self._lock:
                 if self._leaving.is_set():
                     return

@@ -52,6 +52,7 @@ def run(program: LaunchedProgram, address: str | None) -> int:
         return attend(take(meeting.share("").encode()))
     for name in [n for n in os.environ if n.startswith(_MANAGERS)]:
         del os.environ[name]  # neither the script nor the master is one of mpirun's processes
+    # Rank 0 is no worker, and takes no share.
     shared = max(hosts.count(host) for host in hosts[1:])
 
     @contextmanager
@@ -143,6 +144,7 @@ class LibraryMeeting:
     def __init__(self) -> None:
         import mpi4py
 
+        # mpi4py would initialize MPI when it is imported, and finalize it at the end of the process.
         mpi4py.rc.initialize = False
         from mpi4py import MPI
 

@@ -45,6 +45,7 @@ def run(program: LaunchedProgram, nodes: int | None, each: int, address: str | N
     The program itself runs where this process does: on the first node, in a batch job.
     """
     count = nodes or int(os.environ["SLURM_JOB_NUM_NODES"])
+    # The smallest node decides: a step asks for the same of all.
     cpus = max(1, min(_cpus(os.environ["SLURM_JOB_CPUS_PER_NODE"])) // each)
     command = [
         "srun",

@@ -28,6 +28,7 @@ def run(
     asked = [word for option in options for word in ("-o", option)]
     here = address or _interface_towards(hosts[0], asked)
     times = Counter(hosts)
+    # The remote shell makes place for the worker, so that it ends with the connection.
     remote = "exec " + shlex.join(attendant(python))
     commands = {
         f"worker {number} at {host}": ["ssh", *_QUIETLY, *asked, "--", host, remote]
@@ -46,6 +47,7 @@ def _interface_towards(host: str, asked: Sequence[str]) -> str:
         told = subprocess.run(
             ["ssh", *asked, "-G", "--", host], capture_output=True, text=True, check=True
         ).stdout
+        # ssh's configuration may give the host another name or address.
         name = next(line.partition(" ")[2] for line in told.splitlines() if line.startswith("hostname "))
         return interface_towards(name)
     except subprocess.CalledProcessError as error:

@@ -107,6 +107,7 @@ def narrowed(roots: Sequence[Node]) -> dict[ArrayRef, np.dtype[Any]]:
         for below in node.inputs:
             if below.data is not None:
                 found.setdefault(below.data, set()).add(node.dtype if node.fn == "cast" else below.dtype)
+    # Who asks for an array itself wants its elements as they are.
     asked = {root.data for root in roots}
     one = {ref: next(iter(kinds)) for ref, kinds in found.items() if len(kinds) == 1 and ref not in asked}
     return {ref: kind for ref, kind in one.items() if kind.itemsize < ref.dtype.itemsize}
@@ -167,6 +168,7 @@ def _disk(nbytes: int, profile: Profile) -> Iterator[Hint]:
     yield Hint(
         f"{size_text(nbytes)} of a worker's arrays go to disk and come back: more workers, or more memory "
         "(config.memory_bytes, worker --memory), keep them",
+        # Written, and read.
         2 * profile.outside_ns(nbytes) / 1e9,
     )
 

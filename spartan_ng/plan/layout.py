@@ -57,6 +57,7 @@ def place(boxes: Sequence[PlacedBox], edges: Sequence[tuple[int, int]]) -> Pictu
     for layer in layers:
         _pack(everything, layer, [everything[i].width / 2 for i in layer])
     for sweep in range(_SWEEPS):
+        # Down by what is above, then up by what is below, as one order alone favours one side.
         near, order = (below, layers[::-1]) if sweep % 2 else (above, layers)
         for layer in order:
             wanted = {i: _mean(everything, near[i], everything[i].x) for i in layer}
@@ -76,6 +77,7 @@ def _assign_layers(boxes: Sequence[PlacedBox], edges: Sequence[tuple[int, int]])
         below[a].append(b)
     for i, box in enumerate(boxes):
         box.layer = max((boxes[a].layer + 1 for a in above[i]), default=0)
+    # An input that is read late would else stand in the first layer, with a long edge through all others.
     for i, box in enumerate(boxes):
         if not above[i] and below[i]:
             box.layer = min(boxes[b].layer for b in below[i]) - 1

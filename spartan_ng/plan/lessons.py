@@ -49,6 +49,7 @@ def learn_bytes(plan: Plan, made: Made, known: dict[Hashable, int]) -> None:
             _update_bytes(plan, i, made) if isinstance(plan.stages[i], Join) else _csr_bytes(plan, i, made)
         )
         before = known.get(key)
+        # Within a factor of 2 the plan would hardly differ, and every change of a size makes new plans.
         if before is None or not before <= 2 * found + 1024 or not found <= 2 * before + 1024:
             known[key] = found
 
@@ -77,8 +78,10 @@ def _update_bytes(plan: Plan, index: int, made: Made) -> int:
     ranks, moved = join.grid.ntiles, made[index + 1].bytes_moved
     if ranks == 1:
         return made[index].bytes_made
+    # Every worker but the one that made an update receives it.
     if plan.slots[accumulate.slot].tiling.duplicate:
         return moved // (plan.workers - 1)
+    # Of each update the part for the worker's own tile has not moved: one of `ranks`.
     return moved * ranks // (ranks - 1)
 
 

@@ -76,7 +76,7 @@ def source_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
         for read in _outside(plan, stage):
             whole = stage.share_bytes(plan.slots, read)
             lines = next((a.size for a in read.axes if a.label == along), 1)
-            parts = stage.grid.parts[along]
+            parts = stage.grid.parts[along]  # of the band, over the workers
             yield min(2 * whole, whole * parts // lines * length * SLABS) if lines > 1 else whole
         return
     yield from (n for _, n in _whole(plan, stage))
@@ -153,6 +153,7 @@ def _living(plan: Plan) -> Iterator[int]:
 
 def _lives(plan: Plan) -> tuple[dict[int, int], dict[int, int]]:
     """The stages from and to which each slot is in memory."""
+    # Inputs are the program's: they are there from the start, and to the end.
     first: dict[int, int] = dict.fromkeys(plan.inputs, 0)
     last: dict[int, int] = {}
     for i, stage in enumerate(plan.stages):
@@ -168,6 +169,7 @@ def _share(slot: Slot) -> int:
     """Bytes of the largest tile of an array."""
     if slot.is_outside:
         return 0
+    # Of a sparse array the tiles are taken to be alike.
     if slot.expected_bytes is not None:
         return -(-slot.expected_bytes // prod(slot.tiling.parts))
     n = slot.dtype.itemsize

@@ -50,6 +50,7 @@ class FolderSink(Sink):
 
     def end(self) -> None:
         """Wait for what is being written, and let nothing more begin; once, if it is called again."""
+        # Under another name nobody opens it any more; those who have it open are waited for by its lock.
         ended = f"{self._writing}-ended"
         try:
             os.rename(self._writing, ended)

@@ -65,6 +65,7 @@ def new_folder(path: str) -> str:
     made = tempfile.mkdtemp(os.path.splitext(name)[1], f".{name}.", folder)
     mask = os.umask(0)
     os.umask(mask)
+    # `mkdtemp` lets nobody else in, which is not what the user's folders do.
     os.chmod(made, 0o777 & ~mask)
     return made
 
@@ -80,6 +81,7 @@ def mode_of(path: str) -> int:
 
 def take_place(folder: str, path: str) -> None:
     """Rename a folder to `path`, and remove the folder that was there; at no time is there none."""
+    # A link that leads nowhere is in the way, too.
     if not os.path.lexists(path):
         os.rename(folder, path)
         return

@@ -138,6 +138,7 @@ class Chunks:
     def read(self, box: Box, whole: Callable[[Box], Any]) -> np.ndarray[Any, Any]:
         """The elements of a box; `whole` reads one of whole chunks."""
         edges = zip(box, self._chunk, self._shape, strict=True)
+        # Whole chunks are unpacked into their place: nothing is left over that others would want.
         if all(lo % c == 0 and (hi % c == 0 or hi == n) for (lo, hi), c, n in edges):
             return np.asarray(whole(box))
         out = np.empty(box_shape(box), self._dtype)
@@ -161,6 +162,7 @@ class Chunks:
     ) -> Iterator[tuple[Box, np.ndarray[Any, Any]]]:
         """Chunks that follow each other along the first axis, with their boxes."""
         with self._waiting:
+            # Another thread unpacks some of these: to wait is cheaper than to do it again.
             while not self._reading.isdisjoint(run):
                 self._waiting.wait()
             found = {box: self._kept(box) for box in run}
@@ -173,6 +175,7 @@ class Chunks:
                 for box in together:
                     chunk = value[_inside(box, around)]
                     found[box] = chunk
+                    # A view would keep the memory of all of its run.
                     self._keep(box, chunk if len(together) == 1 else chunk.copy())
         finally:
             with self._waiting:
@@ -187,6 +190,7 @@ class Chunks:
     def _keep(self, box: Box, chunk: np.ndarray[Any, Any]) -> None:
         KEPT.put((self._owner, box), chunk, chunk.nbytes)
         with self._waiting:
+            # Most arrays are read once: the disk is for those that are read on and on.
             if box not in self._seen:
                 self._seen.add(box)
                 return
@@ -208,6 +212,7 @@ class _Spool:
         self._end, self._lock = 0, threading.Lock()
         self._map: np.ndarray[Any, Any] | None = None
         if 0 < nbytes <= free_disk_bytes() // DISK_SHARE:
+            # Mapped and open in this process alone, it goes with it, however that ends.
             with tempfile.TemporaryFile(buffering=0, dir=disk_folder()) as file:
                 os.ftruncate(file.fileno(), nbytes)
                 self._map = np.frombuffer(mmap(file.fileno(), nbytes, access=ACCESS_READ), np.uint8)
@@ -229,6 +234,7 @@ class _Spool:
             if key in self._places or self._end + value.nbytes > len(self._map):
                 return
             first, self._end = self._end, self._end + value.nbytes
+        # A disk that has become full: the next one unpacks it again.
         with suppress(OSError):
             write_at(self._descriptor, np.ascontiguousarray(value).reshape(-1).view(np.uint8).data, first)
             self._places[key] = first, value.shape, value.dtype

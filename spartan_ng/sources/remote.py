@@ -73,6 +73,7 @@ class RemoteFile(OpenedSource):
         lo, hi = box[0] if box else (0, 1)
         line = self._line if box else self.dtype.itemsize
         data = self._bytes(self.offset + lo * line, self.offset + hi * line)
+        # A server that gives less says nothing of it; the file may have been cut.
         if len(data) != (hi - lo) * line:
             raise SourceError(
                 f"{self} gave {len(data):,} bytes for {(hi - lo) * line:,} of rows {lo} to {hi}"

@@ -49,7 +49,8 @@ def check_answers(files: Any, url: str, lately: bool = True) -> None:
     """SourceError where the server of a URL cannot be reached, or says nothing; one that has answered
     `lately` need not."""
     where = urlsplit(url).netloc
-    key, now_s = (os.getpid(), where), time.monotonic()
+    key, now_s = (os.getpid(), where), time.monotonic()  # a fork has no connection of its parent's
+    # Other file systems (s3, gs) have their own tries and limits, and tell a missing file from a server.
     if not url.startswith(_HTTP) or not hasattr(files, "set_session"):
         return
     if lately and key in _answered and now_s - _answered[key] < config.timeout_s:

@@ -15,7 +15,7 @@ class Bell:
         if hasattr(os, "eventfd"):
             self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             return
-        self._ends = socket.socketpair()
+        self._ends = socket.socketpair()  # as on macOS and Windows
         for end in self._ends:
             end.setblocking(False)
         self.descriptor = self._ends[0].fileno()
@@ -33,6 +33,7 @@ class Bell:
         with suppress(BlockingIOError):
             if not self._ends:
                 os.eventfd_read(self.descriptor)
+            # All rings are one: until nothing is left, which raises.
             while self._ends:
                 self._ends[0].recv(1 << 12)
 

@@ -111,6 +111,7 @@ def read_at(descriptor: int, into: memoryview, offset: int) -> int:
     """Read what lies at an offset, and say how many bytes came; any thread may, at any time."""
     if hasattr(os, "preadv"):
         return os.preadv(descriptor, [into], offset)
+    # The place in a file is its descriptor's, which all threads share.
     with _one_seeks:
         os.lseek(descriptor, offset, os.SEEK_SET)
         read = os.read(descriptor, len(into))

@@ -24,6 +24,7 @@ def create(size: int) -> int:
     descriptor = os.memfd_create("spartan-ng", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(descriptor, size)
+        # Were it shortened under whoever has mapped it, the next access would end that process.
         _fcntl.fcntl(descriptor, _fcntl.F_ADD_SEALS, _fcntl.F_SEAL_SHRINK | _fcntl.F_SEAL_GROW)
     except BaseException:
         os.close(descriptor)
@@ -57,6 +58,7 @@ def host_identity() -> str:
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        # Containers share a kernel, and may see none of each other's processes.
         namespaces = [os.stat(f"/proc/self/ns/{kind}").st_ino for kind in ("pid", "net", "user")]
     except OSError:
         return ""

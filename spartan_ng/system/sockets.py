@@ -28,6 +28,7 @@ def answers(path: str) -> bool:
         return False
     with socket.socket(socket.AF_UNIX) as probe:
         try:
+            # The file stays when its server was killed, and then refuses.
             probe.connect(path)
         except OSError:
             return False

@@ -120,6 +120,7 @@ class Zygote:
     def fork(self, arguments: Sequence[Argument]) -> Fork:
         """Run the command `spartan-ng` with these arguments. OSError if the zygote has ended."""
         null = os.open(os.devnull, os.O_WRONLY)
+        # A program may have closed its outputs; the fork's would then be whatever it opens first.
         outputs = [n if _is_open(n) else null for n in (1, 2)]
         descriptors = [*outputs, *(a for a in arguments if isinstance(a, int))]
         order = {
@@ -188,6 +189,7 @@ def serve_forks(connection: socket.socket, run: Callable[[list[str]], Any]) -> N
         events.register(connection, selectors.EVENT_READ)
         listens = True
         while listens or codes:
+            # While forks run, it waits for their ends as long as that takes: it is their parent.
             ready = events.select(None if codes else IDLE_S)
             if not ready:
                 return
@@ -221,6 +223,7 @@ def _take(
     if pid == 0:
         events.close()
         connection.close()
+        # Were another fork's pipe open here, too, its end would not be seen.
         for descriptor in (reading, writing, *codes, *(end for _, end in codes.values())):
             os.close(descriptor)
         _begin(json.loads(text), given, run)
@@ -228,6 +231,7 @@ def _take(
     socket.send_fds(connection, [_ANSWER.pack(pid)], [process, reading])
     for descriptor in (reading, *given):
         os.close(descriptor)
+    # The exit code goes through a pipe, as the program is not the fork's parent, and may not wait for it.
     codes[process] = pid, writing
     events.register(process, selectors.EVENT_READ)
     return True

@@ -39,6 +39,7 @@ def split_frames(frames: Sequence[Buffer], most: Callable[[], int] = lambda: FRA
             return cast("Sequence[Whole]", frames)
         return [whole(f) for f in frames]  # which came in shorter pieces than this socket takes
     sizes = np.array([len(f) for f in frames], "<u8")
+    # All frames are cut, once one is: then the sizes alone say where each begins.
     pieces: list[Whole] = [bytes([_MARK]) + sizes.tobytes()]
     for frame in frames:
         view = memoryview(whole(frame))
@@ -51,6 +52,7 @@ def join(frames: Sequence[Whole]) -> Sequence[Buffer]:
     if not len(frames[0]) or frames[0][0] != _MARK:
         return frames
     sizes = np.frombuffer(frames[0][1:], "<u8")
+    # Python's integers: a stranger may say sizes whose sum overflows 64 bits.
     if sum(int(s) for s in sizes) != sum([len(f) for f in frames[1:]]):
         raise ValueError("pieces of frames do not add up")
     rest = iter(frames[1:])
@@ -61,6 +63,7 @@ def _gathered(pieces: Iterator[Whole], size: int) -> Buffer:
     parts: list[Whole] = []
     while size > 0:
         piece = next(pieces, b"")
+        # A piece lies in one frame; with an empty one this would go on for ever.
         if not len(piece) or len(piece) > size:
             raise ValueError("pieces of frames are not where they belong")
         parts.append(piece)

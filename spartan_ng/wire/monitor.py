@@ -76,6 +76,7 @@ class Connection:
         if not self.inode:
             yield None
             return
+        # A descriptor of our own, so that the one that is looked at is the one that is cut.
         with sockets.socket(fileno=os.dup(self.descriptor)) as end:
             yield end if _inode(end.fileno()) == self.inode else None
 
@@ -104,12 +105,14 @@ class Monitor:
     def part(self) -> None:
         """Cut all connections, and wait until ZeroMQ has noticed."""
         deadline = time.monotonic() + _NOTICE_S
+        # What has begun before is to be cut as well.
         for _ in self._news():
             pass
         for connection in self._open.values():
             connection.cut()
         while self._open and self.events.poll(max(0, int((deadline - time.monotonic()) * 1000))):
             for event in self._news():
+                # The socket listens until it is closed: somebody may still come.
                 if event == zmq.EVENT_ACCEPTED:
                     self._open[next(reversed(self._open))].cut()
 
@@ -126,6 +129,7 @@ class Monitor:
                 event = int.from_bytes(text[:_EVENT_BYTES], sys.byteorder)
                 descriptor = int.from_bytes(text[_EVENT_BYTES:][:_VALUE_BYTES], sys.byteorder)
                 if event in (zmq.EVENT_ACCEPTED, zmq.EVENT_CONNECTED):
+                    # The end of the one before was not read yet; the new one is to be the last in order.
                     self._open.pop(descriptor, None)
                     self._open[descriptor] = Connection.of(descriptor)
                     self._open[descriptor].widen()

@@ -44,6 +44,6 @@ def whole(buffer: Buffer) -> Whole:
     """A frame's bytes in one piece."""
     if not isinstance(buffer, Pieces):
         return buffer
-    array = np.empty(len(buffer), np.uint8)
+    array = np.empty(len(buffer), np.uint8)  # a bytearray would be zeros first
     buffer.fill(array)
     return array.data

@@ -60,6 +60,7 @@ class Strangers:
         if not (self._hosts.take(host, self._now()) and self._all.take(self._now())):
             newest.cut()
             self._say(f"{host or 'this machine'} connects too often and does not say who it is")
+        # Those who have greeted count here, which costs a look and cuts nobody.
         elif len(connections) > MOST:
             self._make_room(connections)
 
@@ -74,12 +75,14 @@ class Strangers:
         """Whoever sends much and does not say who they are makes room."""
         known = self._known()
         for connection in list(self._connections()):
+            # ZeroMQ hands over whole messages only, so that the system is asked what has come.
             if connection not in known and connection.received_bytes > MOST_BYTES:
                 self._say(f"{connection.host} sends much and does not say who it is")
                 connection.cut()
 
     def may_be_answered(self, connection: Connection) -> bool:
         """Whether one whose greeting is refused is told why: once."""
+        # Those that have ended are forgotten, so that this does not grow.
         self._refused &= set(self._connections())
         is_first = connection not in self._refused
         self._refused.add(connection)
@@ -98,6 +101,7 @@ class Strangers:
         now = self._now()
         if now - self._said.get(text, -_QUIET_S) >= _QUIET_S:
             if len(self._said) >= _TEXTS:
+                # Hosts are in the texts: a stranger with many addresses would fill the memory.
                 self._said.clear()
             self._said[text] = now
             _log.warning("%s", text)

@@ -48,8 +48,10 @@ def written(base: Node, views: Views, value: Node) -> Node:
         steps = view_steps(view, shown.shape)
         for step in steps:
             plain = appended(plain, step)  # type: ignore[assignment]
+        # What the last view shows is what is written: nobody looks at what is there.
         for step in steps if n < len(views) else ():
             shown = step.apply(shown)
+    # Views that undo each other, as `a.T.T`, show all of it.
     if not plain:
         return value
     seen = [base]
@@ -136,6 +138,7 @@ def before_turns(views: Views) -> int | None:
 
 def full_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
     """A shape argument as a tuple, its one -1 worked out; raises NumPy's error with both shapes."""
+    # An array of one number has both, and is a sequence here.
     single = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
     lengths = (shape,) if single else tuple(shape)
     if any(n is True or n is False for n in lengths):
@@ -187,6 +190,7 @@ def basic_steps(key: Any, shape: tuple[int, ...]) -> tuple[View, ...]:
         lengths.append(length)
         axis += 1
     found: list[View] = []
+    # A whole slice of every axis shows the array itself.
     if tuple(lengths) != shape or any(t < 0 for t in steps):
         found.append(Slice(tuple(starts), tuple(steps), tuple(lengths)))
     if final != lengths:

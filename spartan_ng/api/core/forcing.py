@@ -72,11 +72,13 @@ def compute_nodes(nodes: Sequence[Node]) -> list[ArrayRef]:
         asked = list(dict.fromkeys(nodes))
         order = topological(asked)
         kept = _worth_keeping(asked, order)
+        # In one evaluation, so that what they share is computed once.
         wanted = [*asked, *dict(kept)]
         with as_noted(order):
             refs = dict(zip(wanted, evaluate(wanted, order), strict=True))
     finally:
         _running.discard(this)
+    # Only now: an evaluation that fails leaves all as it was.
     for node, cell in kept:
         if cell is None:
             settled(node, refs[node])
@@ -88,6 +90,7 @@ def compute_nodes(nodes: Sequence[Node]) -> list[ArrayRef]:
 def settled(node: Node, ref: ArrayRef) -> Node:
     """A leaf with a node's value: the node itself, unless somebody may be walking over it."""
     with _begins:
+        # Another thread may be in the middle of this graph, and would find a leaf where it saw inputs.
         if _running or node.op not in _COMPUTED or (node.shape, node.dtype) != (ref.shape, ref.dtype):
             return build.data(ref)
         become(node, ref)
@@ -109,6 +112,7 @@ def release(ref: ArrayRef) -> None:
     """Evaluate the arrays that are still to be computed from `ref`: its memory is about to change."""
     waiting = {node: cell for node, cell in lazy() if cell.holds(node)}
     reading: set[Node] = set()
+    # Inputs come before readers: whoever reads one that reads it, reads it.
     for node in topological(list(waiting)):
         if node.data is ref or not reading.isdisjoint(node.inputs):
             reading.add(node)
@@ -178,6 +182,7 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
         else:
             _seen.add(weakref.ref(node, _seen.discard))
             if before:
+                # Old steps that a new one reads: here the loop's last iteration ended.
                 ends.update(before.intersection(node.inputs))
         if node not in stored and holder_of(node) is not None:
             held.add(node)

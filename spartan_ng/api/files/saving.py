@@ -99,6 +99,7 @@ def uploaded(
             files.get_file(path, here)
         yield here
         around, _, name = path.rpartition("/")
+        # What is there stays until all has come: an upload may break off.
         first = f"{around}/.{name}.{uuid4().hex}" if is_there else path
         try:
             files.put_file(here, first)
@@ -127,6 +128,7 @@ def uploaded_folder(url: str, options: dict[str, Any] | None) -> Iterator[str]:
             with suppress(Exception):
                 files.rm(first, recursive=True)
             raise
+        # Stores have no swap: for a moment there is neither.
         if is_there:
             files.rm(path, recursive=True)
             files.mv(first, path, recursive=True)
@@ -246,6 +248,7 @@ def in_parts(a: ndarray, most: int | None = None) -> Iterator[np.ndarray[Any, An
     parts = _in_parts(a)
     if parts is None:
         return None
+    # Rows, at least one, however long it is.
     step = max(1, min(PART_BYTES, most or PART_BYTES) * parts.shape[0] // parts.nbytes)
     return (once(parts[start : start + step]._node()) for start in range(0, parts.shape[0], step))
 

@@ -53,7 +53,7 @@ class _Exploration:
     def _grow(self, seed: Node) -> Candidate:
         members, skipped = {seed}, set[Node]()
         top, ended = seed, self._is_termination(seed)
-        self.workload.discard(seed)
+        self.workload.discard(seed)  # each operator is in one candidate
         new = [seed]
         while new:
             above = [] if ended else [r for r in self.readers[top] if r in self.workload]
@@ -63,6 +63,8 @@ class _Exploration:
             for node in adjacent:
                 if node in members or node in skipped:
                     continue
+                # Above the top it becomes the new top, though it ends the operator; below a candidate such a
+                # value is read, not made again.
                 if node in above:
                     top, ended = node, self._is_termination(node)
                 elif self._is_termination(node):

@@ -73,11 +73,15 @@ def pruned(space: Space, cluster: Resources) -> Cut | None:
     """The best of all cuts, from one table over two of the dimensions."""
     if space.memory_bytes(space.blocks) > cluster.task_bytes:
         return None
+    # There are fewer voxels than tasks: a voxel each is as many as there can be.
     if space.voxels < cluster.tasks:
         return space.blocks
+    # The longest dimension is the one with the closed form, so that the table over the others is the
+    # smallest.
     free = max(range(3), key=lambda d: space.blocks[d])
     first, second = (d for d in range(3) if d != free)
     wide = _largest(space, cluster, free) >= _SAFE
+    # Python's integers do not overflow; they are slow, and seldom needed.
     kind = object if wide else np.int64
     parts: list[Any] = [None, None, None]
     parts[first] = np.arange(1, space.blocks[first] + 1, dtype=kind)[:, None]
@@ -136,6 +140,7 @@ def _best(space: Space, cluster: Resources, parts: list[Table], wide: bool) -> C
     moving = np.broadcast_to(network * (unit_bytes / cluster.network_bytes_s), count).astype(np.float64)
     working = np.broadcast_to(arithmetic * (unit_flops / cluster.flops_s), count).astype(np.float64)
     cost = np.maximum(moving, working)
+    # Floats choose the cuts that may be the best; which of them is, fractions say.
     near = np.flatnonzero(cost <= cost.min() * (1 + 1e-12))
     distinct = not wide and max(np.max(network), np.max(arithmetic)) < _DISTINCT
     if distinct and _equal(moving[near], working[near]):
@@ -173,6 +178,6 @@ def _largest(space: Space, cluster: Resources, free: int) -> int:
     """A bound of every integer in the tables."""
     area = space.voxels // space.blocks[free]
     held = _replicated(((m.dims, m.nbytes) for m in space.matrices), list(space.blocks))
-    unit = gcd(*(o.flops for o in space.operators)) or 1
+    unit = gcd(*(o.flops for o in space.operators)) or 1  # no operator works: gcd() is 0
     worked = _replicated(((o.dims, o.flops // unit) for o in space.operators), list(space.blocks))
     return max((cluster.task_bytes + 1) * area, int(held), int(worked))

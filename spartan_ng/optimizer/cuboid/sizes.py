@@ -27,6 +27,7 @@ def count_nonzeros(order: Sequence[Node]) -> dict[Node, int]:
 def count_cells(order: Sequence[Node], nonzeros: Mapping[Node, int], top: Node) -> dict[Node, int]:
     """The cells of every node that `top` needs; `order` is topological and ends in `top`'s inputs first."""
     needed: dict[Node, int] = {top: nonzeros[top]}
+    # Readers come first, so that all that is wanted of a node is known when it is its turn.
     for node in reversed(order):
         if node in needed:
             for i, cells in zip(node.inputs, _demanded(node, needed[node], nonzeros), strict=True):
@@ -39,6 +40,7 @@ def _demanded(node: Node, cells: int, nonzeros: Mapping[Node, int]) -> list[int]
     if node.op is Op.TRANSPOSE:
         return [cells]
     if node.op is not Op.MAP:
+        # Folds, products and the like look at all of what they read.
         return [i.size for i in node.inputs]
     return [min(cells, nonzeros[node]) if i.shape == node.shape else i.size for i in node.inputs]
 
@@ -57,6 +59,7 @@ def operations(node: Node, cells: int, nonzeros: Mapping[Node, int]) -> int:
         la, _, lo = node.params
         summed = prod(n for x, n in zip(la, left.shape, strict=True) if x not in lo)
         whole = flops(node.op.value, node.fn, node.params, node.shape, cells * summed, node.dtype)
+        # A sum skips what is zero on either side: the sparser one decides.
         return min(whole * nonzeros[i] // max(i.size, 1) for i in (left, right))
     if node.fn == "along_axis":  # what a line costs depends on how long it is
         whole = flops(node.op.value, node.fn, node.params, node.shape, node.size, node.dtype)

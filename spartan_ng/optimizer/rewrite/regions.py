@@ -45,6 +45,7 @@ def restricted(
     for root, box in zip(roots, boxes, strict=True):
         add(needed.setdefault(root, []), box)
     asked: dict[tuple[Node, Box], Boxes] = {}
+    # All boxes that are needed of a node are known when its readers have said theirs.
     for node in reversed(order):
         for box in needed.get(node, ()) if node.inputs else ():
             asked[node, box] = _rule(node, box).needs(node, box)
@@ -107,6 +108,7 @@ def _rule(node: Node, box: Box) -> BoxRule:
     if not node.ndim and node.op is Op.RESHAPE:
         return _WHOLE
     has_lines = node.op is Op.SCAN or node.fn == "along_axis"
+    # A stretched operand's lines are not the box's.
     if has_lines and any(i.shape != node.shape for i in node.inputs):
         return _WHOLE
     name = f"{node.op}:{node.fn}" if node.op is Op.JOIN_UPDATE else str(node.op)
@@ -163,6 +165,7 @@ def _slice_needs(node: Node, box: Box) -> Boxes:
 def _make_slice(node: Node, box: Box, parts: list[Node | None]) -> Node:
     below = _there(parts[0])
     steps = [step for _, step in node.params]
+    # The part is cut to what is read, so that a slice begins at one of its ends.
     starts = [0 if step > 0 else n - 1 for step, n in zip(steps, below.shape, strict=True)]
     return build.slice_(below, starts, steps, box_shape(box))
 
@@ -204,6 +207,7 @@ def _make_reshape(node: Node, box: Box, parts: list[Node | None]) -> Node:
     (at,) = _reshape_needs(node, box)
     assert at is not None, "a part of the input is needed"
     first = _run(below.shape, at)[0] if below.ndim else 0
+    # Rows on either side are runs of elements: those of the box begin somewhere in the part's.
     line = build.slice_(build.reshape(part, (part.size,)), [lo - first], [1], (hi - lo,))
     axis = _rows(node.shape)
     rows = tuple(box[a] if a == axis else (0, n) for a, n in enumerate(node.shape))
@@ -310,6 +314,7 @@ def _make_tile_as(node: Node, box: Box, parts: list[Node | None]) -> Node:
 def _take_needs(node: Node, box: Box) -> Boxes:
     (axis,), (a, indices) = node.params, node.inputs
     behind = axis + indices.ndim
+    # Along the axis anything may be looked up.
     return [(*box[:axis], (0, a.shape[axis]), *box[behind:]), box[axis:behind]]
 
 

@@ -27,6 +27,7 @@ class ReaderCounts:
 
     def __init__(self, roots: Sequence[Node], order: Collection[Node]) -> None:
         self._count = Counter(i for n in order for i in {*n.inputs})
+        # Who asks for a value reads it, too.
         self._count.update(roots)
         self._in_parts = self._read_in_parts(order)
         self._views: dict[Hashable, Node] = {}
@@ -132,10 +133,12 @@ def rewritten(rules: Iterable[Rule], roots: Sequence[Node]) -> list[Node]:
         if inputs != best.inputs:
             best = replace(best, inputs=inputs)
             again = _shaped(best, by_op, readers)
+            # A rule fits now that its operands are new: what it gives may have others, which come first.
             if again is not best:
                 shaped[node] = again
                 continue
         waiting.pop()
+        # A rule may lead to a node that another way has led to: it is looked at once.
         done[node] = done[best] = best
         readers.replaced(node, best)
     tell(done)
@@ -151,5 +154,6 @@ def _shaped(node: Node, by_op: defaultdict[Op, list[Rewrite]], readers: ReaderCo
             found = rewrite(node, readers)
             if found is not None:
                 node, changed = found, True
+                # From the first rule on: what was found may have another operator.
                 break
     return node

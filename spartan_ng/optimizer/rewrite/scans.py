@@ -40,6 +40,7 @@ def fold_scans(roots: Sequence[Node]) -> list[Node]:
         return list(roots)
     needed = set(roots)
     for node in order:
+        # Somebody needs the scan itself: folding it apart would go through X twice.
         needed.update(i for i in node.inputs if i.op is Op.SCAN and _folded(node) is node)
 
     def rule(node: Node) -> Node:
@@ -104,6 +105,7 @@ def _suffix_sum(node: Node) -> Node:
     if not (x.shape == node.shape == flipped.shape and node.params == flipped.params == flip):
         return node
     total = build.fold("add", x, (axis,), dtype=x.dtype)
+    # With the axis, of length 1, that the fold has dropped.
     wide = build.reshape(total, tuple(1 if i == axis else n for i, n in enumerate(x.shape)))
     rest = build.map_("subtract", wide, build.scan("add", x, axis, x.dtype), dtype=x.dtype)
     return build.map_("add", x, rest, dtype=x.dtype)
@@ -123,8 +125,10 @@ def _aggregate(node: Node, scan: Node) -> Node:
     (axes,), (axis,) = node.params, scan.params
     x = scan.inputs[0]
     name = str(node.fn)
+    # The sums are rounded, or wrap around, in the scan's dtype, and then are added in another.
     if node.dtype != scan.dtype:
         return node
+    # The least of running minima is the last of them.
     if name == scan.fn and name in ("minimum", "maximum"):
         return build.fold(name, x, axes, dtype=node.dtype)
     if scan.fn != "add":

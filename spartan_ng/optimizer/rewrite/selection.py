@@ -32,6 +32,7 @@ def select_places(roots: Sequence[Node]) -> list[Node]:
 def selected_sorts(roots: Sequence[Node]) -> dict[Node, EndPlaces | Places]:
     """Sorts of single lines of which only some places are read, and these places."""
     order = topological(roots)
+    # Numbers alone: of others (dates, texts, complex ones) states of parts are not known.
     sorts = [n for n in order if _orders_line(n) and n.inputs[0].dtype.kind in "biuf"]
     if not sorts:
         return {}
@@ -100,6 +101,7 @@ def _ends(node: Node, readers: set[Node]) -> EndPlaces | None:
     """The ends that all readers of a sort need; None where one needs more."""
     spans = [_span(r) for r in readers]
     most = min(MOST_ENDS, node.size // SHARE)
+    # What does not end within the first places has to begin within the last.
     first = max((high for _, high in spans if high <= most), default=0)
     last = max((node.size - low for low, high in spans if high > most), default=0)
     return EndPlaces(node, first, last) if last <= most else None
@@ -129,6 +131,7 @@ class Places:
         low, _ = _span(view)
         if self._made is None:
             self._made = build.places(x, self.spans)
+        # How many selected places lie before it.
         before = sum(min(hi, low) - lo for lo, hi in self.spans if lo <= low)
         ((start, step),) = view.params
         return build.slice_(self._made, (before + start - low,), (step,), view.shape)
@@ -140,6 +143,7 @@ def _places(node: Node, readers: set[Node]) -> Places | None:
         return None
     spans: list[tuple[int, int]] = []
     for lo, hi in sorted(_span(r) for r in readers):
+        # Spans that meet become one: each costs a search of its own.
         if spans and lo <= spans[-1][1]:
             spans[-1] = (spans[-1][0], max(hi, spans[-1][1]))
         else:

@@ -48,6 +48,7 @@ def slice_of_transpose(node: Node, readers: ReaderCounts) -> Node | None:
     if below.op is not Op.TRANSPOSE or below.inputs[0].fn != "take" or not readers.alone(below):
         return None  # elsewhere a transpose is how an array is read, as a slice is
     ((axes,), (a,)) = below.params, below.inputs
+    # The cut of each axis of `a`, where the transpose has put it.
     view = [(*node.params[i], node.shape[i]) for i in np.argsort(axes)]
     return build.transpose(_cut(a, view, readers), axes)
 

@@ -36,6 +36,7 @@ def _folded(node: Node) -> Node:
     result: Node | None = None
     for first in range(node.inputs[0].shape[-1]):
         starts = tuple(first if i == axis else 0 for i in range(base.ndim))
+        # As NumPy folds: every element is in the fold's dtype before it is added.
         part = build.cast(build.slice_(base, starts, (1,) * base.ndim, node.shape), node.dtype)
         result = part if result is None else build.map_(str(node.fn), result, part, dtype=node.dtype)
     return node if result is None else result
