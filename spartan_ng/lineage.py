@@ -139,6 +139,7 @@ def _written(ref: ArrayRef) -> ArrayRef | None:
         return ref
     if not isinstance(value, np.ndarray) or value.dtype.hasobject:
         return None
+    # The disk is for arrays that are in use, first.
     if value.nbytes * _DISK_SHARE > free_disk_bytes():
         return None
     try:
@@ -174,6 +175,7 @@ def origin_of(ref: ArrayRef) -> Origin:
     is_number = (
         ref.format == "dense" and ref.shape == () and not ref.dtype.hasobject and ref.value is not None
     )
+    # A loop sends the same numbers over and over, each time as a new array.
     key = (ref.dtype, ref.value.tobytes()) if is_number else ref.serial
     found = _from_driver.get(key)
     if found is None:

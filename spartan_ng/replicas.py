@@ -105,7 +105,9 @@ class Replicas:
         if takes_s * _SHARE > since_s or nbytes * _MEMORY_SHARE > room:
             return
         self._at_s = worked_s
+        # They go only once there are later ones, from which all that lives can be made.
         before = [origin for origin in self.copies if origin.ref() is None]
+        # To copy is to evaluate, which would ask for copies again.
         self._making = True
         try:
             self.make(living, evaluate)

@@ -38,7 +38,7 @@ def on_disk(shape: tuple[int, ...], dtype: np.dtype[Any], what: str = _TILE) -> 
     Its place on the disk is set aside at once: a disk that is full is an OutOfResources here, and not the end
     of the process when it writes.
     """
-    nbytes = max(prod(shape) * dtype.itemsize, 1)
+    nbytes = max(prod(shape) * dtype.itemsize, 1)  # nothing cannot be mapped
     try:
         with nameless() as file:
             set_aside(file.fileno(), 0, nbytes)
@@ -70,6 +70,7 @@ def own_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy with the same order of axes in memory, or on disk where memory has no room for it."""
     if copy_fits(value.nbytes) or value.dtype.hasobject or value.ndim == 0:
         return private_copy(value)
+    # Axes from the longest stride to the shortest: in that order a copy lies as the array does.
     order = sorted(range(value.ndim), key=lambda axis: (-abs(value.strides[axis]), axis))
     copy = c_copy(value.transpose(order))
     if not is_mapped(value):
@@ -94,6 +95,7 @@ def c_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _fill(copy: np.ndarray[Any, Any], value: np.ndarray[Any, Any], most_bytes: int) -> None:
     """Copy some of the elements at a time, since what lies otherwise is put in order first."""
     rows = most_bytes // value[0].nbytes
+    # One row alone is too long.
     if not rows and value.ndim > 1:
         for place, part in zip(copy, value, strict=True):
             _fill(place, part, most_bytes)

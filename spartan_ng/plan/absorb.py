@@ -27,6 +27,7 @@ Together = Callable[[Node, Node], bool]
 def absorb_sides(drafts: Sequence[Draft], kept: Collection[int], together: Together) -> list[Draft]:
     """The drafts with side stages inside their products; the slots `kept` are stored in any case."""
     makers = {d.slot: d for d in drafts if _is_inner(d) and d.slot not in kept}
+    # Each read counts: a stage that reads a slot in two ways would have to make it twice.
     readers = Counter(slot for d in drafts for slot in _read_slots(d))
     gone: set[int] = set()
     inside: dict[int, Draft] = {}
@@ -115,6 +116,7 @@ def _product_before(
     together: Together,
 ) -> Draft | None:
     """The product whose value this stage alone reads, index by index."""
+    # What needs whole lines cannot run on a cuboid's piece of the value.
     if not _is_inner(draft) or draft.whole:
         return None
     for read in draft.reads:
@@ -146,6 +148,7 @@ def _with_side(product: Draft, read: Read, side: Draft) -> Draft:
         args = tuple(numbers[a] for a in row.args)
         rows.append(replace(row, args=args, labels=tuple(label[d] for d in row.labels)))
     made = numbers[side.results[0].register]
+    # The product reads it turned: what is made inside is turned by a row of its own.
     if read.order != tuple(range(len(read.order))):
         made = len(reads) + len(rows)
         turned = Row(

@@ -178,6 +178,7 @@ def _ranks(grid: Tiling) -> range:
 
 def _within(indices: range, lo: int, hi: int) -> int:
     """How many of the indices lie in `[lo, hi)`."""
+    # Reversed, they are the same indices, in ascending order.
     if indices.step < 0:
         indices = indices[::-1]
     first = max(0, -(-(lo - indices.start) // indices.step))

@@ -54,6 +54,7 @@ class ArrayPlace:
         outermost = (*self.above[-1:], *self.missing, self.path)[0]
         around = os.path.dirname(outermost)
         is_ours = os.access(around, os.W_OK | os.X_OK)
+        # It could not be renamed to its place: inside the group it can, where readers may see it for a while.
         if self.above and not (is_ours and _device(around) == _device(outermost)):
             return new_folder(os.path.join(self.above[0], os.path.basename(self.path)))
         return new_folder(outermost)
@@ -77,6 +78,7 @@ class ArrayPlace:
         """Have the array put there, between what is to be done of groups before and afterwards."""
         again = not is_url(self.path)  # at a URL the array itself may be there by now
         now = array_place(self.url, self.name, self.zarr_format, self.options) if again else self
+        # Readers believe what a group says of all its members, and would not see a new one.
         said = [group for group in now.above if now._take_back(group)]
         for group in now.missing:
             needed("zarr", "zarr").open_group(
@@ -110,6 +112,7 @@ def array_place(
     """
     url, parts = url if is_url(url) else os.path.abspath(url), group_names(name)
     path = "/".join([url.rstrip("/"), *parts])
+    # A link's target is written to, and not replaced.
     if not is_url(path):
         path = os.path.realpath(path)
     _check_own(path, options)
@@ -174,6 +177,7 @@ def _around(path: str, named: int, options: dict[str, Any] | None) -> tuple[list
         kind, _ = _node(parent, options)
         if kind == "array":
             raise refused("to_zarr", parent, "is an array, which has no members", "name another store")
+        # A plain folder ends the hierarchy, but an array further up would still have this inside.
         if is_plain:
             continue
         if kind:
@@ -237,6 +241,7 @@ def _write(path: str, data: bytes, options: dict[str, Any] | None) -> None:
     descriptor, temporary = new_file(path)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
+    # New files of `mkstemp` are the user's alone.
     shutil.copymode(path, temporary)
     os.replace(temporary, path)
 

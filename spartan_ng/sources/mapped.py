@@ -132,6 +132,8 @@ def npz_member(path: str, name: str) -> MappedFile | None:
         member = archive.getinfo(name + ".npy")
         if member.compress_type != zipfile.ZIP_STORED:
             return None
+        # The directory at the end of an archive does not say where a member's bytes begin: its extra field
+        # there may be another.
         file.seek(member.header_offset + _LOCAL_HEADER - 4)
         lengths = np.frombuffer(file.read(4), "<u2")
         file.seek(int(lengths.sum()), os.SEEK_CUR)

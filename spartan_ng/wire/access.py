@@ -144,6 +144,7 @@ def own_address() -> str:
 def private_folder() -> Path:
     """A new folder for the sockets of one cluster."""
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    # The names in it have to fit, too.
     if len(base) > _MOST_PATH // 2:
         base = "/tmp"
     return Path(tempfile.mkdtemp(prefix=_FOLDER, dir=base))
@@ -179,6 +180,7 @@ def is_taken(address: str) -> bool:
 def is_loopback(address: str) -> bool:
     """Whether only this machine can reach a `tcp://host:port` address."""
     host = urlsplit(address).hostname or ""
+    # It binds all interfaces, whatever its name would lead to.
     if host == "*":
         return False
     try:
@@ -193,6 +195,7 @@ def _name_is_loopback(host: str) -> bool:
         found = {info[4][0] for info in sockets.getaddrinfo(host, None)}
     except OSError:
         return False
+    # A name may have several addresses, and an address of IPv6 the interface behind it.
     return all(ipaddress.ip_address(str(a).split("%")[0]).is_loopback for a in found)
 
 

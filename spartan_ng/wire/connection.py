@@ -38,6 +38,7 @@ class Handshake:
             self._done = True
         elif event in REFUSED:
             self._refused = True
+        # One that has succeeded, and ends, is no refusal: the master may have been started again.
         elif event == zmq.EVENT_DISCONNECTED and self._reached and not self._done:
             self._closed += 1
 
