@@ -82,6 +82,7 @@ def _is_stack(arrays: Any) -> bool:
 
 def _merged(stack: ndarray, axis: int | None) -> ndarray:
     """The sub-arrays of a stack, as they follow each other along an axis."""
+    # All elements follow each other, as they do in the stack.
     if axis is None:
         return manipulation.ravel(stack)
     if stack.ndim == 1:
@@ -202,6 +203,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarr
         if parts <= 0:
             raise ValueError("number sections must be larger than 0.") from None
         each, extra = divmod(n, parts)
+        # The first `extra` parts have one element more.
         bounds = [i * each + min(i, extra) for i in range(parts + 1)]
     else:
         bounds = [0, *(operator.index(i) for i in cuts), n]

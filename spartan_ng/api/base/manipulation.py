@@ -96,6 +96,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         if copy is None and (found := copied_as(a, shape, order)) is not None:
             return found
         new = full_shape(shape, a.size, a.shape)
+        # Fortran's order is C's with the axes reversed, before and after.
         return transpose(reshape(transpose(a), new[::-1], copy=copy))
     if order == "A" and a.ndim > 1 and a._layout().flags.fnc:
         return reshape(a, shape, "F", copy=copy)
@@ -191,6 +192,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
             f"which {source} and {destination} have not"
         )
     order = [n for n in range(a.ndim) if n not in old]
+    # In the order of their places, so that each finds those before it where they stay.
     for target, origin in sorted(zip(new, old, strict=True)):
         order.insert(target, origin)
     return transpose(a, tuple(order))

@@ -100,6 +100,7 @@ class EngineBackend:
     def workers(self) -> int:
         """Into how many parts plans cut: as many as the engine could run tasks when it had no arrays, or more
         where it has grown since."""
+        # Without arrays no tiling binds it.
         if not self._held:
             self._workers = max(1, self.engine.slots())
         elif time.monotonic() - self._looked_s > _LOOK_S and self.engine.is_there():
@@ -207,6 +208,7 @@ class EngineBackend:
                 else self.tasks.submit("gather", read, tile.handle, tile.number, p.region)
                 for p, tile in pieces
             ]
+        # Several boxes may come as one whole tile, which is fetched once.
         distinct = list(dict.fromkeys(handles))
         found = dict(zip(distinct, self.tasks.get(distinct), strict=True))
         arriving = (found[handle] for handle in handles)
@@ -261,6 +263,7 @@ class EngineBackend:
             job.submit(progress)
             results = self._results(plan, job, progress)
         except KeyboardInterrupt:
+            # Nobody wants them: they would hold up the next program.
             self.tasks.cancel(job.handles())
             raise
         except TaskKilled as error:

@@ -136,6 +136,7 @@ def _step(plan: Plan, index: int, stage: Stage) -> EngineStep:
 def _home(plan: Plan, new: EngineStep, steps: list[EngineStep], made_in: dict[int, int]) -> int:
     """The first step that a stage can join: one that has touched what it reads."""
     slots = {wanted.slot for share in new.shares for wanted in share.reads}
+    # Not before the last of those that make what it reads.
     first = max((made_in[slot] for slot in slots if slot in made_in), default=0)
     for home in range(first, len(steps)):
         touched = {w.slot for share in steps[home].shares for w in share.reads} | steps[home].written
@@ -188,6 +189,7 @@ def _is_made_by(plan: Plan, step: EngineStep, reader: EngineStep) -> bool:
     wanted = {w for w in step.reads() if w.slot not in step.written}
     slots = {w.slot: plan.slots[w.slot] for w in wanted}
     cut = {s for s, slot in slots.items() if not slot.tiling.duplicate and slot.tiling.ntiles > 1}
+    # Instead of one task that reads them, each of the reader's does.
     edges = len({(w.slot, w.rank) for w in wanted if w.slot in cut}) * len(reader.tasks())
     more = cut | (slots.keys() - {w.slot for w in reader.reads()})
     return (

@@ -36,6 +36,7 @@ def solve(problem: Problem, solver: Solver) -> Solution:
             return replace(best, bound=best.cost)
         _, _, part, relaxed = heapq.heappop(queue)
         for branch in _split(part, relaxed):
+            # Not one choice of it can fit.
             if _lightest(branch) > budget:
                 continue
             found = solver(branch)
@@ -79,6 +80,7 @@ def _dropping(problem: Problem, solver: Solver, solution: Solution) -> Solution:
             for scope, weights in problem.weights.items():
                 problem = problem.allowing(scope, problem.allowed(scope) & (weights == 0))
             return solver(problem)
+        # As light as it has to be, and no lighter: each round takes away what weighs as much or more.
         weight, scope = _heaviest(problem, solution.choice)[0]
         problem = problem.allowing(scope, problem.allowed(scope) & (problem.weights[scope] < weight))
         solution = solver(problem)

@@ -69,6 +69,7 @@ def choose(
     if profile.workers == 1:
         return _alone(stages, arrays)
     model = build_model(stages, arrays, rules)
+    # A forced tiling is for measurements, and takes what it takes.
     if rules.forced is None:
         _check_duplicates(stages, arrays, rules.budget)
     fastest = budget.solve(model.problem, SOLVERS[solver])
@@ -102,6 +103,7 @@ def _moving_less(
         rates = replace(profile.faster(share), message_ns=0, task_ns=profile.task_ns // share)
         other = build_model(stages, arrays, replace(rules, rates=rates))
         choice = budget.solve(other.problem, exact.solve).choice
+        # By the true rates: whether it is as fast, the other ones do not tell.
         cost = model.problem.cost(choice)
         if model.problem.possible(cost):
             best.append(_read_off(model, arrays, replace(fastest, choice=choice, cost=cost), rules))

@@ -48,6 +48,7 @@ def solve(problem: Problem, cells: int = CELLS) -> Solution:
     choice = elimination.choice(fixed)
     if wide is None:
         return Solution(choice, elimination.constant, "exact", elimination.constant)
+    # What was fixed fits the greedy choice: with all of it that may cost less than this mixture.
     if wide.cost < elimination.constant:
         choice = wide.choice
     choice = improve(problem, choice)
@@ -127,6 +128,7 @@ class _Elimination:
         factors = self._buckets[v]
         rest = tuple(sorted(self._near[v]))
         total = _joined(factors, (*rest, v), self.sizes)
+        # Kept for the way back: its neighbours' options, which decide, are not known yet.
         best = total.argmin(-1)
         self._steps.append((v, rest, best))
         self._detach(v, factors)

@@ -31,6 +31,7 @@ def solve(problem: Problem) -> Solution:
     for v in range(len(alive)):
         _propagate(v, alive, near, problem.forbidden)
     order = sorted(range(len(alive)), key=lambda v: (-len(near[v]), v))
+    # No choice is possible: any of forbidden cost says so.
     if not all(a.any() for a in alive):
         order = []
     for v in order:
@@ -38,6 +39,7 @@ def solve(problem: Problem) -> Solution:
         for u, table in near[v].items():
             cost = cost + table[:, alive[u]].min(1)
         options = np.flatnonzero(alive[v])
+        # The first of equal ones, so that plans do not depend on chance.
         best = int(options[int(np.argmin(cost[options]))])
         alive[v][:] = False
         alive[v][best] = True
@@ -68,6 +70,7 @@ def _propagate(start: int, alive: list[Table], near: Neighbours, forbidden: int)
     queue = [start]
     while queue:
         v = queue.pop()
+        # A dead end: there is nothing to keep consistent.
         if not alive[v].any():
             return
         for u, table in near[v].items():
