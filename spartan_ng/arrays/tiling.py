@@ -98,10 +98,12 @@ class Tiling:
             return (0,) * len(self.parts)
         index = [0] * len(self.parts)
         rest = rank - self.first
+        # Ranks beyond those that there were when it was shifted have no tile.
         if self.around and rank < self.around:
             rest %= self.around
         if rest < 0:
             return None
+        # As digits of a number, from the largest stride on, also where a transpose has turned them.
         for axis in sorted(range(len(self.parts)), key=lambda a: -self.strides[a]):
             if self.parts[axis] > 1:
                 index[axis] = min(rest // self.strides[axis], self.parts[axis] - 1)
@@ -123,6 +125,7 @@ class Tiling:
                 points = self.splits[axis]
                 spans.append(range(bisect_right(points, lo), bisect_left(points, hi) + 1))
                 continue
+            # A guess that is right or one too low, as the bounds of parts are rounded down.
             first, last = (lo * p) // max(n, 1), ((hi - 1) * p) // max(n, 1)
             while first + 1 < p and part_span(n, p, first)[1] <= lo:
                 first += 1

@@ -92,6 +92,7 @@ class Node:
 def sliced(node: Node) -> tuple[slice, ...]:
     """A SLICE as NumPy's key."""
     return tuple(
+        # Downwards to the first element, there is no number for where it ends: -1 is the last.
         slice(s, None if s + t * n < 0 else s + t * n, t)
         for (s, t), n in zip(node.params, node.shape, strict=True)
     )
@@ -102,6 +103,7 @@ def become(node: Node, ref: ArrayRef) -> None:
 
     Nobody may be walking over it.
     """
+    # `data` first: whoever looks meanwhile sees a leaf or the old step, never a step without inputs.
     for name, value in (("data", ref), ("op", Op.DATA), ("fn", None), ("params", ()), ("inputs", ())):
         object.__setattr__(node, name, value)
     object.__setattr__(node, "format", ref.format)

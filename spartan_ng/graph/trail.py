@@ -66,7 +66,9 @@ class Trail:
         taken = {now for node, now in found.items() if node.op not in VIEWS}
         alike: defaultdict[Hashable, deque[Node]] = defaultdict(deque)
         for node in self._there():
+            # What has a node's own value is that node's, and stands for no other.
             if node not in taken:
+                # Of several alike, in the graph's order, which passes keep.
                 alike[node.op, node.fn].append(node)
         for node in self.order:
             if node not in found and alike[node.op, node.fn]:

@@ -63,6 +63,7 @@ def cache_directory() -> Path:
         path.mkdir(exist_ok=True, mode=0o700)
         problem = why_not_own(path)
         if problem is None:
+            # The only sure test: a disk may be full, or read-only, whatever permissions say.
             with tempfile.TemporaryFile(dir=path):
                 pass
     except OSError:
@@ -160,7 +161,9 @@ def waiting_sources(directory: Path) -> list[Path]:
 def take_source(file: Path) -> tuple[str, str] | None:
     """The name and the source of a kernel that waits, which does so no longer; None where it is compiled, or
     the file is not what we put there. OSError where it cannot be taken away."""
+    # What others have put there is removed unread, and never compiled.
     source = file.read_text() if why_not_own(file) is None else ""
+    # Of several that look, one can remove it: that one compiles it.
     file.unlink()
     name = kernel_name(source)
     return None if file.name != f"{name}{_WANTED}" or is_kept(file.parent, name) else (name, source)
@@ -200,7 +203,7 @@ def _thin_out(base: Path, most_bytes: int) -> None:
     for file in base.rglob(f"{_PREFIX}*"):
         with suppress(OSError):
             status = file.stat()
-            files.append((status.st_mtime, status.st_size, file))
+            files.append((status.st_mtime, status.st_size, file))  # `find` sets the time
     left = sum(size for _, size, _ in files)
     for _, size, file in sorted(files):
         if left <= most_bytes:

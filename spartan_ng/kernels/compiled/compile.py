@@ -96,6 +96,7 @@ class Compiler:
                 return
             kernel.requested = True
             self._queue.append(kernel)
+            # Begun with the first kernel, as most programs need none.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._work, name="kernel compiler", daemon=True)
                 self._thread.start()
@@ -117,6 +118,7 @@ class Compiler:
         """Wait for kernels that were asked for, if what is to be done takes so long without them: for those
         that lie on disk, and for others no longer than they take to pay."""
         waiting = [k for k in kernels if not k.settled]
+        # To load one takes milliseconds, whatever it would pay.
         if waiting and all(map(self.is_kept, waiting)):
             self._wait_for(waiting, expected_s)
         elif expected_s > COMPILE_SHARE * self._compiling_s(len(waiting)):
@@ -171,6 +173,7 @@ class Compiler:
     def after_fork(self) -> None:
         """In the new process: there is no thread, locks are held for ever, and the compiler is not ours."""
         for kernel in self._kernels.values():
+            # Those under way in the parent are asked for again when they are needed.
             kernel.requested = kernel.settled
         self._queue.clear()
         self._wishes.clear()

@@ -90,6 +90,7 @@ def looked_up(rows: Sequence[Row]) -> dict[int, int]:
     for row in rows:
         if row.kind == "take":
             found[row.args[0]] = found.get(row.args[0], 0) + prod(row.shape)
+    # Of a lookup all operands but the first are read as a whole: the places.
     others = {arg for row in rows for arg in row.args[row.kind == "take" :]}
     return {register: count for register, count in found.items() if register not in others}
 
@@ -112,6 +113,7 @@ def row_operations(
     for row in (*rows, *reducers):
         operands, seen = [*map(shapes.__getitem__, row.args)], [*map(known.__getitem__, row.args)]
         step = (row.kind, row.fn, row.params, row.shape)
+        # A sampled row is computed at the driver's elements, whatever its own operands have.
         own = part if row.sampled else None
         counts.append(work(*step, row.dtype, operands, seen, own, row.format))
         shapes.append(row.shape)
