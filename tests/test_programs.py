@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.config import FUSIONS, TILINGS, config
 from spartan_ng.costs import Profile
-from spartan_ng.optimizer.fusion import policies, select
+from spartan_ng.optimizer.fusion import select
 from spartan_ng.optimizer.fusion.plans import PlanCosts
 from spartan_ng.optimizer.fusion.search import Found
 from spartan_ng.optimizer.pipeline import NAMES
@@ -132,12 +131,11 @@ def test_any_choice_of_materialization_points(program: Program, seed: int, worke
     """What selection chooses is a matter of time only: any assignment gives the same answer."""
     rng = random.Random(seed)
 
-    def choose(costs: PlanCosts, most: int, start: int) -> Found:
+    def choose(costs: PlanCosts, most: int) -> Found:
         return Found(rng.getrandbits(len(costs.partition.points)), 0, 0, False)
 
     with running_on(SimulatedBackend(workers)), pytest.MonkeyPatch.context() as patch:
         patch.setattr(select, "search", choose)
-        patch.setattr(policies, "cheapest", itemgetter(0))
         check(program)
 
 

@@ -11,7 +11,7 @@ Fusion plans (SystemML), section 4.3, Eq. 4: write + max(read, compute), summed 
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from math import prod
 
 from spartan_ng.costs import Profile
@@ -20,6 +20,7 @@ from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Group, Grouping
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_read, is_transparent, root
 from spartan_ng.optimizer.fusion.operators import Estimate, is_aligned, stored_parts
+from spartan_ng.optimizer.fusion.sampling import Drivers
 
 
 def read_ps(nbytes: int, node: Node, aligned: bool, profile: Profile) -> tuple[int, int]:
@@ -56,8 +57,10 @@ def _stage_ps(stage: Group, grouping: Grouping, known: Mapping[Node, Estimate], 
     computed = _computed(stage)
     reads: dict[Node, tuple[int, bool]] = {}
     work = 0
+    # Where one of them is stored, all of it is made, and all that it is made of.
+    few = not any(n.format == "dense" and n in grouping.drivers for n in stage.stored)
     for node, labels in computed.items():
-        share, operations = _done(node, grouping, known)
+        share, operations = _done(node, grouping.drivers if few else {}, known)
         work += operations
         for operand, own in zip(node.inputs, labels, strict=True):
             if operand in computed:
@@ -73,8 +76,17 @@ def _stage_ps(stage: Group, grouping: Grouping, known: Mapping[Node, Estimate], 
     for below, (nbytes, aligned) in reads.items():
         moved, wait = read_ps(nbytes, below, aligned, profile)
         read, write = read + moved, write + wait
-    write += sum([write_ps(known[node].nbytes, node, stage.domain, profile) for node in stage.stored])
+    write += sum([write_ps(known[node].nbytes, node, _domain(node, stage), profile) for node in stage.stored])
     return pass_ps(read, work * profile.flop_ps, write)
+
+
+def _domain(node: Node, stage: Group) -> tuple[int, ...]:
+    """What a stored value is reduced from; one that is made on the way is not."""
+    if any(r.node is node and r.inputs is None for r in stage.more):
+        return node.shape
+    if node.op is Op.FOLD or node.op is Op.JOIN_UPDATE:
+        return stage.domain if stage.separate or node.op in VIEWS else root(node).domain
+    return node.shape
 
 
 def _computed(stage: Group) -> dict[Node, tuple[Labels | None, ...]]:
@@ -113,10 +125,13 @@ def _base(
     return source, nbytes, seen
 
 
-def _done(node: Node, grouping: Grouping, known: Mapping[Node, Estimate]) -> tuple[float, int]:
+def _done(node: Node, all_drivers: Drivers, known: Mapping[Node, Estimate]) -> tuple[float, int]:
     """The part of a node's operations that is done where a sparse operand may drive it, and that part."""
-    drivers = grouping.drivers.get(node)
-    if not drivers:
-        return known[node].share, known[node].work
+    drivers = all_drivers.get(node)
+    return driven(node, drivers, known) if drivers else (known[node].share, known[node].work)
+
+
+def driven(node: Node, drivers: Iterable[Node], known: Mapping[Node, Estimate]) -> tuple[float, int]:
+    """The same of a node that is needed at the non-zeros of some sparse nodes alone."""
     share = min([known[d].density for d in drivers])
     return share, work_of_node(node, stored_parts(node, known), share)

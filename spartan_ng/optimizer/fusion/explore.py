@@ -9,13 +9,14 @@ Fusion plans (SystemML), section 3, Algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
-from spartan_ng.optimizer.fusion.operators import Edge, Operator
-from spartan_ng.optimizer.fusion.sampling import Drivers
+from spartan_ng.graph.node import Node
+from spartan_ng.optimizer.fusion.operators import Edge, Estimate, Operator
+from spartan_ng.optimizer.fusion.sampling import Drivers, is_sampled_product
 from spartan_ng.optimizer.fusion.templates import TEMPLATES, Conditions, Status, Template
 
 MATERIALIZED = -1
@@ -63,6 +64,8 @@ class Memo:
     drivers: Drivers
     references: tuple[frozenset[int], ...]
     """For each operator the operands, by position, that some entry of it references."""
+    known: Mapping[Node, Estimate]
+    """What has been estimated of the graph's nodes; where no value is sparse, maybe nothing."""
 
     def entries(self, number: int) -> Iterator[Entry]:
         """The entries of W(operator, inputs), one for each valid choice of references."""
@@ -80,26 +83,35 @@ class Memo:
                     yield Entry(alternative.template, inputs, alternative.status)
 
 
-def explore(operators: Sequence[Operator], drivers: Drivers | None = None) -> Memo:
+def explore(
+    operators: Sequence[Operator],
+    drivers: Drivers | None = None,
+    known: Mapping[Node, Estimate] | None = None,
+) -> Memo:
     """The populated memo table."""
     groups: list[Group] = []
+    driven = {n for n in drivers or () if is_sampled_product(n)}  # worth it by its cost, or not
     for operator in operators:
         group: Group = {}
         if operator.fusible:
             for template, conditions in TEMPLATES.items():
-                alternative = _alternative(operator, template, conditions, groups)
+                opens = conditions.open(operator) or (template is Template.OUTER and operator.node in driven)
+                alternative = _alternative(operator, template, conditions, groups, opens)
                 if alternative is not None:
                     group[template] = alternative
         groups.append(group)
     references = [frozenset[int]().union(*[a.fusible for a in g.values()]) for g in groups]
-    return Memo(tuple(operators), tuple(groups), drivers or {}, tuple(references))
+    return Memo(tuple(operators), tuple(groups), drivers or {}, tuple(references), known or {})
 
 
 def _alternative(
-    operator: Operator, template: Template, conditions: Conditions, groups: Sequence[Group]
+    operator: Operator,
+    template: Template,
+    conditions: Conditions,
+    groups: Sequence[Group],
+    opens: bool,
 ) -> Alternative | None:
     """Open, fuse, merge, close; None where no valid entry is left."""
-    opens = conditions.open(operator)
     fused: dict[int, Status] = {}
     rest: list[tuple[int, Edge]] = []
     for j, edge in enumerate(operator.edges):

@@ -11,26 +11,35 @@ section 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 
-from spartan_ng.arrays import WHOLE
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import VIEWS, Node, Op
-from spartan_ng.optimizer.fusion.group import Demand, Fusing, Group, Grouping, Result, keep_rows, open_stage
+from spartan_ng.optimizer.fusion.embed import kept_whole, relabelled
+from spartan_ng.optimizer.fusion.group import (
+    Demand,
+    Fusing,
+    Group,
+    Grouping,
+    JoinedPasses,
+    Result,
+    keep_rows,
+    open_stage,
+)
 from spartan_ng.optimizer.fusion.labels import (
     Labels,
     input_labels,
     is_fusible,
     is_transparent,
     root,
-    sums_sparse_rows,
 )
 from spartan_ng.optimizer.fusion.legality import (
     has_room,
-    kept_for,
+    joins_others,
     may_stand_beside,
     never_joins,
+    one_name,
     passed_values,
     unfollowed,
     whole_if_joined,
@@ -39,11 +48,9 @@ from spartan_ng.optimizer.fusion.merge import (
     MOST_HOSTS,
     Readers,
     add_result,
-    kept_whole,
     largest_inputs,
     merge,
     place_beside,
-    relabelled,
     users_first,
 )
 from spartan_ng.optimizer.fusion.sampling import Drivers, find_drivers
@@ -59,6 +66,7 @@ def group(
     profile: Profile | None = None,
     fusing: Fusing | None = None,
     drivers: Drivers | None = None,
+    joined: Sequence[JoinedPasses] = (),
 ) -> Grouping:
     """Cut the topologically ordered nodes into stages; `roots` are stored in any case.
 
@@ -70,6 +78,7 @@ def group(
     profile = profile or Profile()
     drivers = find_drivers(order, roots) if drivers is None else drivers
     result = Grouping([], {}, drivers, fusing or {})
+    kept = {end: host for host, end, labels in joined if labels is None}
     for node in reversed(order):
         if node.op is Op.DATA:
             continue
@@ -78,46 +87,47 @@ def group(
             _pass_through(node, wanted, demands)
         elif (
             node not in roots
-            and is_fusible(node, profile)
-            and not (profile.workers > 1 and sums_sparse_rows(node))
+            and joins_others(node, profile)
             and (target := _fusible_into(node, wanted, fuse, result)) is not None
         ):
             for seat in target:
-                if node.op is Op.SCAN:
-                    seat[0].scan = node
+                seat[0].ends.add(node)
                 _join(node, *seat, demands)
         else:
-            _store(node, result, demands, profile, fuse)
+            _store(node, result, demands, profile, fuse, kept.get(node))
     if fuse:
-        merge(result, order, demands)
+        merge(result, order, demands, joined)
     result.groups = users_first(result.groups)
     return result
 
 
 def _store(
-    node: Node, result: Grouping, demands: dict[Node, dict[Demand, None]], profile: Profile, fuse: bool
+    node: Node,
+    result: Grouping,
+    demands: dict[Node, dict[Demand, None]],
+    profile: Profile,
+    fuse: bool,
+    keeper: Node | None,
 ) -> None:
     """Store `node` as a further result of a stage that there is, or open one that ends in it."""
     if node.op in VIEWS:
         for reader, labels in demands[node]:
-            keep_rows(node, reader, labels)
+            keep_rows(node, reader, labels, node)
     users = list(dict.fromkeys(stage for stage, _ in demands[node]))
-    joins = fuse and is_fusible(node, profile) and node.op is not Op.SCAN
-    joins = joins and not (profile.workers > 1 and sums_sparse_rows(node))
-    if fuse and node.op is Op.SCAN:
+    chosen = node in result.fusing
+    joins = fuse and joins_others(node, profile) and (chosen or node.op is not Op.SCAN)
+    if fuse and node.op is Op.SCAN and not chosen:
         folds = [u for u in users if passed_values(u) == {node}]
         stage = _as_member(node, folds, users, demands, result)
         if stage is not None:
-            stage.scan = node
+            stage.ends.add(node)
             result.serve(stage, (u for u in users if u is not stage))
             result.stored[node] = stage
             return
-    chosen = _inside(node, users, demands, result) if joins else {}
-    inside = {stage: seat for stage, seat in chosen.items() if seat is not None}
+    inside = _inside(node, users, demands, result) if joins else {}
     readers = [u for u in users if u not in inside]
-    if joins:
-        hosts = inside if node in result.fusing and len(inside) == len(chosen) else users
-        stage = _as_member(node, hosts, readers, demands, result)
+    if joins and not chosen:
+        stage = _as_member(node, users, readers, demands, result)
         stage = stage or _beside(node, readers, inside, demands)
         if stage is not None:
             inside.pop(stage, None)
@@ -125,6 +135,14 @@ def _store(
             result.stored[node] = stage
             for seat in inside.values():
                 _join(node, *seat, demands)
+            return
+    for stage, seat in inside.items():
+        if keeper is not None and stage is result.stored[keeper]:
+            for other in inside.values():
+                _join(node, *other, demands)
+            stage.more.append(Result(node, seat[1]))
+            result.serve(stage, (u for u in readers if u is not stage))
+            result.stored[node] = stage
             return
     stage, seen = open_stage(node, is_fusible(node, profile))
     _demand(node, stage, seen, demands)
@@ -137,22 +155,20 @@ def _store(
 
 def _inside(
     node: Node, users: list[Group], demands: dict[Node, dict[Demand, None]], result: Grouping
-) -> dict[Group, Seat | None]:
-    """The stages that were chosen to compute the node for themselves, although it is stored for others.
-
-    Those that may not have no seat.
-    """
-    places: dict[Group, Seat | None] = {}
+) -> dict[Group, Seat]:
+    """The stages that were chosen to compute the node for themselves, although it is stored for others."""
+    places: dict[Group, Seat] = {}
     for stage in users:
         if _computes(stage, node, result.fusing):
             target = _fusible_into(node, [d for d in demands[node] if d[0] is stage], True, result)
-            places[stage] = None if target is None else target[0]
+            if target is not None:
+                (places[stage],) = target
     return places
 
 
 def _computes(stage: Group, node: Node, fusing: Fusing) -> bool:
-    """Whether selection has an operator of the stage compute the node in its own pass."""
-    return any(map(stage.holds, fusing.get(node, ())))
+    """Whether the node was chosen to be computed in the pass that the stage is."""
+    return not stage.ends.isdisjoint(fusing.get(node, ()))
 
 
 def _as_member(
@@ -172,7 +188,7 @@ def _as_member(
         target = _fusible_into(node, wanted, True, result, weighed=False)
         if target is not None and stage not in Readers(u for u in users if u is not stage):
             ((_, labels, whole),) = target
-            if not unfollowed(stage, labels) <= stage.whole | whole:
+            if not unfollowed(stage.domain, labels) <= stage.whole | whole:
                 continue  # cheap to compute again for each block, but then nobody's to store
             _join(node, stage, labels, whole, demands)
             stage.more.append(Result(node, labels))
@@ -198,7 +214,7 @@ def _beside(
                 break
     else:
         return None
-    stage.whole |= kept_whole(stage, labels, shape.whole)
+    stage.whole |= kept_whole(stage.domain, labels, shape.whole)
     add_result(stage, node, labels)
     _demand(node, stage, tuple(relabelled(i, labels) for i in shape.inputs), demands)
     return stage
@@ -217,6 +233,8 @@ def _join(
     demands: dict[Node, dict[Demand, None]],
 ) -> None:
     """Make the node a member of a stage, for which dimensions stay whole."""
+    if node.op is Op.SCAN:
+        stage.scan = node
     stage.whole |= whole
     stage.members.append((node, labels))
     _demand(node, stage, input_labels(node, labels), demands)
@@ -231,7 +249,9 @@ def _demand(
     for source, seen in zip(node.inputs, labels, strict=True):
         demands[source][(stage, seen)] = None
         if source.format != "dense" and source.op not in VIEWS:
-            keep_rows(source, stage, seen)  # a view that is not stored passes on what its array asks for
+            keep_rows(
+                source, stage, seen, node
+            )  # a view that is not stored passes on what its array asks for
 
 
 def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, dict[Demand, None]]) -> None:
@@ -244,17 +264,6 @@ def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, di
             _demand(node, stage, input_labels(node, labels), demands)
 
 
-def _under_one_name(node: Node, stage: Group, labels: Labels, others: Labels) -> Labels | None:
-    """Labels for a node that a stage sees in two ways: whole where they differ, so that each block has both.
-
-    As `z` in `z.T @ z`, whose product goes over rows and columns of its result. None where these dimensions
-    would not stay whole.
-    """
-    one = tuple(a if a == b else WHOLE for a, b in zip(labels, others, strict=True))
-    apart = {d for a, b in zip(labels, others, strict=True) if a != b for d in (a, b) if d != WHOLE}
-    return one if apart <= stage.whole | kept_for(node, stage, one) else None
-
-
 def _fusible_into(
     node: Node, wanted: Collection[Demand], fuse: bool, result: Grouping, weighed: bool = True
 ) -> list[Seat] | None:
@@ -264,32 +273,26 @@ def _fusible_into(
     """
     if never_joins(node):
         return None
-    found: dict[Group, Labels] = {}
+    seen: dict[Group, list[Labels]] = {}
     for stage, labels in wanted:
         if labels is None or stage.separate:
             return None
-        if node.op is not Op.INDEX:
-            own = stage.canonical(labels)
-            before = found.get(stage, own)
-            one = own if own == before else _under_one_name(node, stage, before, own)
-            if one is None:
-                return None
-            found[stage] = one
+        seen.setdefault(stage, []).append(labels)
     if node.op is Op.INDEX:
         return [(stage, labels, frozenset()) for stage, labels in wanted if labels is not None]
     if not fuse:
         return None
     if weighed and node in result.fusing:
-        chosen = all(_computes(stage, node, result.fusing) for stage in found)
+        chosen = all(_computes(stage, node, result.fusing) for stage in seen)
     else:
-        chosen = len(found) == 1
-    once = node.op in (Op.SCAN, Op.RANDOM) and len(found) > 1
-    if not chosen or once:
+        chosen = len(seen) == 1
+    if not chosen:
         return None
     driven, seats = node in result.drivers, list[Seat]()
-    for stage, labels in found.items():
-        whole = whole_if_joined(node, stage, labels, driven)
-        if whole is None:
+    for stage, ways in seen.items():
+        labels = one_name(node, stage, ways)
+        whole = None if labels is None else whole_if_joined(node, stage, labels, driven)
+        if labels is None or whole is None:
             return None
         seats.append((stage, labels, whole))
     return seats

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from typing import NamedTuple
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Node, Op
@@ -32,6 +33,10 @@ class Group:
     whole: set[int]
     uncut: set[int] = field(default_factory=set)
     """Dimensions that tiles must not cut (their blocks may be): axes of sparse operands."""
+    ends: set[Node] = field(default_factory=set)
+    """Where the chosen passes end that the stage is."""
+    closed: bool = False
+    """Whether it is better left with the results that it has."""
     members: list[tuple[Node, Labels]] = field(default_factory=list)
     """Fused nodes and views with their labels, users before inputs."""
     separate: bool = False
@@ -52,6 +57,7 @@ class Group:
 
     def __post_init__(self) -> None:
         self.is_product = is_product(self.root)
+        self.ends.add(self.root)
 
     @property
     def stored(self) -> list[Node]:
@@ -113,10 +119,20 @@ class Grouping:
             self.serve(maker, [host])
 
 
+class JoinedPasses(NamedTuple):
+    """A pass that runs in that of another: where both end."""
+
+    host: Node
+    end: Node
+    labels: Labels | None
+    """The other's dimensions for each of its own; None where the other computes the value on its way, and
+    stores it, too."""
+
+
 Demand = tuple[Group, Labels | None]
 """A stage that asks for a value, and how its domain's dimensions follow the value's axes."""
 Fusing = Mapping[Node, Collection[Node]]
-"""For a node, the operators that compute it in their own pass, each for itself; all others read it."""
+"""For a node, where the passes end that compute it, each for itself; all others read it."""
 
 
 def open_stage(node: Node, fusible: bool) -> tuple[Group, tuple[Labels | None, ...]]:
@@ -130,10 +146,17 @@ def open_stage(node: Node, fusible: bool) -> tuple[Group, tuple[Labels | None, .
     return stage, (None,) * len(node.inputs)
 
 
-def keep_rows(source: Node, stage: Group, labels: Labels | None) -> None:
-    """Tiles of the stage must not cut the columns of a sparse or compressed array."""
-    if source.format != "dense" and labels is not None and labels[1] != WHOLE:
-        stage.uncut.add(labels[1])
+def keep_rows(source: Node, stage: Group, labels: Labels | None, reader: Node) -> bool:
+    """Tiles of the stage must not cut the columns of a sparse or compressed array.
+
+    True where the stage is closed by it: it goes over the elements that are stored, and not over its domain.
+    """
+    if source.format == "dense" or labels is None or labels[1] == WHOLE:
+        return False
+    stage.uncut.add(labels[1])
+    closes = reader.op not in (Op.MAP, Op.FOLD) or source.format == "compressed"
+    stage.closed |= closes
+    return closes
 
 
 def is_product(node: Node) -> bool:

@@ -15,17 +15,26 @@ Fusion plans (SystemML), section 3.2: the conditions of the templates Cell, Row 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from math import prod
 
 from spartan_ng.arrays import WHOLE
+from spartan_ng.costs import Profile
 from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.group import Group, Result, is_product, reads_once
-from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_transparent, root, whole_dimensions
+from spartan_ng.optimizer.fusion.labels import (
+    Labels,
+    input_labels,
+    is_fusible,
+    is_transparent,
+    root,
+    sums_sparse_rows,
+    whole_dimensions,
+)
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product, is_union
 from spartan_ng.sinks.sink import Sink
 
@@ -79,6 +88,27 @@ def whole_if_joined(node: Node, stage: Group, labels: Labels, driven: bool) -> f
     return kept if kept <= stage.whole or _leaves_blocks(stage, kept) else None
 
 
+def one_name(node: Node, stage: Group, seen: Iterable[Labels | None]) -> Labels | None:
+    """The labels under which a stage makes a value that it sees in several ways.
+
+    As `z` in `z.T @ z`, whose product goes over rows and columns of its result: whole where they differ, so
+    that each block has both. None where these dimensions would not stay whole, or where somebody needs all.
+    """
+    one: Labels | None = None
+    for labels in seen:
+        if labels is None:
+            return None
+        own = stage.canonical(labels)
+        if one is None or one == own:
+            one = own
+            continue
+        apart = {d for a, b in zip(one, own, strict=True) if a != b for d in (a, b)} - {WHOLE}
+        one = tuple([a if a == b else WHOLE for a, b in zip(one, own, strict=True)])
+        if not apart <= stage.whole | kept_for(node, stage, one):
+            return None
+    return one
+
+
 def never_joins(node: Node) -> bool:
     """Whether no stage but one that ends in the node computes it."""
     if node.format == "csr":
@@ -86,9 +116,17 @@ def never_joins(node: Node) -> bool:
     return node.fn in REDUCING or node.fn == "matrices"
 
 
+def joins_others(node: Node, profile: Profile) -> bool:
+    """Whether a node may be computed in a pass that ends elsewhere at all.
+
+    Several workers do better to cut a product that sums over the rows of a sparse operand there, too.
+    """
+    return is_fusible(node, profile) and not (profile.workers > 1 and sums_sparse_rows(node))
+
+
 def has_room(stage: Group) -> bool:
     """Whether a stage may get a further result."""
-    if stage.separate or stage.scan is not None or stage.uncut or stage.root.format != "dense":
+    if stage.separate or stage.scan is not None or stage.closed or stage.root.format != "dense":
         return False
     if len(stage.more) >= MOST_RESULTS - 1 or len(stage.members) >= MOST_MEMBERS:
         return False
@@ -105,19 +143,15 @@ def may_stand_beside(node: Node) -> bool:
 # --- what a block repeats, and holds -------------------------------------------------------------------
 
 
-def unfollowed(stage: Group, labels: Labels) -> frozenset[int]:
-    """The stage's dimensions that a node with `labels` does not follow."""
-    return _unfollowed(stage.domain, labels)
-
-
 @lru_cache(maxsize=4096)
-def _unfollowed(domain: tuple[int, ...], labels: Labels) -> frozenset[int]:
+def unfollowed(domain: tuple[int, ...], labels: Labels) -> frozenset[int]:
+    """The dimensions of a domain that a node with `labels` does not follow."""
     return frozenset(d for d, n in enumerate(domain) if n > 1 and d not in labels)
 
 
 def kept_for(node: Node, stage: Group, labels: Labels) -> frozenset[int]:
     """The stage's dimensions that stay whole, so that the node is not computed again for each block."""
-    missing = _unfollowed(stage.domain, labels)
+    missing = unfollowed(stage.domain, labels)
     return _NONE if missing and repeats_cheaply(node) else missing
 
 
@@ -157,6 +191,21 @@ def leaves_enough(
     kept = prod([domain[d] for d in whole])
     left = prod([n for d, n in enumerate(domain) if d not in whole and d not in uncut])
     return leaves_tasks(prod(domain), left, kept, most)
+
+
+def may_keep(
+    domain: tuple[int, ...],
+    before: Collection[int],
+    kept: Collection[int],
+    whole: Iterable[int],
+    uncut: Collection[int],
+) -> bool:
+    """Whether what needs `whole` lines may join a pass over a domain, which then keeps `kept` whole, `before`
+    till then. Lines that no cache holds are worked on by one function at a time: memory may have no room for
+    what two make of them."""
+    if kept == before:
+        return not frozenset(whole) or prod([domain[d] for d in kept]) <= LARGEST_BLOCK
+    return leaves_enough(domain, kept, uncut)
 
 
 def leaves_tasks(size: int, left: int, kept: int, most: int = LARGEST_BLOCK) -> bool:
@@ -233,7 +282,10 @@ def _takes_scan(node: Node, stage: Group, labels: Labels) -> bool:
 
 
 def passed_values(stage: Group) -> set[Node | None]:
-    """What a stage stores or folds, all over its domain; None stands for anything else."""
+    """What a stage stores or folds, all over its domain; None stands for anything else.
+
+    Passes that make a scan run as one where they pass on the same: one may store it, the others fold it.
+    """
     every = tuple(range(len(stage.domain)))
     inputs = root(stage.root).inputs if stage.root.op is Op.FOLD else None
     results = [Result(stage.root, stage.out, inputs), *stage.more]

@@ -12,38 +12,34 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable, Mapping
-from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import prod
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.ops.joins import REDUCING
-from spartan_ng.optimizer.fusion.group import Demand, Group, Grouping, Result
+from spartan_ng.optimizer.fusion.embed import embedding, kept_whole, relabelled
+from spartan_ng.optimizer.fusion.group import Demand, Group, Grouping, JoinedPasses, Result
 from spartan_ng.optimizer.fusion.labels import Labels, Root, root
 from spartan_ng.optimizer.fusion.legality import (
-    LARGEST_BLOCK,
     MOST_RESULTS,
     has_room,
-    leaves_enough,
-    unfollowed,
+    may_keep,
 )
 
 MOST_HOSTS = 16
 """Stages that are tried as the pass of what reads an array that they read, too."""
 
 
-def merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand, None]]) -> None:
-    """Put stages that share their largest read into one, the largest reads first."""
-    largest: dict[Group, int] = {}
-    for node, wanted in demands.items():
-        if node.op is Op.DATA or node in result.stored:
-            for stage, _ in wanted:
-                if not stage.holds(node):
-                    largest[stage] = max(largest.get(stage, 0), node.nbytes)
-    shared = [n for n in order if len(demands[n]) > 1 and (n.op is Op.DATA or n in result.stored)]
-    position = {node: i for i, node in enumerate(order)} if shared else {}
+def merge(
+    result: Grouping,
+    order: list[Node],
+    demands: dict[Node, dict[Demand, None]],
+    joined: Iterable[JoinedPasses] = (),
+) -> None:
+    """Put the chosen stages into others, then such as share their largest read, the largest reads first."""
     gone: dict[Group, tuple[Group, Labels]] = {}
+    position = {node: i for i, node in enumerate(order)}
     readers: dict[Group, Readers] = {}
 
     def apart(host: Group, stage: Group) -> bool:
@@ -52,11 +48,25 @@ def merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand, 
             readers[first] = Readers(first.users)
         return then not in readers[first]
 
+    for one, end, labels in joined:
+        if labels is None:
+            continue
+        host, stage = result.stored[one], result.stored[end]
+        if not apart(host, stage):
+            continue  # what other partitions have joined lies between them
+        absorb(host, stage, labels, position)
+        result.put(host, stage)
+        readers.clear()
+        gone[stage] = host, labels
+    again = _computed_again(g for g in result.groups if g not in gone)
+    shared = [
+        n for n in order if n in again or (len(demands[n]) > 1 and (n.op is Op.DATA or n in result.stored))
+    ]
     for node in sorted(shared, key=lambda n: -n.nbytes):
         hosts: deque[tuple[Group, Labels]] = deque(maxlen=MOST_HOSTS)
-        wanted = dict.fromkeys(_moved(demand, gone) for demand in demands[node])
+        wanted = dict.fromkeys(_moved(demand, gone) for demand in again.get(node) or demands[node])
         for stage, seen in sorted(wanted, key=lambda d: -prod(d[0].domain)):
-            if stage in gone or seen is None or largest.get(stage, 0) > node.nbytes:
+            if stage in gone or seen is None:
                 continue
             # A stage that sees the node in two ways may be a host by one of them, and be gone by the other.
             tried = [h for h in hosts if h[0] not in gone and has_room(h[0])] if _may_move(stage) else []
@@ -70,12 +80,21 @@ def merge(result: Grouping, order: list[Node], demands: dict[Node, dict[Demand, 
             result.put(host, stage)
             readers.clear()
             gone[stage] = place
-            largest[host] = max(largest.get(host, 0), largest.get(stage, 0))
     result.groups = [g for g in result.groups if g not in gone]
     for node, stage in result.stored.items():
         while stage in gone:
             stage, _ = gone[stage]
         result.stored[node] = stage
+
+
+def _computed_again(groups: Iterable[Group]) -> dict[Node, dict[Demand, None]]:
+    """What several stages compute, each for itself, and how each sees it."""
+    found: dict[Node, dict[Demand, None]] = {}
+    for stage in groups:
+        for node, labels in stage.members:
+            if node.op not in VIEWS:
+                found.setdefault(node, {})[(stage, labels)] = None
+    return {node: seen for node, seen in found.items() if len(seen) > 1}
 
 
 def _moved(demand: Demand, gone: Mapping[Group, tuple[Group, Labels]]) -> Demand:
@@ -103,7 +122,7 @@ def place_beside(
     """
     if not has_room(stage) or len(own) != len(seen) or stage in readers:
         return None
-    labels = _match(shape.domain, own, seen)
+    labels = embedding(shape.domain, own, seen)
     return labels if labels is not None and _leaves_enough(stage, labels, shape.whole) else None
 
 
@@ -114,7 +133,7 @@ def place_stage(stage: Group, seen: Labels, host: Group, theirs: Labels) -> tupl
     """
     if len(stage.more) + len(host.more) + 2 > MOST_RESULTS:
         return None
-    labels = _match(stage.domain, seen, theirs)
+    labels = embedding(stage.domain, seen, theirs)
     if labels is None or not _leaves_enough(host, labels, stage.whole):
         return None
     return host, labels
@@ -137,7 +156,9 @@ def _is_copy(stage: Group) -> bool:
 
 def absorb(host: Group, stage: Group, labels: Labels, position: Mapping[Node, int]) -> None:
     """Move all of a stage into its host."""
-    host.whole |= kept_whole(host, labels, stage.whole)
+    host.uncut |= {labels[d] for d in stage.uncut} - {WHOLE}
+    host.closed |= stage.closed
+    host.whole |= kept_whole(host.domain, labels, stage.whole)
     moved = [(node, relabelled(own, labels)) for node, own in stage.members]
     host.members = list(dict.fromkeys([*host.members, *moved]))
     add_result(host, stage.root, labels)
@@ -159,45 +180,10 @@ def add_result(stage: Group, node: Node, labels: Labels) -> None:
         stage.more.append(Result(node, out))
 
 
-@lru_cache(maxsize=4096)
-def _match(domain: tuple[int, ...], own: Labels, seen: Labels) -> Labels | None:
-    """The stage's dimension for each dimension of a node's domain, from how both see one array.
-
-    Where the node sees whole lines, the stage may go along them: it does not follow that dimension for the
-    node, and so keeps it whole. A dimension of one element that the array does not have is nowhere.
-    """
-    found: dict[int, int] = {}
-    whole = set[int]()
-    for mine, theirs in zip(own, seen, strict=True):
-        if mine == WHOLE:
-            whole.add(theirs)
-        elif theirs == WHOLE or found.setdefault(mine, theirs) != theirs:
-            return None
-    places = set(found.values())
-    if len(places) < len(found) or not whole.isdisjoint(places):
-        return None
-    if any(n > 1 and d not in found for d, n in enumerate(domain)):
-        return None
-    return tuple(found.get(d, WHOLE) for d in range(len(domain)))
-
-
 def _leaves_enough(stage: Group, labels: Labels, whole: Iterable[int]) -> bool:
-    """Whether enough of the domain can still be cut when the node has joined; lines that no cache holds are
-    worked on by one function at a time, as memory may have no room for what two make of them."""
-    uncut = stage.whole | kept_whole(stage, labels, whole)
-    if uncut == stage.whole:
-        return not frozenset(whole) or prod(stage.domain[d] for d in uncut) <= LARGEST_BLOCK
-    return leaves_enough(stage.domain, uncut)
-
-
-def kept_whole(stage: Group, labels: Labels, whole: Iterable[int]) -> set[int]:
-    """The stage's dimensions that stay uncut for a node with `labels`, whose own `whole` do."""
-    return ({labels[d] for d in whole} | unfollowed(stage, labels)) - {WHOLE}
-
-
-def relabelled(own: Labels, labels: Labels) -> Labels:
-    """Labels over a node's own domain as labels over the stage's."""
-    return tuple(WHOLE if d == WHOLE else labels[d] for d in own)
+    """Whether enough of the domain can still be cut when the node has joined."""
+    kept = stage.whole | kept_whole(stage.domain, labels, whole)
+    return may_keep(stage.domain, stage.whole, kept, whole, stage.uncut)
 
 
 class Readers(Container[Group]):

@@ -27,7 +27,8 @@ from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_fusible,
 from spartan_ng.optimizer.fusion.legality import (
     SIDE_BYTES,
     has_room,
-    may_stand_beside,
+    joins_others,
+    lines_fit,
     unfollowed,
     whole_if_joined,
 )
@@ -117,7 +118,6 @@ def operators(
     found: list[Operator] = []
     number: dict[Node, int] = {}
     known = estimates(order) if known is None else known
-    several = profile.workers > 1
     for node in order:
         if node.op is Op.DATA or node.op is Op.INDEX:
             continue
@@ -125,9 +125,12 @@ def operators(
             continue
         fusible = is_fusible(node, profile) or is_transparent(node)
         stage, seen = open_stage(node, fusible)
+        shares = has_room(stage) and node.op is not Op.RANDOM
+        if stage.is_product and lines_fit(node, stage.out):
+            stage.is_product = False  # not in the passes of others: in its own, it is better left alone
         edges = tuple(
             [
-                _edge(below, stage, labels, found, number, apart, several)
+                _edge(below, stage, labels, found, number, apart, profile)
                 for below, labels in zip(node.inputs, seen, strict=True)
             ]
         )
@@ -139,7 +142,7 @@ def operators(
             stage.domain,
             stage.out,
             known[node],
-            has_room(stage) and may_stand_beside(node),
+            shares,
             node in roots,
         )
         number[node] = operator.number
@@ -159,7 +162,7 @@ def _edge(
     found: list[Operator],
     number: dict[Node, int],
     apart: Collection[Node],
-    several: bool,
+    profile: Profile,
 ) -> Edge:
     """The edge from an operand, as a stage sees it, to what is below its views."""
     while below not in number and below.op is not Op.DATA and below.op is not Op.INDEX:
@@ -170,19 +173,22 @@ def _edge(
         return Edge(below, producer, Fit.NONE, False, None)
     alone = producer < 0 or below in apart or is_transparent(below) or not found[producer].fusible
     fit = Fit.NONE if alone else _fit(below, stage, labels)
-    if several and fit is not Fit.NONE and breaks_lines(below):
+    several = profile.workers > 1
+    if several and fit is not Fit.NONE and (breaks_lines(below) or not joins_others(below, profile)):
         fit = Fit.NONE
     return Edge(below, producer, fit, is_aligned(stage, labels), labels)
 
 
 def is_aligned(stage: Group, labels: Labels | None) -> bool:
-    """Whether a task that has its part of the longest dimension has its part of the operand."""
-    longest = max(stage.domain, default=1)
-    if labels is not None:
-        for d in labels:
-            if d != WHOLE and stage.domain[d] == longest:
-                return True
-    return False
+    """Whether a task that has its part of the longest dimension, of those that may be cut, has its part of
+    the operand."""
+    if labels is None:
+        return False
+    domain, whole = stage.domain, stage.whole
+    if whole:
+        domain = tuple([0 if d in whole else n for d, n in enumerate(domain)])
+    longest = max(domain, default=1) or 1
+    return longest in [domain[d] for d in labels if d != WHOLE]
 
 
 def breaks_lines(node: Node) -> bool:
@@ -207,7 +213,7 @@ def breaks_lines(node: Node) -> bool:
 
 def _fit(node: Node, stage: Group, labels: Labels) -> Fit:
     """How a producer with `labels` fits into the pass of its consumer."""
-    plain = not unfollowed(stage, labels)
+    plain = not unfollowed(stage.domain, labels)
     if plain and WHOLE in labels:
         plain = all(label != WHOLE or n == 1 for label, n in zip(labels, node.shape, strict=True))
     if whole_if_joined(node, stage, labels, False) is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from spartan_ng.graph.node import Op
 from spartan_ng.optimizer.fusion.explore import Memo
 
 MOST_OPERATORS = 128
@@ -114,7 +115,7 @@ def _partition(memo: Memo, references: list[set[int]], members: list[int], elsew
         Point(n, t)
         for n in members
         for t in sorted(references[n] & inside)
-        if t in shared or _switches_template(memo, n, t)
+        if t in shared or memo.operators[t].node.op is Op.SCAN or _switches_template(memo, n, t)
     ]
     return Partition(tuple(members), roots, frozenset(read - inside), shared, tuple(points))
 

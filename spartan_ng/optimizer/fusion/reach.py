@@ -8,15 +8,15 @@ that what is chosen can be formed; but where a choice leaves a scan open, that m
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 from spartan_ng.arrays import WHOLE
-from spartan_ng.graph.node import Op
+from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.fusion.explore import Memo
-from spartan_ng.optimizer.fusion.group import Group, keep_rows, open_stage
+from spartan_ng.optimizer.fusion.group import keep_rows, open_stage
 from spartan_ng.optimizer.fusion.labels import Labels
-from spartan_ng.optimizer.fusion.legality import whole_if_joined
+from spartan_ng.optimizer.fusion.legality import one_name, whole_if_joined
 
 
 class Reach:
@@ -26,6 +26,16 @@ class Reach:
         self.memo, self.inside = memo, inside
         operator = memo.operators[end]
         self.stage, _ = open_stage(operator.node, operator.fusible)
+        self.ways: dict[Node, list[Labels]] = {operator.node: [self.stage.out]}
+        """How the pass sees what it computes or reads."""
+        self.members: dict[int, Labels] = {}
+        """How the pass sees what it computes on its way."""
+        self.kept: dict[int, frozenset[int]] = {}
+        """Dimensions that stay whole for an operator, where there are any."""
+        self.closing: set[int] = set()
+        """Operators beside which a pass has no further results: scans, and readers of sparse arrays."""
+        self.whole = frozenset(self.stage.whole)
+        """Dimensions that stay whole for where it ends."""
         self._asked: dict[int, set[Labels | None]] = {}
         self._waiting: list[int] = []
         self._ask(end, self.stage.out)
@@ -36,15 +46,25 @@ class Reach:
         while self._waiting and -self._waiting[0] >= last:
             number = -heappop(self._waiting)
             node, wanted = operators[number].node, self._asked[number]
-            labels = next(iter(wanted)) if len(wanted) == 1 else _agreed(wanted, stage)
+            labels = one_name(node, stage, wanted)
             whole = None if labels is None else whole_if_joined(node, stage, labels, node in drivers)
             if labels is None or whole is None:
                 continue
-            stage.whole |= whole
-            stage.scan = node if node.op is Op.SCAN else stage.scan
+            if whole:
+                stage.whole |= whole
+                self.kept[number] = whole
+            if node.op is Op.SCAN:
+                stage.scan = node
+                self.closing.add(number)
             stage.members.append((node, labels))
-            self._ask(number, labels)
+            self.members[number] = labels
+            # Seen in one way only, dimensions that stay whole keep their names: others may go along them.
+            self._ask(number, labels if len(wanted) > 1 else next(filter(None, wanted), labels))
             yield number
+
+    def _keeps_rows(self, source: Node, seen: Labels | None, reader: Node) -> bool:
+        """Whether a sparse operand closes the pass."""
+        return keep_rows(source, self.stage, None if seen is None else self.stage.canonical(seen), reader)
 
     def _ask(self, number: int, labels: Labels) -> None:
         """Ask for what an operator reads, where its value has these labels."""
@@ -55,8 +75,10 @@ class Reach:
             seen = edge.labels
             if seen is not None and place is not None:
                 seen = tuple([place.get(d, WHOLE) for d in seen])
-            if edge.source.format != "dense":
-                keep_rows(edge.source, stage, seen)
+            if seen is not None and seen not in (ways := self.ways.setdefault(edge.source, [])):
+                ways.append(seen)
+            if edge.source.format != "dense" and self._keeps_rows(edge.source, seen, operator.node):
+                self.closing.add(number)
             if edge.producer in self.inside:
                 if edge.producer not in self._asked:
                     self._asked[edge.producer] = set()
@@ -64,7 +86,25 @@ class Reach:
                 self._asked[edge.producer].add(seen if j in references else None)
 
 
-def _agreed(wanted: set[Labels | None], stage: Group) -> Labels | None:
-    """The labels that all who read a value in a stage see it under; None where they do not agree."""
-    seen = {None if labels is None else stage.canonical(labels) for labels in wanted}
-    return seen.pop() if len(seen) == 1 else None
+class Reaches:
+    """How far all passes reach that may end in the operators of a partition, by their places there."""
+
+    def __init__(self, memo: Memo, operators: Sequence[int], number: Mapping[int, int]) -> None:
+        self.memo, self.operators, self.number = memo, operators, number
+        self._found: dict[int, Reach] = {}
+        self._last: dict[int, int] = {}
+        """The places that they were followed to."""
+
+    def of(self, end: int) -> Reach:
+        """How far the pass reaches that ends in a place."""
+        reach = self._found.get(end)
+        if reach is None:
+            reach = self._found[end] = Reach(self.memo, self.operators[end], self.number)
+            self._last[end] = end
+        return reach
+
+    def follow(self, end: int, last: int) -> tuple[int, Iterator[int]]:
+        """The place down to which the pass was followed, and what it may compute from there to another."""
+        reach = self.of(end)
+        before, self._last[end] = self._last[end], last
+        return before, reach.down_to(self.operators[last])

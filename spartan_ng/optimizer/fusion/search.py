@@ -120,13 +120,12 @@ class _Search:
 def descend(costs: Costs, moves: Sequence[int], starts: Sequence[int], most: int) -> Found:
     """Improve the best of some assignments until no move helps, or `most` plans are costed.
 
-    A move materializes all points of a mask, or, where they are, none of them. The first moves are tried
-    again as long as they help, before later ones are.
+    A move materializes all points of a mask, or, where they are, none of them. The moves are tried in turns.
     """
     upper, best = min((costs.cost(s), s) for s in starts)
-    costed, seen, i = len(starts), set(starts), 0
-    while i < len(moves) and costed < most:
-        move, i = moves[i], i + 1
+    costed, seen, i, idle = len(starts), set(starts), 0, 0
+    while idle < len(moves) and costed < most:
+        move, i, idle = moves[i], (i + 1) % len(moves), idle + 1
         for mask in (best | move, best & ~move):
             if mask in seen or costs.at_least(mask) >= upper:
                 continue
@@ -134,5 +133,5 @@ def descend(costs: Costs, moves: Sequence[int], starts: Sequence[int], most: int
             costed += 1
             cost = costs.cost(mask)
             if cost < upper:
-                best, upper, i = mask, cost, 0
+                best, upper, idle = mask, cost, 0
     return Found(best, upper, costed, False)

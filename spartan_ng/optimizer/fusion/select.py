@@ -15,9 +15,9 @@ from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import Memo, explore
-from spartan_ng.optimizer.fusion.group import Fusing, Grouping
-from spartan_ng.optimizer.fusion.operators import Estimate, operators
-from spartan_ng.optimizer.fusion.partitions import Partition, Point, partitions
+from spartan_ng.optimizer.fusion.group import Fusing, JoinedPasses
+from spartan_ng.optimizer.fusion.operators import Estimate, estimates, operators
+from spartan_ng.optimizer.fusion.partitions import MOST_OPERATORS, Partition, partitions
 from spartan_ng.optimizer.fusion.plans import PlanCosts, Stage
 from spartan_ng.optimizer.fusion.sampling import find_drivers
 from spartan_ng.optimizer.fusion.search import Found, descend, skip_enumerate
@@ -25,7 +25,7 @@ from spartan_ng.optimizer.fusion.search import Found, descend, skip_enumerate
 PRUNED = 32
 """Enumeration is tried where it has at most this many times the plans that may be costed; pruning skips most.
 Larger spaces are searched by descent."""
-VISITS = 30
+VISITS = 20
 """A program of n operators may have plans costed with this many times n operators in all, and"""
 MOST_NODES = 20_000
 """Larger graphs are cut into stages without redundancy: the search, although linear, takes half a minute at
@@ -51,49 +51,47 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The dependencies to materialize in all partitions, what that costs, and what fusing all does."""
+    """The plans of all partitions: which passes compute what, and run as one, and what that costs."""
 
-    cut: frozenset[Point]
+    fusing: Fusing
+    joined: tuple[JoinedPasses, ...]
     cost_ps: int
-    fuse_all_ps: int
 
 
-def select(memo: Memo, profile: Profile, found: Sequence[Partition], start: Collection[Point] = ()) -> Choice:
-    """The cheapest dependencies to materialize in these partitions; searches start from `start`, too."""
-    cut: set[Point] = set()
-    cost = fuse_all = 0
-    for costs, most in candidate_plans(memo, profile, found):
-        best = search(costs, most, sum(bit for p, bit in costs.bits.items() if p in start))
-        cut.update(p for p, bit in costs.bits.items() if best.mask & bit)
-        cost, fuse_all = cost + best.cost, fuse_all + costs.cost(0)
-    return Choice(frozenset(cut), cost, fuse_all)
+def select(memo: Memo, profile: Profile, policy: str = "cost") -> Choice:
+    """The cheapest plans of all partitions, or those of a heuristic: "all" computes again what several passes
+    need, "no_redundancy" stores it."""
+    found = partitions(memo)
+    fusing: dict[Node, Collection[Node]] = {o.node: (o.node,) for o in memo.operators}
+    joined: list[JoinedPasses] = []
+    cost = 0
+    for costs, most in candidate_plans(memo, profile, found, every=True):
+        if policy == "cost":
+            mask = search(costs, most).mask
+        else:
+            mask = 0 if policy == "all" else no_redundancy(costs)
+        fusing.update(costs.passes(mask))
+        joined += costs.together(mask)
+        cost += costs.cost(mask)
+    for node in open_nodes(memo, found):
+        del fusing[node]
+    return Choice(fusing, tuple(joined), cost)
 
 
-def materialized(memo: Memo, found: Sequence[Partition], grouping: Grouping) -> set[Point]:
-    """The dependencies across which no stage computes both ends."""
-    passes: dict[Node, set[int]] = {}
-    for i, stage in enumerate(grouping.groups):
-        for node in (*stage.stored, *(m for m, _ in stage.members)):
-            passes.setdefault(node, set()).add(i)
-    nodes = [o.node for o in memo.operators]
-    points = (p for partition in found for p in partition.points)
-    return {p for p in points if passes[nodes[p.consumer]].isdisjoint(passes[nodes[p.target]])}
+def open_nodes(memo: Memo, found: Sequence[Partition]) -> set[Node]:
+    """Values about which nothing is chosen, as they are asked for from another piece of a large partition.
 
-
-def fuse_except(memo: Memo, found: Sequence[Partition], cut: Collection[Point]) -> Fusing:
-    """Who computes what in its own pass where all is fused but for some dependencies."""
+    They are fused where all that read them are in one stage, and may be.
+    """
+    if len(memo.operators) <= MOST_OPERATORS:
+        return set()
     partition = {n: i for i, p in enumerate(found) for n in p.operators}
-    fusing: dict[Node, set[Node]] = {}
-    for operator, references in zip(memo.operators, memo.references, strict=True):
-        here = partition.get(operator.number)
-        for j in references:
-            target = memo.operators[operator.edges[j].producer]
-            if partition.get(target.number) != here:
-                continue  # nothing was weighed: it is fused where all that read it are in one stage
-            takers = fusing.setdefault(target.node, set())
-            if Point(operator.number, target.number) not in cut:
-                takers.add(operator.node)
-    return fusing
+    return {
+        memo.operators[t].node
+        for operator, references in zip(memo.operators, memo.references, strict=True)
+        for t in [operator.edges[j].producer for j in references]
+        if partition.get(t) != partition.get(operator.number)
+    }
 
 
 def candidates(
@@ -107,7 +105,8 @@ def candidates(
 
     `apart` and `known` are as `operators` has them.
     """
-    return explore(operators(order, roots, profile, apart, known), find_drivers(order, roots))
+    known = estimates(order) if known is None else known
+    return explore(operators(order, roots, profile, apart, known), find_drivers(order, roots), known)
 
 
 def compare(
@@ -168,14 +167,16 @@ def leaves_choice(order: Sequence[Node]) -> bool:
     return False
 
 
-def search(costs: PlanCosts, most: int, start: int = 0) -> Found:
-    """The best assignment: exact for few interesting points, else improved from `start` and heuristics."""
+def search(costs: PlanCosts, most: int) -> Found:
+    """The best assignment: exact for few interesting points, else improved from the heuristics."""
     count = len(costs.partition.points)
+    starts = {0, no_redundancy(costs), made_where_read(costs)}
     if 1 << count <= PRUNED * most:
         found = skip_enumerate(costs, count, cut_sets(costs), most)
         if found.exact:
             return found
-    return descend(costs, moves(costs), sorted({0, start, no_redundancy(costs)}), most)
+        starts.add(found.mask)
+    return descend(costs, moves(costs), sorted(starts), most)
 
 
 def moves(costs: PlanCosts) -> list[int]:
@@ -188,6 +189,16 @@ def moves(costs: PlanCosts) -> list[int]:
     for point, bit in costs.bits.items():
         together[point.target] = together.get(point.target, 0) | bit
     return list(dict.fromkeys([*together.values(), *costs.bits.values()]))
+
+
+def made_where_read(costs: PlanCosts) -> int:
+    """The same, but that one pass which ends in a reader of such a value makes it, and stores it, too."""
+    mask, entries, made = no_redundancy(costs), costs.entries, set[int]()
+    for point, bit in costs.bits.items():
+        if mask & bit and point.consumer in entries and point.target not in made:
+            made.add(point.target)
+            mask ^= bit
+    return mask
 
 
 def no_redundancy(costs: PlanCosts) -> int:

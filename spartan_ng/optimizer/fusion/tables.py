@@ -6,20 +6,16 @@ scale reads and operations by their density: an Outer operator touches large ope
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from math import prod
 from typing import NamedTuple
 
 from spartan_ng.costs import Profile
-from spartan_ng.graph.node import Node
-from spartan_ng.optimizer.fusion.costs import read_ps, write_ps
+from spartan_ng.graph.node import Node, Op
+from spartan_ng.optimizer.fusion.costs import driven, read_ps, write_ps
 from spartan_ng.optimizer.fusion.explore import Memo
-from spartan_ng.optimizer.fusion.legality import leaves_tasks, repeats_cheaply
 from spartan_ng.optimizer.fusion.operators import Edge, Operator, is_view
 from spartan_ng.optimizer.fusion.partitions import Partition, Point
-from spartan_ng.optimizer.fusion.sampling import is_sampled
-from spartan_ng.optimizer.fusion.templates import Template
+from spartan_ng.optimizer.fusion.templates import Status, Template
 
 _ROOT_ORDER = (Template.OUTER, Template.ROW, Template.MAGG, Template.CELL)
 """Of several templates that may end at an operator the first is taken: it references the most operands."""
@@ -33,16 +29,20 @@ class Link(NamedTuple):
     row: bool
     cell: bool
     outer: bool
+    enters: bool
+    """Whether what is made at a sparse operand's non-zeros alone begins here, in a pass of any template."""
+    share: float | None
+    """The part of the value that is read, where only the non-zeros of a sparse operand are visited; None
+    where all that ask for the value read all of it."""
 
 
-@dataclass(slots=True)
-class Target:
-    """A value that may be read: picoseconds plain, by an Outer operator, and until the first byte comes."""
+class Target(NamedTuple):
+    """Reading a value: picoseconds for all of it, and until it comes; its bytes, and the time of each."""
 
     read: int
-    sampled: int
     wait: int
-    shareable: bool
+    nbytes: int
+    rate: int
 
 
 @dataclass(slots=True)
@@ -66,11 +66,21 @@ class Place:
     compute: int
     sampled: int
     write: int
+    kept: int
+    """Writing the value in a pass that makes it on its way,"""
     required: bool
-    storable: bool
-    """Whether a pass that computes the value for itself may store it: not what every block makes anew."""
     mergeable: bool
-    domain: tuple[int, ...]
+    driven: bool
+    """Whether the value is needed at non-zeros alone; a pass that ends in it makes all of it."""
+    scans: bool
+    """One pass makes a scan at most, which goes over the parts before each, too,"""
+    draws: bool
+    """and random numbers, which take twice the time if they are drawn twice."""
+
+
+def part_ps(target: Target, share: float) -> int:
+    """What reading a part of a value takes."""
+    return target.read if share == 1 else int(target.nbytes * share) * target.rate
 
 
 class Tables:
@@ -84,40 +94,21 @@ class Tables:
         self.bits = {p: 1 << i for i, p in enumerate(partition.points)}
         self.number = {n: i for i, n in enumerate(partition.operators)}
         self.targets: list[Target] = []
-        self._outside: dict[object, int] = {}
-        self.density = self._outer_density()
-        self._large = max([memo.operators[n].node.size for n in partition.operators])
-        """Operands of so many elements are touched at the non-zeros only."""
+        """Reading values in passes whose tasks have their own parts of them,"""
+        self.far: list[Target] = []
+        """and in others."""
+        self._outside: dict[Node, int] = {}
+        self.sources: list[Node] = [memo.operators[n].node for n in partition.operators]
+        """The values that the targets are."""
         self._fill()
         self._bound()
-
-    def _outer_density(self) -> float:
-        """The least density that an Outer operator of the partition is driven by; 1 without one."""
-        return min(
-            (
-                self._density(self.memo.operators[n])
-                for n in self.partition.operators
-                if (a := self.memo.groups[n].get(Template.OUTER)) is not None and a.status.is_valid
-            ),
-            default=1.0,
-        )
-
-    def _density(self, operator: Operator) -> float:
-        """The density of the sparse operand that drives an Outer operator ending here."""
-        if operator.node.format == "csr":
-            return operator.known.density
-        below = (self.memo.operators[e.producer] for e in operator.edges if e.producer >= 0)
-        return min((o.known.density for o in below), default=1.0)
 
     def _fill(self) -> None:
         members = self.partition.operators
         for n in members:
             operator = self.memo.operators[n]
-            self.targets.append(self._target_of(operator))
+            self.targets.append(self._target(operator.known.nbytes, operator.node))
         self.places = [self._place(self.memo.operators[n]) for n in members]
-        domains = {p.domain for p in self.places if p.mergeable}
-        self.near = {d: [o for o in domains if d == o or _takes_in(d, o) or _takes_in(o, d)] for d in domains}
-        """For each domain those that passes over it may share a pass with."""
         forced = {
             link.target
             for place in self.places
@@ -126,23 +117,38 @@ class Tables:
         }
         for i in forced:
             self.places[i].required = True
+        self._find_parts()
 
-    def _target_of(self, operator: Operator) -> Target:
-        readers = [self.memo.operators[c] for c in operator.consumers]
-        aligned = any(e.aligned for c in readers for e in c.edges if e.producer == operator.number)
-        return self._read(operator.known.nbytes, operator.node, aligned)
+    def _find_parts(self) -> None:
+        """Which values are read in part, and what reading each takes at least."""
+        least: dict[int, float] = {}
+        for place in self.places:
+            for link in place.links:
+                if link.share is not None:
+                    least[link.target] = min(link.share, least.get(link.target, 1.0))
+        self.partly = frozenset(least)
+        self.least = [part_ps(t, least.get(i, 1.0)) for i, t in enumerate(self.targets)]
+        for place in self.places if least else ():
+            place.links = [
+                x._replace(share=1.0) if x.share is None and x.target in least else x for x in place.links
+            ]
 
-    def _read(self, nbytes: int, node: Node, aligned: bool) -> Target:
+    def _target(self, nbytes: int, node: Node) -> Target:
         """Reading a value: what tasks do not have of their own is sent to all of them."""
-        size = node.size
-        plain, wait = read_ps(nbytes, node, aligned, self.profile)
-        sampled = plain
-        if self.density < 1 and node.format != "csr" and size >= self._large:
-            sampled, _ = read_ps(int(nbytes * self.density), node, aligned, self.profile)
-        return Target(plain, sampled, wait, 2 * size > self._large)
+        prices = []
+        for aligned in (True, False) if self.profile.network_ps else (True,):
+            plain, wait = read_ps(nbytes, node, aligned, self.profile)
+            prices.append(Target(plain, wait, nbytes, read_ps(1, node, aligned, self.profile)[0]))
+        self.far.append(prices[-1])
+        return prices[0]
 
     def _place(self, operator: Operator) -> Place:
         group, node = self.memo.groups[operator.number], operator.node
+        own = sampled = operator.known.work * self.profile.flop_ps
+        share, drivers = operator.known.share, self.memo.drivers.get(node)
+        if drivers:
+            share, work = driven(node, drivers, self.memo.known)
+            sampled = work * self.profile.flop_ps
         refers = {t: group[t].fusible if t in group else frozenset[int]() for t in _ROOT_ORDER}
         cells = refers[Template.CELL] | refers[Template.MAGG]
         links: dict[Link, None] = {}
@@ -153,7 +159,9 @@ class Tables:
                 target = self._external(edge)
             fused = (j in refers[Template.ROW], j in cells, j in refers[Template.OUTER])
             bit_at[j] = self.bits.get(Point(operator.number, edge.producer), 0) if any(fused) else 0
-            links[Link(target, bit_at[j], *fused)] = None
+            visits = share < 1 and edge.source.format == "dense" and edge.source.shape == node.shape
+            part = share if visits else None
+            links[Link(target, bit_at[j], *fused, fused[2] and self._enters(node, edge), part)] = None
         ends = []
         for template in _ROOT_ORDER:
             if template in group and group[template].status.is_valid:
@@ -162,12 +170,8 @@ class Tables:
                 for m in masks:
                     needs |= m
                 ends.append(End(template, needs, not masks or 0 in masks))
-        own = sampled = operator.known.work * self.profile.flop_ps
-        everywhere = node.format == "dense" and is_sampled(node) and node not in self.memo.drivers
-        if _is_large(operator, self._large) and not everywhere:
-            sampled = int(operator.known.flops * self.density) * self.profile.flop_ps
-        write = write_ps(operator.known.nbytes, node, operator.domain, self.profile)
-        dense = node.format == "dense" and {e.source.format for e in operator.edges} <= {"dense"}
+        nbytes = operator.known.nbytes
+        write = write_ps(nbytes, node, operator.domain, self.profile)
         return Place(
             operator,
             list(links),
@@ -177,11 +181,18 @@ class Tables:
             own,
             min(own, sampled),
             write,
+            write_ps(nbytes, node, node.shape, self.profile),
             operator.required or operator.number in self.partition.roots,
-            dense and not repeats_cheaply(node),
             operator.shares,
-            tuple(sorted([n for n in operator.domain if n > 1])),
+            node in self.memo.drivers and node.format == "dense",
+            node.op is Op.SCAN,
+            node.op is Op.RANDOM,
         )
+
+    def _enters(self, node: Node, edge: Edge) -> bool:
+        """Whether an operand is needed at the non-zeros of a sparse map alone."""
+        below = self.memo.groups[edge.producer].get(Template.OUTER) if edge.producer >= 0 else None
+        return node.format == "csr" and below is not None and below.status is Status.OPEN_INVALID
 
     def _external(self, edge: Edge) -> int:
         """The place of a value that is made outside the partition."""
@@ -192,27 +203,16 @@ class Tables:
             nbytes = 0 if is_view(source) else made.nbytes
             number = len(self.targets)
             self._outside[source] = number
-            self.targets.append(self._read(nbytes, source, edge.aligned))
+            self.sources.append(source)
+            self.targets.append(self._target(nbytes, source))
         return number
 
     def _bound(self) -> None:
         """Static costs: inputs are read, operators computed, and required values written, each once."""
         n = len(self.places)
         seen = {link.target for p in self.places for link in p.links if link.target >= n}
-        self.least_read = sum([min(self.targets[t].read, self.targets[t].sampled) for t in seen])
+        self.least_read = sum([self.least[t] for t in seen])
         self.least_compute = sum([p.sampled for p in self.places])
-        self.least_write = sum([p.write for p in self.places if p.required])
+        self.least_write = sum([p.kept for p in self.places if p.required])
         self.least_write += self.profile.launch_ps + n * self.profile.step_ps
         self.least_write += sum([self.targets[t].wait for t in seen])
-
-
-def _takes_in(domain: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether a pass over a domain has room for one over another: its further dimensions then stay whole."""
-    further = Counter(domain)
-    further.subtract(other)
-    left, kept = prod(other), prod(further.elements())
-    return min(further.values(), default=0) >= 0 and leaves_tasks(prod(domain), left, kept)
-
-
-def _is_large(operator: Operator, large: int) -> bool:
-    return operator.node.size >= large or prod(operator.domain) > operator.node.size >= 1

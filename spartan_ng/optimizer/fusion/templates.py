@@ -115,7 +115,9 @@ def _fuse_row(h: Operator, edge: Edge, below: Status) -> bool:
 
 def _close_row(h: Operator, below: Sequence[Status]) -> Status:
     """Aggregates over columns or over everything close; those within a row do not."""
-    if _is_cellwise(h.node) or (h.node.fn not in REDUCING and lines_fit(h.node, tuple(range(h.node.ndim)))):
+    if _is_cellwise(h.node) or h.node.op is Op.SCAN:
+        return Status.OPEN_VALID
+    if h.node.fn not in REDUCING and lines_fit(h.node, tuple(range(h.node.ndim))):
         return Status.OPEN_VALID
     return Status.CLOSED_VALID
 
@@ -161,6 +163,8 @@ def _is_product_of_cells(h: Operator, edge: Edge) -> bool:
 
 
 def _merge_outer(h: Operator, edge: Edge) -> bool:
+    if h.node.fn == "contract":
+        return _any_rows(h, edge)  # factors, which are made with every block
     return edge.fit is Fit.CELL and edge.source.shape == h.node.shape
 
 

@@ -121,7 +121,7 @@ def test_dimensions_that_a_value_does_not_follow_stay_whole_unless_it_is_small()
         below = leaf(*shape)
         node = rng.choice([build.map_("negative", below), build.scan("add", below, 0) if shape else below])
         missing = {d for d, n in enumerate(domain) if n > 1 and d not in kept}
-        assert unfollowed(stage, tuple(kept)) == missing
+        assert unfollowed(stage.domain, tuple(kept)) == missing
         again = node.op is Op.MAP and node.size <= SMALL_REPEAT
         assert kept_for(node, stage, tuple(kept)) == (set() if again else missing)
 
@@ -303,9 +303,9 @@ def test_a_stage_has_room_for_so_many_results_and_members():
         results, members = around(rng, MOST_RESULTS), around(rng, MOST_MEMBERS)
         stage.more += [Result(build.map_("negative", plain), (0, 1))] * (results - 1)
         stage.members += [(plain, (0, 1))] * members
-        what = rng.choice(["", "", "", "separate", "scan", "uncut"])
+        what = rng.choice(["", "", "", "separate", "scan", "closed"])
         stage.separate = what == "separate"
         stage.scan = plain if what == "scan" else None
-        stage.uncut |= {1} if what == "uncut" else set()
+        stage.closed = what == "closed"
         room = node is plain and not what and results < MOST_RESULTS and members < MOST_MEMBERS
         assert has_room(stage) == room

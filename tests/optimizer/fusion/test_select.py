@@ -17,7 +17,6 @@ from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.optimizer.fusion.costs import read_ps
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import explore
-from spartan_ng.optimizer.fusion.legality import SMALL_REPEAT
 from spartan_ng.optimizer.fusion.operators import estimates, is_view, operators
 from spartan_ng.optimizer.fusion.partitions import MOST_OPERATORS, partitions
 from spartan_ng.optimizer.fusion.plans import PlanCosts
@@ -27,6 +26,7 @@ from spartan_ng.optimizer.fusion.select import (
     PRUNED,
     Selected,
     candidate_plans,
+    candidates,
     compare,
     moves,
     no_redundancy,
@@ -91,7 +91,7 @@ def test_skipping_finds_the_cost_of_brute_force_on_1000_graphs() -> None:
         assert found.exact
         assert found.cost == oracle.cost
         costed, plans, parted = costed + found.costed, plans + oracle.costed, parted + bool(cuts)
-    assert costed < 0.6 * plans, "pruning skips plans"
+    assert costed < 0.7 * plans, "pruning skips plans"
     assert parted > graphs / 100, "some graphs are parted by cut sets"
 
 
@@ -124,34 +124,29 @@ def test_what_is_chosen_never_costs_more_than_the_heuristics() -> None:
 
 
 def test_values_are_read_in_the_bytes_that_are_stored_of_them() -> None:
-    """Those that come from elsewhere, and the sparse ones that drive Outer operators."""
-    sparse = outer = 0
+    """Those that come from elsewhere, and in part where only a sparse operand's non-zeros are visited."""
+    sparse = partly = 0
     for costs in islice(problems(most_points=100, apart=0.3), part(400)):
         tables, memo = costs.tables, costs.memo
         known = estimates(topological([o.node for o in memo.operators]))
-        for source, number in tables._outside.items():
+        for number, source in enumerate(tables.sources[len(tables.places) :], len(tables.places)):
             assert isinstance(source, Node)
             nbytes = 0 if is_view(source) else known[source].nbytes
             reads = [read_ps(nbytes, source, aligned, tables.profile)[0] for aligned in (False, True)]
-            assert tables.targets[number].read in reads
+            assert {tables.targets[number].read, tables.far[number].read} == {*reads}
             sparse += source.format == "csr" and source.op is not Op.DATA
         for place in tables.places:
             node = place.operator.node
-            dense = all(x.format == "dense" for x in (node, *(e.source for e in place.operator.edges)))
-            anew = node.op is Op.MAP and node.size <= SMALL_REPEAT
-            assert place.storable == (dense and not anew), "what every block makes anew is not stored"
-        drivers = [1.0]
-        for n in costs.partition.operators:
-            found = memo.groups[n].get(Template.OUTER)
-            if found is not None and found.status.is_valid:
-                operator = memo.operators[n]
-                below = [memo.operators[e.producer].node for e in operator.edges if e.producer >= 0]
-                ends = [operator.node] if operator.node.format == "csr" else below
-                drivers += [known[x].density for x in ends if x.format == "csr"]
-        assert tables.density == min(drivers)
-        outer += min(drivers) < 1
+            share = min([known[d].density for d in memo.drivers.get(node, ())], default=known[node].share)
+            for link in place.links:
+                source = tables.sources[link.target]
+                if share < 1 and source.format == "dense" and source.shape == node.shape:
+                    assert link.share == share
+                    partly += 1
+                else:
+                    assert link.share == (1 if link.target in tables.partly else None)
     assert sparse
-    assert outer
+    assert partly
 
 
 def test_where_so_many_plans_may_be_skipped_the_search_is_exact() -> None:
@@ -171,14 +166,14 @@ def test_where_so_many_plans_may_be_skipped_the_search_is_exact() -> None:
 def test_the_random_graphs_have_every_template_aggregates_and_sparsity() -> None:
     seen: Counter[object] = Counter()
     for costs in islice(problems(), 1000):
-        seen["sampled"] += costs.tables.density < 1
+        seen["sampled"] += bool(costs.tables.partly)
         for n in costs.partition.operators:
             seen.update(costs.memo.groups[n].keys())
             node = costs.memo.operators[n].node
             seen.update([node.op, node.fn, node.format])
     assert all(seen[t] >= 50 for t in Template)
     assert seen["csr"] >= 50
-    assert seen["sampled"] >= 50, "partitions with Outer operators"
+    assert seen["sampled"] >= 50, "partitions in which only non-zeros of sparse arrays are visited"
     assert all(seen[fold] >= 20 for fold in ("add", "maximum", "argmin"))
     assert seen[Op.SCAN] >= 20
     assert seen["contract"] >= 20
@@ -239,6 +234,11 @@ def plan_of(*roots: Node, profile: Profile = ONE) -> list[Selected]:
     return compare(topological(roots), set(roots), profile)
 
 
+def plans_of(*roots: Node, profile: Profile = ONE) -> list[tuple[PlanCosts, int]]:
+    memo = candidates(topological(roots), set(roots), profile)
+    return candidate_plans(memo, profile, partitions(memo), every=True)
+
+
 def templates(selected: list[Selected]) -> list[Template | None]:
     return sorted((s.template for p in selected for s in p.stages), key=str)
 
@@ -260,15 +260,24 @@ def test_als_update_is_an_outer_and_a_cell_operator(density: float) -> None:
     assert templates(selected) == [Template.CELL, Template.OUTER]
 
 
-def test_a_sum_with_an_outer_product_keeps_the_outer_operator() -> None:
-    """Y + X * (U @ V.T): fused into the sum, the product would be dense."""
+def test_a_sum_with_an_outer_product_makes_it_at_the_non_zeros() -> None:
+    """Y + X * (U @ V.T): the paper stores X * (U @ V.T), as its Cell operator would make the product dense.
+
+    Passes here make what is needed at non-zeros alone there, wherever they end.
+    """
     n = 20_000
     product = matmul(leaf(n, 20), turned(leaf(n, 20)))
     out = plus(leaf(n, n), times(sparse_leaf(n, n, density=0.01), product))
     selected = plan_of(out)
-    assert templates(selected) == [Template.CELL, Template.OUTER]
-    (choice,) = (s for s in selected if s.partition.points)
-    assert choice.found.cost < choice.fuse_all_ps / 2
+    (choice,) = selected
+    (stage,) = choice.stages
+    assert len(stage.members) == 3
+    dense = 2 * n * n * 20 * ONE.flop_ps
+    assert stage.compute_ps < dense / 10
+    (costs,) = (c for c, _ in plans_of(out))
+    (store,) = costs.bits.values()
+    assert {s.template for s in costs.stages(store)} == {Template.CELL, Template.OUTER}, "the paper's plan"
+    assert costs.cost(0) < costs.cost(store)
 
 
 def test_a_factorization_loss_is_one_outer_operator() -> None:
