@@ -38,8 +38,6 @@ class ByteCount(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not a number of bytes, such as 500M or 8G", param, ctx)
         if not number >= 1:
             self.fail(f"{value!r} is not a positive number of bytes", param, ctx)
-        if not unit and number < _UNITS["K"]:  # whoever writes 10 means ten of a unit
-            self.fail(f"{value!r} is a number of bytes without its unit: {text}M, or {text}G?", param, ctx)
         return int(number)
 
 

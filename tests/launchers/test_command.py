@@ -21,7 +21,6 @@ from spartan_ng.cli import main
         (["slurm"], "which script?"),
         (["mpi"], "which script?"),
         (["mpi", "--memory", "much", __file__], "'much' is not a number of bytes"),
-        (["mpi", "--memory", "10", __file__], "10M, or 10G?"),
         (["app", "kmean"], "Did you mean kmeans"),
         (["ap"], "Did you mean app"),
     ],
