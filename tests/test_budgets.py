@@ -71,6 +71,13 @@ def test_states_of_wide_results_do_not_come_beside_them(piece: str, number: int,
 
 
 @pytest.mark.slow
+def test_states_of_wide_results_come_together_in_parts(tmp_path: Path) -> None:
+    """Each worker had all states of its part, put together, and a copy: three times the budget."""
+    wrong = ask_program(2, 2, str(tmp_path), "wide counts")
+    assert not wrong, wrong
+
+
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("number", range(12))
 def test_what_no_block_cuts_is_projected_and_has_room(number: int, tmp_path: Path) -> None:

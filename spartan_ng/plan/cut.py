@@ -16,9 +16,10 @@ import numpy as np
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.memory import block_bytes
+from spartan_ng.memory import block_bytes, copied_bytes
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_sorts import merge_bytes, run_length
+from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.units import Folded, Lead, leading
 from spartan_ng.optimizer.fusion.labels import is_line_sort
 from spartan_ng.optimizer.tiling.memory import task_parts
@@ -231,7 +232,19 @@ class Cut:
                 row, states, lead = write.reducer, write.slots, len(write.partial)
                 cut = leading(write.units, grid, draft.domain)
                 spans = tuple(tuple(s for part in parts for s in part) for _, parts in cut)
-                self._emit(Combine("combine", row, states, lead, result.slot, finish, spans), moved)
+                stage = Combine("combine", row, states, lead, result.slot, finish, spans)
+                self._emit(replace(stage, parts=self._combined_in(stage)), moved)
+
+    def _combined_in(self, stage: Combine) -> int:
+        """In how many parts a worker combines states, so that those of a part take a share of its memory."""
+        profile, row = self.settings.profile, stage.row
+        by_element = row.kind not in LINE_STATES and not isinstance(row.fn, UserFunction)
+        if not profile.limited or stage.finish is not None or not by_element:
+            return 1
+        tiling, shape = self.slots[stage.slot].tiling, self.slots[stage.slot].shape
+        longest = max((n // parts for n, parts in zip(shape, tiling.parts, strict=True)), default=1)
+        nbytes = sum(self.slots[s].nbytes for s in stage.states) // max(tiling.ntiles, 1)
+        return max(1, min(longest, nbytes // max(copied_bytes(profile.memory_bytes), 1) + 1))
 
     def _broadcast(self, draft: Draft) -> Draft:
         """A product whose side operands are copied to all workers first; its own reads charge for it."""

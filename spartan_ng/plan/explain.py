@@ -196,12 +196,14 @@ def _slot(plan: Plan, number: int, slot: Slot, name: str, why: str) -> Explained
 
 
 def _product(stage: Stage) -> str:
-    """One line on a matrix product, or on what finishes one; empty for other stages.
+    """One line on a matrix product, on what finishes one, or on states that are combined in parts; empty for
+    other stages.
 
     Of a product: its cuboids, the parts and steps it goes in, and its finish. FuseME (SIGMOD '22), section 3.
     """
     if isinstance(stage, Combine):
-        return "" if stage.finish is None else _finish(stage.finish)
+        parts = f"{stage.parts} parts, one after the other" if stage.parts > 1 else ""
+        return parts if stage.finish is None else _finish(stage.finish)
     if not isinstance(stage, Fused) or len(stage.writes) > 1:
         return ""
     (write,) = stage.writes

@@ -102,12 +102,12 @@ def _arriving_bytes(plan: Plan, number: int) -> int:
     stage = plan.stages[number]
     grid = stage.cut(plan.slots)
     tasks = plan.workers if grid.duplicate else max(grid.ntiles, 1)
-    parts = stage.parts if isinstance(stage, Fused) else 1  # which come one after the other
+    parts = stage.parts if isinstance(stage, Fused | Combine) else 1  # which come one after the other
     arrived = -(-plan.predicted_bytes[number] // (tasks * parts))
     if isinstance(stage, Fused) and not stage.rows and all(w.reducer is None for w in stage.writes):
         return arrived
     if isinstance(stage, Combine):
-        return arrived + max(arrived, -(-sum(plan.slots[s].nbytes for s in stage.states) // tasks))
+        return arrived + max(arrived, -(-sum(plan.slots[s].nbytes for s in stage.states) // (tasks * parts)))
     together = sum(_together_bytes(plan, stage, grid, read) for read in dict.fromkeys(stage.views()))
     return arrived + max(arrived, -(-together // parts))
 

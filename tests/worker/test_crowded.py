@@ -9,8 +9,11 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
+from spartan_ng.costs import Profile
 from spartan_ng.worker.stages import reduced, results, sweep
 from spartan_ng.worker.stages.results import is_crowded, is_tight
+from tests.test_programs import running_on
 
 LENGTH, GROUPS = 1_200_000, 20_000
 
@@ -51,6 +54,11 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+MEMORY = 1 << 18
+"""Bytes that a worker has; the states of these programs are a third or half as large each."""
+IN_PARTS = {*PROGRAMS} - {"sums of integers", "short sums of integers"}  # written at computed places
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("kind", ["array", "source"])
 @pytest.mark.parametrize("memory", [1 << 18, 1 << 22])
@@ -68,6 +76,23 @@ def test_results_are_numpys_where_their_states_are_large(
         with np.config.override(memory_bytes=memory, small_bytes=0):
             x = np.array(value) if kind == "array" else np.from_function(_line, (LENGTH,), float)
             found = numpy.asarray(PROGRAMS[name](np, x, np.array(places)))
+    assert found.dtype == wanted.dtype
+    numpy.testing.assert_allclose(found, wanted, rtol=1e-12 if found.dtype != numpy.float32 else 1e-5)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("workers", [2, 3])
+def test_states_of_workers_come_together_in_parts(name: str, workers: int) -> None:
+    """All states of a tile were brought, put together and copied at once."""
+    value, places = _line(((0, LENGTH),)), numpy.arange(LENGTH) * 104_729 % GROUPS
+    with numpy.errstate(all="ignore"):
+        wanted = PROGRAMS[name](numpy, value, places)
+        backend = SimulatedBackend(workers, Profile(memory_bytes=MEMORY, limited=True))
+        with running_on(backend), np.config.override(memory_bytes=MEMORY, small_bytes=0):
+            x = np.from_function(_line, (LENGTH,), float)
+            y = PROGRAMS[name](np, x, np.array(places))
+            assert ("parts, one after the other" in str(np.explain(y))) == (name in IN_PARTS)
+            found = numpy.asarray(y)
     assert found.dtype == wanted.dtype
     numpy.testing.assert_allclose(found, wanted, rtol=1e-12 if found.dtype != numpy.float32 else 1e-5)
 

@@ -137,14 +137,27 @@ def _sort_task(plan: Plan, stage: SortParts, rank: int) -> Task:
 
 
 def _combine_task(plan: Plan, stage: Combine, box: Box, rank: int) -> Task:
-    """The states of the own tile, and what the finish reads. Those of lines, which may be large, are
-    operands one by one: they are combined from where they lie."""
+    """The states of the own tile, perhaps in parts, and what the finish reads. Those of lines, which may be
+    large, are operands one by one: they are combined from where they lie."""
     lead = plan.slots[stage.states[0]].shape[: stage.lead]
     boxes = [box_of(lead)]
     if stage.row.kind in LINE_STATES:
         boxes = [tuple((i, i + 1) for i in index) for index in product(*map(range, lead))]
-    states = [identity(s, (*a, *box), plan.slots[s], rank) for a in boxes for s in stage.states]
-    return Task(box, states, finish=_finish_task(plan, stage.finish, box, rank))
+
+    def states(own: Box) -> list[PiecedOperand]:
+        return [identity(s, (*a, *own), plan.slots[s], rank) for a in boxes for s in stage.states]
+
+    parts = [Task(own, states(own)) for own in _parts(box, stage.parts)] if stage.parts > 1 else []
+    return Task(box, states(box), finish=_finish_task(plan, stage.finish, box, rank), parts=parts)
+
+
+def _parts(box: Box, count: int) -> Iterator[Box]:
+    """A box cut along its longest axis."""
+    d = max(range(len(box)), key=lambda axis: box[axis][1] - box[axis][0])
+    lo, hi = box[d]
+    count = min(count, hi - lo)
+    for a, b in (part_span(hi - lo, count, k) for k in range(count)):
+        yield (*box[:d], (lo + a, lo + b), *box[d + 1 :])
 
 
 def _totals_task(plan: Plan, stage: ScanTotals, rank: int) -> Task:

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import box_shape
+from spartan_ng.arrays import box_shape, slices_within
 from spartan_ng.arrays.copying import copy_run, is_mapped
 from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.ops.by_ufunc import State
 from spartan_ng.plan.stages import (
     Assemble,
     Combine,
 )
+from spartan_ng.scratch import put
 from spartan_ng.worker.scheduling.shares import Task, cover
 from spartan_ng.worker.stages.fused import run_loaded
 
@@ -29,23 +32,37 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
         return
     (reducer,) = task.reducers
     assert reducer is not None, "prepared with the program"
-    states = ex.load_all(run, task.operands)
-    total: Any = None
-    if stage.spans:
-        total = reducer.grown(tuple(states), stage.spans)
-    else:
-        for together, index in _each(states, stage):
-            own = total is None and reducer.combines_in_place
-            new = tuple(np.array(s[index]) if own else s[index] for s in together)
-            total = new if total is None else reducer.combine(total, new)
+    slot = run.plan.slots[stage.slot]
+    if task.parts:
+        out = ex.store.allocate(box_shape(task.box), slot.dtype)
+        for part in task.parts:
+            assert part.box is not None, "a part of a box"
+            ex.check(run)
+            value = np.asarray(reducer.finalize(_total(ex, run, stage, part, reducer)), slot.dtype)
+            put(out[slices_within(part.box, task.box)], value)
+        ex.put(run, stage.slot, out)
+        return
+    total = _total(ex, run, stage, task, reducer)
     if stage.finish is not None:
         assert task.finish is not None, "prepared with the program"
         after = ex.load_all(run, task.finish.operands)
         run_loaded(ex, run, stage.finish, task.finish, [*after, reducer.finalize(total)], [])
         return
-    slot = run.plan.slots[stage.slot]
     value = np.asarray(reducer.finalize(total, ex.store.allocate), slot.dtype)
     ex.put(run, stage.slot, value.reshape(box_shape(task.box)))
+
+
+def _total(ex: Executor, run: Run, stage: Combine, task: Task, reducer: Reducer) -> State:
+    """The state that all of a task's states come to."""
+    states = ex.load_all(run, task.operands)
+    if stage.spans:
+        return reducer.grown(tuple(states), stage.spans)
+    total: Any = None
+    for together, index in _each(states, stage):
+        own = total is None and reducer.combines_in_place
+        new = tuple(np.array(s[index]) if own else s[index] for s in together)
+        total = new if total is None else reducer.combine(total, new)
+    return total  # type: ignore[no-any-return]
 
 
 def _each(operands: list[Any], stage: Combine) -> Iterator[tuple[list[Any], tuple[int, ...]]]:

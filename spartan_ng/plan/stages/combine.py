@@ -15,7 +15,8 @@ from spartan_ng.plan.stages.stage import Stage
 class Combine(Stage):
     """Combine partial states along their `lead` leading axes in index order; finalize into `slot`, by way of
     a `finish` as in `Fused`. With `spans`, which has the units of each state along each leading axis, they
-    are subtrees, and combined as such."""
+    are subtrees, and combined as such. What makes a tile goes in `parts`, one after the other, along its
+    longest axis, where memory has no room for all of its states."""
 
     READS = ("states",)
 
@@ -25,6 +26,7 @@ class Combine(Stage):
     slot: int
     finish: Fused | None = None
     spans: tuple[tuple[tuple[int, int], ...], ...] = ()
+    parts: int = 1
 
     def operations(self, slots: Sequence[Slot]) -> int:
         """One an element of a state that is combined, and those of the finish."""
