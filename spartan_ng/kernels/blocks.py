@@ -251,12 +251,12 @@ def sparse_blocks(stage: Fused, sizes: list[int]) -> tuple[int, ...]:
 
 
 def _contiguous_dimension(stage: Fused) -> int | None:
-    """The dimension that all operands have contiguous in memory; None where they disagree."""
-    last = {
-        axes[-1].label
-        for r in stage.reads
-        if (axes := [a for a in r.axes if a.size > 1]) and axes[-1].label != WHOLE
-    }
+    """The dimension that the operands of most axes have contiguous in memory; None where they disagree. Those
+    of fewer are small, however they lie."""
+    wide = [[a.label for a in r.axes if a.size > 1] for r in stage.reads]
+    wide = [labels for labels in wide if labels and labels[-1] != WHOLE]
+    most = max(map(len, wide), default=0)
+    last = {labels[-1] for labels in wide if len(labels) == most}
     return last.pop() if len(last) == 1 else None
 
 

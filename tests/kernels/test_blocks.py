@@ -147,6 +147,16 @@ def test_blocks_cut_what_all_operands_have_contiguous_last_of_all(
         assert all(sizes[i] >= max(sizes) // 2 for i in cut), "the longest is cut first"
 
 
+def test_vectors_across_a_matrix_do_not_cut_its_lines() -> None:
+    """As of `A @ x` beside `r @ A`: a block of short pieces of many lines is no reading in one go."""
+    n = 5000
+    across, along = Axis(0, 0, 1, n), Axis(1, 0, 1, n)
+    vectors = [Read(1, (along,), (0,), (n,), (1,)), Read(2, (across,), (0,), (n,), (0,))]
+    stage = _stage((n, n))
+    stage = replace(stage, reads=(*stage.reads, *vectors))
+    assert block_sizes(stage, ((0, n), (0, n)), frozenset({3}))[1] == n
+
+
 @pytest.mark.parametrize(
     ("rows", "pieces"),
     [(1_000, 1), (100_000, 8), (10_000_000, 1024)],
