@@ -2,6 +2,7 @@
 
 A pass reads the parts of an array that its views show, each once, however many of its steps look at them.
 What it reads against the order in which it lies counts more, as does what it writes.
+Fusion, which compares plans that read the same arrays alike, leaves out in which order that is.
 """
 
 from __future__ import annotations

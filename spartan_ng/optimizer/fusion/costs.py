@@ -16,6 +16,7 @@ from math import prod
 
 from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import work_of_node
+from spartan_ng.costs.traffic import written_bytes
 from spartan_ng.graph.node import VIEWS, Node, Op
 from spartan_ng.optimizer.fusion.group import Group, Grouping
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_read, is_transparent, root
@@ -39,7 +40,7 @@ def read_ps(nbytes: int, node: Node, aligned: bool, profile: Profile) -> tuple[i
 def write_ps(nbytes: int, node: Node, domain: tuple[int, ...], profile: Profile) -> int:
     """What writing so many bytes of a value takes; states of what a domain is reduced to are sent, too."""
     partial = profile.network_ps if prod(domain) > node.size else 0
-    return nbytes * (profile.memory_ps + partial)
+    return written_bytes(nbytes) * profile.memory_ps + nbytes * partial
 
 
 def pass_ps(read: int, compute: int, write: int) -> int:

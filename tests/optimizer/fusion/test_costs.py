@@ -12,6 +12,7 @@ from scipy import sparse
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.costs import Profile
+from spartan_ng.costs.tuned import WRITTEN
 from spartan_ng.graph import build
 from spartan_ng.optimizer.fusion.costs import write_ps
 from spartan_ng.optimizer.fusion.cutsets import CutSet
@@ -44,10 +45,10 @@ def test_writing_takes_time_in_proportion_and_states_are_sent(n: int, times: int
     profile = Profile(workers=workers)
     small, large = (build.map_("sqrt", leaf(k)) for k in (n, n * times))
     took = write_ps(small.nbytes, small, small.shape, profile)
-    assert took == small.nbytes * profile.memory_ps
+    assert took == WRITTEN * small.nbytes * profile.memory_ps
     assert write_ps(large.nbytes, large, large.shape, profile) == times * took
     state = write_ps(small.nbytes, small, (*small.shape, 2), profile)
-    assert state == small.nbytes * (profile.memory_ps + profile.network_ps)
+    assert state == small.nbytes * (WRITTEN * profile.memory_ps + profile.network_ps)
 
 
 @given(st.lists(SIDES, min_size=1, max_size=3), st.lists(st.integers(0, 6), max_size=2), st.data())
