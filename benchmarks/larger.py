@@ -271,20 +271,30 @@ def _writing(folder: str, nbytes: int) -> float:
 
 def study(
     rows: tuple[str, ...], sides: tuple[str, ...], gigabytes: float, folder: str | None, cold: bool
-) -> None:
-    """Run rows and print the table."""
+) -> str:
+    """Run rows, print the table as it grows, and give it as a section of the results."""
+    from benchmarks import report  # not in the processes whose memory is measured
+
     nbytes = int(gigabytes * 1e9)
     limit = nbytes // SHARE
+    table: list[str] = []
+
+    def tell(line: str) -> None:
+        click.echo(line)
+        table.append(line)
+
     with tempfile.TemporaryDirectory(dir=folder) as place:
         file = _made(place, nbytes)
         answers = Answers(file)
         state = "cold" if cold else "warm"
-        click.echo(f"\n### larger\n\n{nbytes / 1e9:g} GB of doubles, {state}, under {limit / 1e6:.0f} MB.\n")
-        click.echo(
+        of = f"{nbytes / 1e9:g} GB of doubles"
+        tell(f"### {'larger, cold' if cold else 'larger'}\n\n{of}, {state}, under {limit / 1e6:.0f} MB.")
+        tell(f"Made on {report.now()}.\n")
+        tell(
             "| row | on | seconds | to its bytes | arithmetic alone | of processors | peak | to the limit "
             "| difference |"
         )
-        click.echo("|---|---|---|---|---|---|---|---|---|")
+        tell("|---|---|---|---|---|---|---|---|---|")
         for row in rows or ROWS:
             floor = floor_s(row, nbytes)
             least = "" if floor is None else f"{floor:.2f} s"
@@ -294,14 +304,15 @@ def study(
                 must = _bytes_s(row, file, cold)
                 outcome = _alone(row, file, on, limit, answers, cold)
                 if outcome.error:
-                    click.echo(f"| {row} | {on} | {outcome.error} | | | | | | |")
+                    tell(f"| {row} | {on} | {outcome.error} | | | | | | |")
                     continue
                 ratio = f"{outcome.seconds / must:.2f}" if must else ""
-                click.echo(
+                tell(
                     f"| {row} | {on} | {outcome.seconds:.2f} | {ratio} | {least} "
                     f"| {outcome.processor_s:.2f} | {outcome.peak_bytes / 1e6:.0f} MB "
                     f"| {outcome.peak_bytes / limit:.2f} | {outcome.difference:.1e} |"
                 )
+    return "\n".join(table)
 
 
 def _bytes_s(row: str, file: str, cold: bool) -> float:
@@ -340,6 +351,7 @@ def _alone(
     "--on", "sides", multiple=True, type=click.Choice([*SIDES]), help="Who computes; all if left out."
 )
 @click.option("--cold", is_flag=True, help="Have the kernel forget the file before each row.")
+@click.option("--record", is_flag=True, help="Put the table into RESULTS.md.")
 @click.option("--one", nargs=5, type=(str, str, str, int, str), hidden=True)
 def command(
     rows: tuple[str, ...],
@@ -347,6 +359,7 @@ def command(
     folder: str | None,
     sides: tuple[str, ...],
     cold: bool,
+    record: bool,
     one: tuple[str, str, str, int, str] | None,
 ) -> None:
     """Run rows, all if none is named."""
@@ -357,12 +370,16 @@ def command(
     unknown = [r for r in rows if r not in ROWS]
     if unknown:
         raise click.UsageError(f"no row {unknown[0]!r}; there are {', '.join(ROWS)}")
-    study(rows, sides, gigabytes, folder, cold)
+    table = study(rows, sides, gigabytes, folder, cold)
+    if record:
+        from benchmarks import report
+
+        report.record("", [table])
 
 
-def main() -> None:
+def main() -> str:
     """All rows at the size of the goal."""
-    study((), (), 6.0, None, cold=False)
+    return study((), (), 6.0, None, cold=False)
 
 
 if __name__ == "__main__":
