@@ -40,7 +40,7 @@ def test_others_are_helped_until_nobody_works_on_the_job(ends: str) -> None:
     parts = Parts(*[nothing] * 9)
     helping, seen = threading.Event(), []
 
-    def help_others(job: str, plan: Plan, stopped: threading.Event) -> None:
+    def help_others(job: str, stopped: threading.Event) -> None:
         seen.append(stopped)
         helping.set()
         stopped.wait()
@@ -50,7 +50,14 @@ def test_others_are_helped_until_nobody_works_on_the_job(ends: str) -> None:
     part = Mock(rank=0, run=Mock(job="client/1", values=b"", outputs=(), inline=False, progress=False))
     plan = Future[Any]()
     plan.set_result(None)
-    working = threading.Thread(target=parts._run, args=(part, plan, runner, threading.Event()), daemon=True)
+
+    def work() -> None:
+        try:
+            parts._run(part, plan, runner, threading.Event())
+        finally:
+            helping.set()  # an error fails the test, and does not stop it
+
+    working = threading.Thread(target=work, daemon=True)
     working.start()
     helping.wait()
     if ends == "another job":
