@@ -202,6 +202,15 @@ def test_sparse_arrays_count_what_they_store(workers: int) -> None:
         assert np.explain(both).projected_bytes < budget
 
 
+def test_sparse_results_lie_on_disk_where_it_is_said() -> None:
+    theirs = sparse.random_array((1_000_000, 1), density=0.01, rng=1, format="csr")
+    with running_on(EmbeddedBackend(2, 8 << 20)):
+        ours = np.asarray(theirs)
+        assert np.explain(ours * 2, np.abs(ours)).disk_bytes > 4_000_000
+        for found, factor in zip(np.compute(ours * 2, np.abs(ours)), (2, 1), strict=True):
+            assert (found != factor * theirs).nnz == 0
+
+
 @pytest.mark.parametrize("workers", [0, 3])
 def test_what_cannot_fit_is_told_before_anything_runs(workers: int) -> None:
     profile = Profile(memory_bytes=1_000_000, limited=True)

@@ -166,6 +166,18 @@ def test_csr_tiles_spill_too():
     assert (store.get(("c", 0)) != array).nnz == 0
 
 
+def test_a_csr_tile_that_cannot_fit_goes_to_disk_too():
+    """And comes back when there is room: what is made of one sparse operand, which is still looked at."""
+    store, n = Store(BufferPool(6 << 20)), 1_000_000
+    operand = csr_array(([1.0], [0], np.repeat(np.arange(2, dtype=np.int32), [1, n])), (n, 1))
+    store.put(("c", 0), operand)
+    store.put(("c", 1), operand * 2)
+    store.put(("c", 2), operand * 3)
+    store.drop(("c", 0))
+    for tile, factor in ((1, 2), (2, 3)):
+        assert (store.get(("c", tile)) != operand * factor).nnz == 0
+
+
 def test_what_does_not_fit_lies_on_disk(tmp_path):
     pool, before = BufferPool(4 << 20), len(os.listdir("/proc/self/fd"))
     store = Store(pool)

@@ -111,14 +111,19 @@ class Store:
         whether it is refused here or not: where the budget has no room for it, it is not counted. Other
         tiles go to disk then.
         """
+        spilled = None
         try:
             reserved = 0 if self.pool is None else self._reserve(tile)
         except MemoryBudgetError:
-            is_plain = isinstance(tile, np.ndarray) and not tile.dtype.hasobject
-            if not (lent or is_plain):
+            arrays = _arrays(tile)
+            if not lent and (not arrays or any(a.dtype.hasobject for a in arrays)):
                 raise
-            reserved, tile = 0, tile if lent else self._set_down(tile)
-        held = _Held(tile, None if reads is None else reads + 1, reserved)
+            reserved = 0
+            if not lent and isinstance(tile, np.ndarray):
+                tile = self._set_down(tile)
+            elif not lent:  # a sparse one is no map
+                tile, spilled = None, self._write(tile)
+        held = _Held(tile, None if reads is None else reads + 1, reserved, spilled)
         with self._lock:
             if key in self._tiles:
                 self._forget(self._tiles.pop(key))
@@ -238,6 +243,12 @@ class Store:
         self.spilled_bytes += found.nbytes
         return found
 
+    def _write(self, tile: Any) -> _Spilled:
+        """A tile on disk until it is asked for."""
+        found = _Spilled.write(tile)
+        self.spilled_bytes += sum(a.nbytes for a in _arrays(tile))
+        return found
+
     def _forget(self, held: _Held | None) -> None:
         if held is None:
             return
@@ -259,12 +270,11 @@ class Store:
 
     def _spill_one(self, held: _Held) -> int:
         size = sum(a.nbytes for a in _arrays(held.tile))
-        held.spilled = _Spilled.write(held.tile)
+        held.spilled = self._write(held.tile)
         held.tile = None
         if held.reserved_bytes and self.pool is not None:
             self.pool.unreserve(held.reserved_bytes)
             held.reserved_bytes = 0
-        self.spilled_bytes += size
         return size
 
 
