@@ -259,13 +259,13 @@ def test_a_failure_that_cannot_be_told_ends_the_job(session):
 
     def spoils(tile):
         parts: Any = import_module("spartan_ng.worker.parts")
-        honest = parts.describe
+        honest = parts.describe_error
 
         def unencodable(error, worker=""):
-            parts.describe = honest
+            parts.describe_error = honest
             return "ValueError", "\udc80"
 
-        parts.describe = unencodable
+        parts.describe_error = unencodable
         raise ValueError("mine")
 
     with pytest.raises(EvaluationError, match=r"UnicodeEncodeError: how .* cannot be told"):

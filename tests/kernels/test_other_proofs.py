@@ -232,7 +232,7 @@ def test_wrong_scans(monkeypatch, name, pattern, text):
         ),
         ("look-ups", dictionary_loops, "from_right", r"p0\[c0\[i\]\] \+ p1", "p1[c0[i]] + p1"),
         ("look-ups from the left", dictionary_loops, "from_left", r"(out\[columns\[c\], .\] \+?= )", r"\1-"),
-        ("elements", dictionary_loops, "elements", r"(out\[i, column\] = known\[codes\[)i", r"\g<1>0"),
+        ("elements", dictionary_loops, "all_elements", r"(out\[i, column\] = known\[codes\[)i", r"\g<1>0"),
         ("sparse product", sparse_product, "source_of", r"v0 \* b0\[c\] \+ v1", "v1 * b0[c] + v1"),
         ("sparse product from the left", sparse_product, "source_of", r"o2\[c\] \+= v2", "o2[c] += v1"),
     ],
