@@ -207,6 +207,16 @@ class Tables:
             self.targets.append(self._target(nbytes, source))
         return number
 
+    def _least_passes(self) -> int:
+        """How many passes wait for each other, whatever is materialized: where no template goes on."""
+        before = [1] * len(self.places)
+        for i in range(len(before) - 1, -1, -1):
+            for link in self.places[i].links:
+                if link.target < len(before):
+                    waits = not (link.row or link.cell or link.outer or link.enters)
+                    before[link.target] = max(before[link.target], before[i] + waits)
+        return max(before)
+
     def _bound(self) -> None:
         """Static costs: inputs are read, operators computed, and required values written, each once."""
         n = len(self.places)
@@ -214,5 +224,5 @@ class Tables:
         self.least_read = sum([self.least[t] for t in seen])
         self.least_compute = sum([p.sampled for p in self.places])
         self.least_write = sum([p.kept for p in self.places if p.required])
-        self.least_write += self.profile.launch_ps + n * self.profile.step_ps
+        self.least_write += self._least_passes() * self.profile.launch_ps + n * self.profile.step_ps
         self.least_write += sum([self.targets[t].wait for t in seen])

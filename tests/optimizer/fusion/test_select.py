@@ -91,7 +91,7 @@ def test_skipping_finds_the_cost_of_brute_force_on_1000_graphs() -> None:
         assert found.exact
         assert found.cost == oracle.cost
         costed, plans, parted = costed + found.costed, plans + oracle.costed, parted + bool(cuts)
-    assert costed < 0.7 * plans, "pruning skips plans"
+    assert costed < 0.6 * plans, "pruning skips plans"
     assert parted > graphs / 100, "some graphs are parted by cut sets"
 
 
