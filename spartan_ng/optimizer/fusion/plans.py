@@ -11,7 +11,7 @@ Fusion plans (SystemML), section 4.3, Eq. 4.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from spartan_ng.costs import Profile
@@ -61,7 +61,9 @@ class PlanCosts:
         places = self.tables.places
         self._sharing = Sharing(self.tables, self._reaches)
         self._costs: dict[int, int] = {}
-        """What assignments cost that have been asked for."""
+        """What assignments cost that have been asked for,"""
+        self._alike: dict[Hashable, int] = {}
+        """and plans: those of many assignments are one."""
         self._drawn = [i for i, p in enumerate(places) if p.draws]
         self._work = [(p.compute, p.sampled) for p in places]
         self._far = [0] * len(self.tables.targets)
@@ -102,10 +104,18 @@ class PlanCosts:
 
     def cost(self, mask: int) -> int:
         """The cost of the plan that an assignment selects, in picoseconds."""
-        if mask not in self._costs:
-            _, _, times = self._timed(mask)
-            self._costs[mask] = sum([write + max(read, compute) for read, compute, write in times])
-        return self._costs[mask]
+        found = self._costs.get(mask)
+        if found is None:
+            plan = self._open(mask)
+            # Of what is drawn, the assignment says once more what is stored.
+            key = mask if self._drawn else plan.key()
+            found = self._alike.get(key)
+            if found is None:
+                _, _, times = self._timed(mask, plan)
+                found = sum([write + max(read, compute) for read, compute, write in times])
+                self._alike[key] = found
+            self._costs[mask] = found
+        return found
 
     def stages(self, mask: int) -> list[Stage]:
         """The fused operators that an assignment selects."""
@@ -210,12 +220,12 @@ class PlanCosts:
         found = sum([1 << end for end, passed in values.items() if passed == one])
         return found if self.merge and found.bit_count() < MOST_RESULTS else 0
 
-    def _chosen(self, mask: int) -> tuple[_Plan, list[Shared]]:
+    def _chosen(self, mask: int, plan: _Plan | None = None) -> tuple[_Plan, list[Shared]]:
         """The plan of an assignment, and the passes in which its fused operators run.
 
         Random numbers that are asked for in several passes, are stored.
         """
-        plan = self._open(mask)
+        plan = self._open(mask) if plan is None else plan
         shared = self._shared(plan)
         drawn = [i for i in self._drawn if plan.computed[i] & (plan.computed[i] - 1)]
         stored = set[int]()
@@ -230,9 +240,11 @@ class PlanCosts:
         """Whether all passes that compute random numbers run as one, which does not store them, too."""
         return not ends >> place & 1 and any(ends & ~group.ends == 0 for group in shared)
 
-    def _timed(self, mask: int) -> tuple[_Plan, list[int], list[tuple[int, int, int]]]:
+    def _timed(
+        self, mask: int, plan: _Plan | None = None
+    ) -> tuple[_Plan, list[int], list[tuple[int, int, int]]]:
         """The plan, its passes as masks of roots, and each one's read, compute and write."""
-        plan, shared = self._chosen(mask)
+        plan, shared = self._chosen(mask, plan)
         groups = [pass_.ends for pass_ in shared]
         number = {i: g for g, group in enumerate(groups) for i in bits(group)}
         driven = sum([1 << i for i in number if self.tables.places[i].driven])
@@ -320,3 +332,8 @@ class _Plan:
     """Scans and the passes that make each as one."""
     parts: dict[tuple[int, float, bool], int]
     """For parts of values the passes that read them; whether for what is computed in part itself."""
+
+    def key(self) -> Hashable:
+        """Equal where plans are."""
+        passes = tuple(self.computed), tuple(self.readers), tuple(self.templates)
+        return *passes, tuple(self.scanning), tuple(self.parts.items())

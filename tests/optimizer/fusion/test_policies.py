@@ -141,7 +141,7 @@ def test_heuristics_form_no_cheaper_stages_than_are_chosen(profile: Profile) -> 
         assert ps["cost"] <= 1.1 * least, seed
         improved += ps["cost"] < 0.99 * least
         worse += ps["cost"] > 1.01 * least
-    assert improved >= 10, "the search finds plans that neither heuristic has"
+    assert improved >= 9, "the search finds plans that neither heuristic has"
     assert worse <= 2
     assert chosen < heuristics
 
