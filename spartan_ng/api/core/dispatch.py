@@ -33,7 +33,6 @@ from spartan_ng.callers import warn_user
 from spartan_ng.errors import alone
 from spartan_ng.memory import copied_bytes
 
-_new = object.__new__
 F = TypeVar("F", bound=Callable[..., Any])
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
@@ -102,7 +101,6 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
     """`ours`, but NumPy's function where an operand's class has rules of its own."""
     has_device = "device" in inspect.signature(ours).parameters
     is_dispatched = isinstance(numpys, _DISPATCHED)
-
     method = numpys.__name__
 
     @functools.wraps(ours)

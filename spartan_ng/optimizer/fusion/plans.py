@@ -158,11 +158,7 @@ class PlanCosts:
                     if makers:
                         plan.scanning.append((i, makers | stored[i] << i))
             if stored[i]:
-                template = None
-                for end in place.ends:
-                    if end.always or end.needs & ~mask:
-                        template = end.template
-                        break
+                template = next((e.template for e in place.ends if e.always or e.needs & ~mask), None)
                 plan.templates[i] = template
                 if template is Template.ROW:
                     r |= 1 << i

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from math import prod
+from operator import or_
 from typing import NamedTuple
 
 from spartan_ng.arrays import WHOLE
@@ -87,9 +89,7 @@ class Sharing:
         waits = self._waits(readers, every)
         for scan in scans:
             _wait_together(waits, scan.ends)
-        drawing = 0
-        for i in self._drawn:
-            drawing |= computed[i]
+        drawing = _together(computed[i] for i in self._drawn)
         inside = dict[int, int]()
         if again:
             ends, inside = self._settle(computed, readers, ends, open_, waits)
@@ -126,12 +126,7 @@ class Sharing:
             else:
                 groups.append(Shared(i, 1 << i, {i: tuple(range(len(places[i].operator.domain)))}, {}))
             placed |= 1 << i
-        for i, j in inside.items():
-            for k, (host, group, labels, within) in enumerate(groups):
-                if group >> j & 1:
-                    within[i] = j
-                    groups[k] = Shared(host, group | 1 << i, labels, within)
-        return [*scans, *groups]
+        return [*scans, *_with_inner(groups, inside)]
 
     def _computes(self, end: int, numbers: Iterable[int], computed: Sequence[int]) -> bool:
         """Whether a pass computes one of some operators."""
@@ -290,11 +285,23 @@ def _count_whole(labels: Labels) -> int:
     return labels.count(WHOLE)
 
 
+def _together(masks: Iterable[int]) -> int:
+    return reduce(or_, masks, 0)
+
+
+def _with_inner(groups: list[Shared], inside: Mapping[int, int]) -> list[Shared]:
+    """Passes with those that end in what another computes on its way."""
+    for i, j in inside.items():
+        for k, (host, group, labels, within) in enumerate(groups):
+            if group >> j & 1:
+                within[i] = j
+                groups[k] = Shared(host, group | 1 << i, labels, within)
+    return groups
+
+
 def _wait_together(waits: dict[int, int], ends: int) -> None:
     """Let passes that run as one wait for all that one of them waits for, and others for all of them."""
-    together = 0
-    for i in bits(ends):
-        together |= waits[i]
+    together = _together(waits[i] for i in bits(ends))
     for i, before in waits.items():
         if ends >> i & 1:
             waits[i] = together
