@@ -54,7 +54,7 @@ class ExplainedFusion:
     Parameters
     ----------
     formed_s : predicted seconds of all stages, for the plan that the search found ("cost") and the
-        heuristics; the cheapest is taken
+        heuristics; the first is formed, and may cost more where partitions share a read
     """
 
     policy: str

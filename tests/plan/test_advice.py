@@ -306,10 +306,13 @@ def test_what_goes_to_disk_is_a_hint():
 def test_a_policy_that_costs_more_is_a_hint():
     formed = {"cost": 0.1, "no_redundancy": 0.3}
     dearest = {"cost": 0.3, "no_redundancy": 0.1}
-    assert hints({}, Profile(), ExplainedFusion("cost", (), dearest)) == ()  # the other is what runs
+    assert hints({}, Profile(), ExplainedFusion("cost", (), dearest)) == ()
+    assert hints({}, Profile(), ExplainedFusion("no_redundancy", (), dearest)) == ()
     (hint,) = hints({}, Profile(), ExplainedFusion("no_redundancy", (), formed))
     assert hint.gain_seconds == pytest.approx(0.2)
     assert hints({}, Profile(), ExplainedFusion("cost", (), formed)) == ()
+    (hint,) = hints({}, Profile(), ExplainedFusion("no_redundancy", (), {**formed, "all": 0.05}))
+    assert hint.gain_seconds == pytest.approx(0.2), "what the policy that is named would save, and no other"
 
 
 def test_words_are_the_same_in_colour():

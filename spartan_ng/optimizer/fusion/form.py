@@ -249,9 +249,8 @@ def _demand(
     for source, seen in zip(node.inputs, labels, strict=True):
         demands[source][(stage, seen)] = None
         if source.format != "dense" and source.op not in VIEWS:
-            keep_rows(
-                source, stage, seen, node
-            )  # a view that is not stored passes on what its array asks for
+            # A view that is not stored passes on what its array asks for.
+            keep_rows(source, stage, seen, node)
 
 
 def _pass_through(node: Node, wanted: dict[Demand, None], demands: dict[Node, dict[Demand, None]]) -> None:

@@ -69,8 +69,6 @@ class Edge(NamedTuple):
     source: Node
     producer: int
     fit: Fit
-    aligned: bool
-    """Whether a task that has its part of the consumer's longest dimension has its part of the operand."""
     labels: Labels | None
     """How a stage that ends in the consumer sees the operand."""
 
@@ -170,13 +168,13 @@ def _edge(
         (below,) = below.inputs
     producer = number.get(below, -1)
     if labels is None:
-        return Edge(below, producer, Fit.NONE, False, None)
+        return Edge(below, producer, Fit.NONE, None)
     alone = producer < 0 or below in apart or is_transparent(below) or not found[producer].fusible
     fit = Fit.NONE if alone else _fit(below, stage, labels)
     several = profile.workers > 1
     if several and fit is not Fit.NONE and (breaks_lines(below) or not joins_others(below, profile)):
         fit = Fit.NONE
-    return Edge(below, producer, fit, is_aligned(stage, labels), labels)
+    return Edge(below, producer, fit, labels)
 
 
 def is_aligned(stage: Group, labels: Labels | None) -> bool:

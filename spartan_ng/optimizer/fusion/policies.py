@@ -5,7 +5,7 @@ Fusion plans (SystemML), section 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from spartan_ng.costs import Profile
@@ -69,8 +69,3 @@ def weigh_policies(
         stages = form_chosen(order, roots, profile, memo, select(memo, profile, policy))
         formed.append(Formed(policy, stages, formed_ps(stages, known, profile)))
     return formed
-
-
-def cheapest(formed: Sequence[Formed]) -> Formed:
-    """The one that costs least; of equals, the first."""
-    return min(formed, key=lambda f: f.cost_ps)

@@ -31,7 +31,7 @@ from spartan_ng.optimizer.fusion.legality import (
     unfollowed,
     whole_if_joined,
 )
-from spartan_ng.optimizer.fusion.operators import estimates, operators, stored_bytes
+from spartan_ng.optimizer.fusion.operators import estimates, is_aligned, operators, stored_bytes
 from tests.optimizer.fusion.expressions import leaf, matmul, sparse_leaf
 
 F8 = np.dtype(float)
@@ -236,7 +236,8 @@ def test_operands_are_aligned_that_follow_the_longest_dimension():
         node = build.map_("add", leaf(*domain), leaf(*shape))
         (operator,) = operators([*node.inputs, node], {node}, Profile())
         follows = [n for n, m in zip(shape, domain[first:], strict=True) if n == m]
-        assert [e.aligned for e in operator.edges] == [True, max(domain) in follows]
+        stage, _ = open_stage(node, True)
+        assert [is_aligned(stage, e.labels) for e in operator.edges] == [True, max(domain) in follows]
 
 
 def test_functions_along_an_axis_keep_it_whole():
