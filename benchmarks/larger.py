@@ -3,12 +3,12 @@ and by dask.array and cubed where they are installed (`larger_sides`).
 
 `python -m benchmarks.larger [--gigabytes 6] [--cold] [--on SIDE]... [--record] [ROW...]` runs some rows,
 `python -m benchmarks larger` all, at 6 GB. Each row runs in a process of its own, and all of its answer is
-compared with one that NumPy makes part by part (`larger_answers`). Memory is that of all its processes: what they have for
-themselves, and shared pages once; the files' pages, which the kernel takes back whenever it likes, are not
-counted. So is the time of all their processors, which tells more than the clock where others use the machine.
-A row's time stands beside that of reading and writing, and doing nothing with it, the bytes that it must
-(`MUST`), taken just before it, and beside that of its arithmetic alone (`larger_floors`). The row "nothing"
-shows what the processes take before anything is computed.
+compared with one that NumPy makes part by part (`larger_answers`). Memory is that of all its processes: what
+they have for themselves, and shared pages once; the files' pages, which the kernel takes back whenever it
+likes, are not counted. So is the time of all their processors, which tells more than the clock where others
+use the machine. A row's time stands beside that of reading and writing, and doing nothing with it, the bytes
+that it must (`MUST`), taken just before it, and beside that of its arithmetic alone (`larger_floors`). The
+row "nothing" shows what the processes take before anything is computed.
 """
 
 from __future__ import annotations
