@@ -196,6 +196,34 @@ def test_products_raise_where_they_are_made(mode, dtype):
 
 
 @pytest.mark.parametrize("made", ["RandomState", "default_rng"])
+@pytest.mark.parametrize("small", [0, 1 << 20])
+@pytest.mark.parametrize("kind", ["?", "i4", "f2", "f8", "c8"])
+def test_what_has_no_lines_or_is_read_only_is_not_shuffled(made, small, kind):
+    def found(module, make):
+        try:
+            getattr(module.random, made)(3).shuffle(make(module))
+        except (TypeError, ValueError) as error:
+            return type(error)
+        return None
+
+    def read_only(np):
+        x = np.ones((3, 2), kind)
+        x.flags.writeable = False
+        return x
+
+    makes = [
+        lambda np: np.max(np.array([2, 0], kind)),
+        lambda np: np.sum(np.array([2, 0], kind)),
+        lambda np: np.array([2], kind)[0],
+        lambda np: np.array(2, kind),
+        read_only,
+    ]
+    with sp.config.override(small_bytes=small):
+        for make in makes:
+            assert found(sp, make) is found(numpy, make) is not None
+
+
+@pytest.mark.parametrize("made", ["RandomState", "default_rng"])
 def test_what_is_no_sequence_is_shuffled_as_numpys(made):
     ours, numpys = {i: i for i in range(7)}, {i: i for i in range(7)}
     for module, items in ((sp, ours), (numpy, numpys)):

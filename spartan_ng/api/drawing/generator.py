@@ -391,10 +391,8 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if not isinstance(x, Handle):
             shuffle_other(self._numpy, x, *(() if axis == 0 else (axis,)))
             return
-        if not x.ndim:
-            raise TypeError("shuffle: an array without axes has no lines")
-        where = build.axis_index(axis, x.ndim)
         here = few_to_write(x)
+        where = build.axis_index(axis, x.ndim)
         if here is not None and not self._in_parallel((x.shape[where],)):
             self._numpy.shuffle(here, where)
             return

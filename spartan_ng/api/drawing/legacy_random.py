@@ -206,14 +206,14 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if not isinstance(x, Handle):
             shuffle_other(self._numpy, x)
             return
+        here = few_to_write(x)
         if self._parallel is not None and self._parallel._in_parallel(x.shape):
             self._parallel.shuffle(x)
             return
-        here = few_to_write(x)
         if here is not None:
             self._numpy.shuffle(here)
             return
-        if x.ndim and not is_copied(x.nbytes):
+        if not is_copied(x.nbytes):
             x[...] = x[self._order(x.shape[0])]  # type: ignore[index]
             return
         value = np.array(x._force())

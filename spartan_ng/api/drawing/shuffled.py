@@ -27,8 +27,10 @@ def as_count(a: Any) -> Any:
 def few_to_write(a: Handle) -> Any:
     """The NumPy array of a small array that is shuffled where it lies; None where it is another's, too.
 
-    Who must not write is told before anything is drawn.
+    Who must not write is told before anything is drawn, as is who gives a number.
     """
+    if not a.ndim:
+        raise TypeError("shuffle: an array without axes has no lines")
     here = a._open()
     if here is not None and door.is_small(here.nbytes):
         return here
