@@ -102,6 +102,9 @@ def diag(v: Any, k: int = 0) -> ndarray:
     if v.ndim != 1:
         raise ValueError(f"Input must be 1- or 2-d, not of shape {v.shape}.")
     n = v.shape[0] + abs(k)
+    value = v._peek()
+    if value is not None and not value.dtype.hasobject and door.is_small(n * n * value.itemsize):
+        return wrap(np.diag(value, k))
     out = constants.zeros((n, n), v.dtype)
     flat = out.reshape(-1)
     start = k if k >= 0 else -k * n

@@ -25,7 +25,7 @@ from spartan_ng.api.core.handle import (
 )
 from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes, stays
 from spartan_ng.api.core.late import Late
-from spartan_ng.api.core.quick import AS_ITSELF, AS_RANGE, array_of, shortened
+from spartan_ng.api.core.quick import AS_ITSELF, AS_RANGE, array_of, shortened, shown_by
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.callers import warn_user
@@ -190,7 +190,7 @@ def _shared(a: Any, dtype: Any, order: Any) -> ndarray:
     return make(Cell(value))
 
 
-@numpy_function(np.asanyarray)
+@numpy_function(np.asanyarray, front=shown_by(np.asanyarray, 1))
 def asanyarray(
     a: Any,
     dtype: Any = None,
@@ -206,7 +206,7 @@ def asanyarray(
     return asarray(a, dtype, order, copy=copy)
 
 
-@numpy_function(np.ascontiguousarray)
+@numpy_function(np.ascontiguousarray, front=shown_by(np.ascontiguousarray, 1))
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> ndarray:
     """An array of at least one axis, in C order."""
     h = asarray(a, dtype, "C")

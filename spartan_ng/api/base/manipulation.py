@@ -17,6 +17,7 @@ from spartan_ng.api.core.conversion import as_handle, shape_tuple
 from spartan_ng.api.core.dispatch import fresh, numpy_function
 from spartan_ng.api.core.handle import Handle, copied, make, wrap
 from spartan_ng.api.core.layouts import asked_of_tiny
+from spartan_ng.api.core.quick import shown_by
 from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Transpose, Windows
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -81,7 +82,7 @@ def _are_places(axes: tuple[int, ...]) -> bool:
     return all(type(n) is int for n in axes) and sorted(axes) == list(range(len(axes)))
 
 
-@numpy_function(np.reshape)
+@numpy_function(np.reshape, front=shown_by(np.ndarray.reshape, 2))
 def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The same elements under another shape; a view where NumPy gives one."""
     a = as_handle(a)
@@ -114,7 +115,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     return make(Cell(node=build.reshape(a._node(), new)))
 
 
-@numpy_function(np.ravel)
+@numpy_function(np.ravel, front=shown_by(np.ndarray.ravel, 1))
 def ravel(a: Any, order: str = "C") -> ndarray:
     """One axis, as a view where NumPy gives one; "K" takes the elements as they lie in memory."""
     a = as_handle(a)
@@ -139,26 +140,25 @@ def _as_iterated(tiny: Any) -> Any:
     return np.nditer([tiny, None], ["zerosize_ok"]).operands[1]
 
 
-@numpy_function(np.transpose, np.permute_dims)
+@numpy_function(np.transpose, np.permute_dims, front=shown_by(np.ndarray.transpose, 2))
 def transpose(a: Any, axes: Any = None) -> ndarray:
     """The axes in another order (reversed, if none is given), as a view."""
     a = as_handle(a)
     if axes is None:
         order = tuple(range(a.ndim))[::-1]
-    elif type(axes) is tuple and (seen := turned_as(a, axes)) is not None:
-        return seen
     else:
         given = tuple(_place(n) for n in (axes if np.iterable(axes) else (axes,)))
         if len(given) != a.ndim:
             raise ValueError(f"axes don't match array: axes {given} and shape {a.shape}")
         order = normalize_axis_tuple(given, a.ndim)
-    return indexing.transposed(a, order)
+    seen = turned_as(a, order)
+    return indexing.transposed(a, order) if seen is None else seen
 
 
 permute_dims = transpose
 
 
-@numpy_function(np.matrix_transpose)
+@numpy_function(np.matrix_transpose, front=shown_by(np.matrix_transpose, 1))
 def matrix_transpose(x: Any, /) -> ndarray:
     """The last two axes exchanged."""
     x = as_handle(x)
@@ -167,7 +167,7 @@ def matrix_transpose(x: Any, /) -> ndarray:
     return swapaxes(x, -1, -2)
 
 
-@numpy_function(np.swapaxes)
+@numpy_function(np.swapaxes, front=shown_by(np.ndarray.swapaxes, 3))
 def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     """Two axes exchanged, as a view."""
     a = as_handle(a)
@@ -180,7 +180,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     return indexing.transposed(a, tuple(order)) if seen is None else seen
 
 
-@numpy_function(np.moveaxis)
+@numpy_function(np.moveaxis, front=shown_by(np.moveaxis, 3))
 def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
     """Axes moved to other positions, as a view."""
     a = as_handle(a)
@@ -198,7 +198,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
     return transpose(a, tuple(order))
 
 
-@numpy_function(np.rollaxis)
+@numpy_function(np.rollaxis, front=shown_by(np.rollaxis, 3))
 def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
     """An axis moved back until it is before another."""
     n = a.ndim  # NumPy, too, takes nothing that is no array yet
@@ -213,7 +213,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
-@numpy_function(np.expand_dims)
+@numpy_function(np.expand_dims, front=shown_by(np.expand_dims, 2))
 def expand_dims(a: Any, axis: Any) -> ndarray:
     """New axes of length 1, as a view."""
     a = as_handle(a)
@@ -224,7 +224,7 @@ def expand_dims(a: Any, axis: Any) -> ndarray:
     return indexing.reshaped(a, tuple(1 if i in places else next(lengths) for i in range(ndim)))
 
 
-@numpy_function(np.squeeze)
+@numpy_function(np.squeeze, front=shown_by(np.ndarray.squeeze, 2))
 def squeeze(a: Any, axis: Any = None) -> ndarray:
     """Axes of length 1 removed, as a view."""
     a = as_handle(a)
@@ -244,23 +244,28 @@ def squeeze(a: Any, axis: Any = None) -> ndarray:
     return indexing.reshaped(a, tuple(n for i, n in enumerate(a.shape) if i not in gone))
 
 
-@numpy_function(np.atleast_1d)
+@numpy_function(np.atleast_1d, front=shown_by(np.atleast_1d, 1))
 def atleast_1d(*arys: Any) -> Any:
     """Arrays of one axis or more."""
     return _at_least(arys, lambda a: a.reshape(1) if a.ndim == 0 else a)
 
 
-@numpy_function(np.atleast_2d)
+@numpy_function(np.atleast_2d, front=shown_by(np.atleast_2d, 1))
 def atleast_2d(*arys: Any) -> Any:
     """Arrays of two axes or more."""
-    return _at_least(arys, lambda a: a.reshape(1, -1 if a.size else 0) if a.ndim < 2 else a)
+    return _at_least(arys, lambda a: _with_new_axes(a, (None, ...), 2) if a.ndim < 2 else a)
 
 
-@numpy_function(np.atleast_3d)
+@numpy_function(np.atleast_3d, front=shown_by(np.atleast_3d, 1))
 def atleast_3d(*arys: Any) -> Any:
     """Arrays of three axes or more."""
-    shapes = {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)}
-    return _at_least(arys, lambda a: a.reshape(shapes[a.ndim](a.shape)) if a.ndim < 3 else a)  # type: ignore[no-untyped-call]
+    keys = (None, (None, ..., None), (..., None))
+    return _at_least(arys, lambda a: _with_new_axes(a, keys[a.ndim], 3) if a.ndim < 3 else a)
+
+
+def _with_new_axes(a: ndarray, key: Any, ndim: int) -> ndarray:
+    """An array seen by a key with new axes, which have no stride; of one without axes they have."""
+    return a[key] if a.ndim else a.reshape((1,) * ndim)
 
 
 def _at_least(arys: tuple[Any, ...], grow: Any) -> Any:
@@ -268,7 +273,7 @@ def _at_least(arys: tuple[Any, ...], grow: Any) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-@numpy_function(np.broadcast_to)
+@numpy_function(np.broadcast_to, front=shown_by(np.broadcast_to, 2))
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ndarray:
     """A read-only view with repeated elements."""
     a = as_handle(array)
@@ -280,9 +285,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ndarray:
 
 def _broadcast(a: ndarray, view: Broadcast) -> ndarray:
     """A broadcast view; of a number, one of an array of its own."""
-    if a._cell.frozen:
-        a = copied(a)
-    return make(a._cell, (*a._views, view))
+    return a._see(view)
 
 
 @numpy_function(np.lib.stride_tricks.sliding_window_view)
@@ -333,7 +336,7 @@ def broadcast_shapes(*args: Any) -> tuple[int, ...]:
     return build.broadcast_shapes("broadcast_shapes", *(shape_tuple(s) for s in args)) if args else ()
 
 
-@numpy_function(np.diagonal)
+@numpy_function(np.diagonal, front=shown_by(np.ndarray.diagonal, 4))
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
     """The diagonal of the planes of two axes, last; a read-only view."""
     return diagonal_view(as_handle(a), offset, axis1, axis2, writeable=False)

@@ -41,7 +41,9 @@
 #include "plain/operators.h"
 #include "plain/calls.h"
 #include "plain/functions.h"
+#include "plain/shown.h"
 #include "plain/shortcuts.h"
+#include "plain/listed.h"
 #include "plain/methods.h"
 #include "plain/numbers.h"
 
@@ -78,8 +80,13 @@ static PyGetSetDef quick_attributes[] = {
     {"shape", get_shape, set_property, "Lengths of the axes; a filtered array counts its elements now.", &known.shape},
     {"ndim", get_ndim, set_property, "Number of axes.", &known.ndim},
     {"size", get_size, set_property, "Number of elements.", &known.size},
+    {"itemsize", get_itemsize, set_property, "Bytes of one element.", &known.itemsize},
+    {"nbytes", get_nbytes, set_property, "Bytes of the dense elements.", &known.nbytes},
     {"dtype", get_dtype, set_property, "The type of the elements.", &known.dtype},
     {"T", get_transposed, set_property, "The axes reversed.", &known.transposed},
+    {"mT", get_shown, set_shown, "The last two axes swapped.", &shown_attributes[shown_mT]},
+    {"real", get_shown, set_shown, "The real part; writing to it writes to the array.", &shown_attributes[shown_real]},
+    {"imag", get_shown, set_shown, "The imaginary part; writing to it writes to the array.", &shown_attributes[shown_imag]},
     {NULL},
 };
 
@@ -125,6 +132,22 @@ learned(Operator *op, int count, PyObject *methods)
     return 0;
 }
 
+/* Learn the properties whose views NumPy makes. */
+static int
+learned_shown(PyObject *methods)
+{
+    for (Shown *attribute = shown_attributes; attribute < shown_attributes + shown_count; attribute++) {
+        if (kept(&attribute->property, methods, attribute->name) < 0
+            || kept(&attribute->asked, attribute->property, "fget") < 0)
+            return -1;
+        Py_XSETREF(attribute->word, PyUnicode_InternFromString(attribute->name));
+        Py_XSETREF(attribute->lenses.by_call, PyDict_New());
+        if (attribute->word == NULL || attribute->lenses.by_call == NULL)
+            return -1;
+    }
+    return 0;
+}
+
 /* `connect_numbers(number, methods)`: say what class our numbers of double precision have. */
 static PyObject *
 connect_numbers(PyObject *module, PyObject *args)
@@ -162,15 +185,15 @@ static PyObject *
 connect(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"array",  "methods", "cell",   "wrap",  "numbers", "integers", "ours", "ufuncs",
-                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  "cores",  "field", "temporaries", "asked", NULL};
+                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  "cores",  "field", "learn", "temporaries", "asked", NULL};
     PyObject *array, *methods, *cell, *wrap, *numbers, *integers, *ours, *ufuncs, *dot, *finish, *reversed,
-        *config, *field;
+        *config, *field, *learn;
     Py_ssize_t surely, least, flops, chain, asked;
     int cores, temporaries;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!OnnnniOpn:connect", names, &PyType_Type, &array,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!OnnnniOOpn:connect", names, &PyType_Type, &array,
                                      &methods, &PyType_Type, &cell, &wrap, &numbers, &integers, &ours, &ufuncs,
                                      &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &chain, &cores,
-                                     &field, &temporaries, &asked))
+                                     &field, &learn, &temporaries, &asked))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)array, &Quick) || !PyType_IsSubtype((PyTypeObject *)cell, &CellFields)
         || !PyAnySet_Check(numbers) || !PyAnySet_Check(integers) || !PyAnySet_Check(ufuncs)
@@ -180,9 +203,10 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     }
     if (slot_of(config, "small_bytes", &known.small_bytes) < 0 || slot_of(config, "threads", &known.threads) < 0)
         return NULL;
-    if (learned(operators, op_count, methods) < 0 || kept(&known.open, methods, "_open") < 0
+    if (learned(operators, op_count, methods) < 0 || learned_shown(methods) < 0 || kept(&known.open, methods, "_open") < 0
         || kept(&known.shape, methods, "shape") < 0 || kept(&known.ndim, methods, "ndim") < 0
-        || kept(&known.size, methods, "size") < 0 || kept(&known.dtype, methods, "dtype") < 0
+        || kept(&known.size, methods, "size") < 0 || kept(&known.itemsize, methods, "itemsize") < 0
+        || kept(&known.nbytes, methods, "nbytes") < 0 || kept(&known.dtype, methods, "dtype") < 0
         || kept(&known.transposed, methods, "T") < 0
         || kept(&known.copy, methods, "copy") < 0 || kept(&known.handed, methods, "_handed") < 0)
         return NULL;
@@ -198,6 +222,7 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     Py_XSETREF(known.reversed, Py_NewRef(reversed));
     Py_XSETREF(known.config, Py_NewRef(config));
     Py_XSETREF(known.field, Py_NewRef(field));
+    Py_XSETREF(known.learn, Py_NewRef(learn));
     keep_spares();
     known.surely = surely;
     known.least = least;

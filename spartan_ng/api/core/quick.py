@@ -157,9 +157,10 @@ else:
     selected, put, binned = _module.selected, _module.put, _module.binned
 
 
-AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF = range(6)
+AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF, AS_VIEW, AS_PYTHONS = range(8)
 """What bounds a result's size: the operands'; what they are broadcast to; all of their products; the first
-argument, a shape; all arguments, a range. Or the result is the only argument."""
+argument, a shape; all arguments, a range. Or the result is the only argument; a view of the first; what is
+Python's own."""
 ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
 """Keywords that say what is to be done, and nothing of where the result goes."""
 
@@ -170,6 +171,20 @@ def shortened(
     """A function or a method whose plain calls are one of NumPy's, with at most so many arguments by their
     places."""
     return lambda ours: in_front(ours, numpys, names, most, size)
+
+
+_PLACES = frozenset({"axis", "axis1", "axis2", "offset", "k", "axes", "source", "destination", "shape"})
+
+
+def shown_by(numpys: Any, most: int) -> Callable[[F], F]:
+    """A function or a method whose result is a view of its first argument where one of NumPy's gives one, for
+    axes, lengths and tuples of them: NumPy makes it of arrays that are here (`lenses.py`)."""
+    return lambda ours: in_front(ours, numpys, _PLACES, most, AS_VIEW)
+
+
+def told_by(numpys: Any, most: int) -> Callable[[F], F]:
+    """A method that tells elements as Python's objects, at places, as one of NumPy's does."""
+    return lambda ours: in_front(ours, numpys, frozenset(), most, AS_PYTHONS)
 
 
 def plainly(numpys: Any) -> Callable[[F], F]:

@@ -13,6 +13,7 @@ from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_array, wrap_node
 from spartan_ng.api.core.layouts import lie, lying_as
 from spartan_ng.api.core.operands import WEAK, common_dtype, kind_of, operand, small_values, stored
+from spartan_ng.api.core.quick import shown_by
 from spartan_ng.api.core.views import COMPLEX, assigned
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.callers import warn_user
@@ -240,7 +241,7 @@ def array_equiv(a1: Any, a2: Any) -> bool:
     return bool(reductions.all(x == y))
 
 
-@numpy_function(np.real)
+@numpy_function(np.real, front=shown_by(np.real, 1))
 def real(val: Any) -> ndarray:
     """The real part; of a number, a number."""
     if isinstance(val, int | float | complex):

@@ -19,6 +19,7 @@ from spartan_ng.api.core.handle import CHAIN, Handle, settle, wrap
 from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.core.late import register_class
 from spartan_ng.api.core.layouts import lie
+from spartan_ng.api.core.lenses import learn_lenses
 from spartan_ng.api.core.numbers import OURS
 from spartan_ng.api.core.quick import Probe, Quick, connect
 from spartan_ng.api.core.views import REVERSED, field
@@ -168,6 +169,7 @@ connect(
     chain=CHAIN,
     cores=cores(),
     field=field,
+    learn=learn_lenses,
     temporaries=Probe is not None and temporaries.learn(Probe),
     asked=0 if Probe is None else temporaries.learn_asked(Probe),
 )

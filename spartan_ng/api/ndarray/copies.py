@@ -16,7 +16,7 @@ from spartan_ng.api.core.dispatch import check_device, fresh
 from spartan_ng.api.core.handle import copied, make, wrap
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as_any
-from spartan_ng.api.core.quick import shortened
+from spartan_ng.api.core.quick import shortened, shown_by
 from spartan_ng.api.core.recast import Bytes, Recast
 from spartan_ng.api.core.views import Broadcast
 from spartan_ng.api.elementwise import ufuncs
@@ -59,6 +59,7 @@ class Copies(Attributes):
         result._cell.frozen = False
         return result
 
+    @shown_by(np.ndarray.view, 1)
     def view(self, dtype: Any = None, type: Any = None) -> ndarray:
         """Another array over the same elements, or over their bytes as another dtype.
 

@@ -20,7 +20,7 @@ from spartan_ng.api.core.handle import CHAIN, Handle, wrap
 from spartan_ng.api.core.kinds import NUMBERS, PYTHONS
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import NUMERIC
-from spartan_ng.api.core.quick import put, selected
+from spartan_ng.api.core.quick import put, selected, told_by
 from spartan_ng.api.ndarray.copies import Copies
 from spartan_ng.memory import copied_bytes
 
@@ -140,6 +140,7 @@ class Elements(Copies):
     def __contains__(self, item: Any) -> bool:
         return bool(reductions.any(self == item))
 
+    @told_by(np.ndarray.item, 12)
     def item(self, *args: Any) -> Any:
         """An element as a Python scalar."""
         if not args:

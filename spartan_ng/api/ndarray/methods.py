@@ -14,7 +14,7 @@ import numpy as np
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import assigning, cumulative, manipulation, reductions
 from spartan_ng.api.core import door
-from spartan_ng.api.core.quick import shortened
+from spartan_ng.api.core.quick import shortened, shown_by
 from spartan_ng.api.elementwise import logic
 from spartan_ng.api.ndarray.arithmetic import Arithmetic
 from spartan_ng.api.ordering import sorting
@@ -54,6 +54,7 @@ class Methods(Arithmetic):
 
     # --- shape -------------------------------------------------------------------------------------
 
+    @shown_by(np.ndarray.reshape, 12)
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
         """The same elements under another shape."""
         if not shape:
@@ -89,6 +90,7 @@ class Methods(Arithmetic):
             resized = resized.copy()
         self._cell, self._views, self._state = resized._cell, (), None
 
+    @shown_by(np.ndarray.ravel, 1)
     def ravel(self, order: str = "C") -> ndarray:
         """One axis, as a view where possible."""
         seen = manipulation.seen_as(self, -1) if order == "C" else None
@@ -96,10 +98,12 @@ class Methods(Arithmetic):
             return seen
         return manipulation.ravel(self, order)
 
+    @shortened(np.ndarray.flatten)
     def flatten(self, order: str = "C") -> ndarray:
         """One axis, always a copy."""
         return manipulation.ravel(self, order).copy()
 
+    @shown_by(np.ndarray.transpose, 12)
     def transpose(self, *axes: Any) -> ndarray:
         """The axes in another order."""
         if len(axes) == 1 and not isinstance(axes[0], int | np.integer):
@@ -159,10 +163,11 @@ class Methods(Arithmetic):
 
     # --- places -------------------------------------------------------------------------------------
 
+    @shortened(np.ndarray.take, 3)
     def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
         """Elements at indices along an axis."""
-        if axis is out is None and mode == "raise":
-            return taking.take(self, indices)
+        if out is None and mode == "raise":
+            return taking.take(self, indices) if axis is None else taking.take(self, indices, axis)
         return taking.take(self, indices, axis, out, mode)
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:

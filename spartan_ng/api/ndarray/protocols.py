@@ -15,6 +15,7 @@ from spartan_ng.api.core.door import few_pair, few_values
 from spartan_ng.api.core.forcing import value_of
 from spartan_ng.api.core.handle import Handle, settle, wrap
 from spartan_ng.api.core.late import Late
+from spartan_ng.api.core.quick import told_by
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.methods import Methods
 from spartan_ng.arrays.copying import private_copy
@@ -201,10 +202,12 @@ class Protocols(Methods):
 
     # --- the elements as something else -------------------------------------------------------------
 
+    @told_by(np.ndarray.tolist, 1)
     def tolist(self) -> Any:
         """Nested lists of Python scalars."""
         return self._force().tolist()
 
+    @told_by(np.ndarray.tobytes, 1)
     def tobytes(self, order: Any = "C") -> bytes:
         """The elements' bytes."""
         return self._force().tobytes(order)  # type: ignore[no-any-return]

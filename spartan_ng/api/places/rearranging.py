@@ -21,6 +21,7 @@ from spartan_ng.api.core.handle import Handle, make, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import converted, small_values
+from spartan_ng.api.core.quick import shown_by
 from spartan_ng.api.core.views import Slice, assigned
 from spartan_ng.api.elementwise import logic, operators, ufuncs
 from spartan_ng.errors import ShapeError
@@ -106,7 +107,7 @@ def tile(A: Any, reps: Any) -> ndarray:
 _BACKWARDS = slice(None, None, -1)
 
 
-@numpy_function(np.flip)
+@numpy_function(np.flip, front=shown_by(np.flip, 2))
 def flip(m: Any, axis: Any = None) -> ndarray:
     """Axes turned around, as a view."""
     m = as_handle(m)
@@ -116,7 +117,7 @@ def flip(m: Any, axis: Any = None) -> ndarray:
     return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]  # type: ignore[no-any-return]
 
 
-@numpy_function(np.fliplr)
+@numpy_function(np.fliplr, front=shown_by(np.fliplr, 1))
 def fliplr(m: Any) -> ndarray:
     """Columns turned around."""
     if as_handle(m).ndim < 2:
@@ -124,7 +125,7 @@ def fliplr(m: Any) -> ndarray:
     return flip(m, 1)
 
 
-@numpy_function(np.flipud)
+@numpy_function(np.flipud, front=shown_by(np.flipud, 1))
 def flipud(m: Any) -> ndarray:
     """Rows turned around."""
     if as_handle(m).ndim < 1:
@@ -132,7 +133,7 @@ def flipud(m: Any) -> ndarray:
     return flip(m, 0)
 
 
-@numpy_function(np.rot90)
+@numpy_function(np.rot90, front=shown_by(np.rot90, 3))
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
     """A plane turned by quarter turns."""
     m = as_handle(m)

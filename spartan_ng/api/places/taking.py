@@ -46,7 +46,7 @@ def _check_mode(mode: Any) -> None:
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
 
 
-@numpy_function(np.take, few=2)
+@numpy_function(np.take, few=3)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> ndarray:
     """Elements (or sub-arrays) at indices along an axis."""
     a, where = manipulation.along(as_handle(a), axis)

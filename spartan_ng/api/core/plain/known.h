@@ -77,10 +77,11 @@ static struct {
     PyObject *finish;              /* what a function's other results become */
     PyObject *reversed;            /* by numbers of axes, the view with its axes reversed */
     PyTypeObject *number;          /* the class of our numbers of double precision */
-    PyObject *transposed, *shape, *ndim, *size, *dtype; /* properties */
+    PyObject *transposed, *shape, *ndim, *size, *itemsize, *nbytes, *dtype; /* properties */
     PyObject *copy;                /* a method */
     PyObject *handed;              /* the method that gives the elements of a temporary */
     PyObject *field;               /* what a field is as a view */
+    PyObject *learn;               /* what NumPy's views are to us */
     PyObject *config;              /* where the options stand, */
     Py_ssize_t small_bytes;        /* and where in it the threshold, */
     Py_ssize_t threads;            /* and how many threads there are to be */

@@ -21,6 +21,8 @@ property_of(PyObject *property, PyObject *self)
 OF_SHOWN(shape, PyArray_IntTupleFromIntp(PyArray_NDIM(shown), PyArray_DIMS(shown)))
 OF_SHOWN(ndim, PyLong_FromLong(PyArray_NDIM(shown)))
 OF_SHOWN(size, PyLong_FromSsize_t(PyArray_SIZE(shown)))
+OF_SHOWN(itemsize, PyLong_FromSsize_t(PyArray_ITEMSIZE(shown)))
+OF_SHOWN(nbytes, PyLong_FromSsize_t(PyArray_NBYTES(shown)))
 OF_SHOWN(dtype, Py_NewRef((PyObject *)PyArray_DESCR(shown)))
 
 /* Set what a property sets; `closure` is where it is kept. */
@@ -33,6 +35,41 @@ set_property(PyObject *self, PyObject *value, void *closure)
         return -1;
     }
     return Py_TYPE(property)->tp_descr_set(property, self, value);
+}
+
+/* An attribute that is a view: what property it is, and what its views are, by shapes. */
+typedef struct {
+    const char *name;
+    PyObject *property, *asked, *word; /* the property, the function it asks, its name, as Python has them */
+    Lenses lenses;
+} Shown;
+
+enum { shown_mT, shown_real, shown_imag, shown_count };
+static Shown shown_attributes[shown_count] = {{"mT"}, {"real"}, {"imag"}};
+
+static PyObject *
+get_shown(PyObject *self, void *closure)
+{
+    Shown *attribute = closure;
+    PyArrayObject *shown = Py_TYPE(self) == known.array ? shown_of((Handle *)self) : NULL;
+    int has_view = shown != NULL && (attribute != &shown_attributes[shown_mT] || PyArray_NDIM(shown) > 1)
+                   && (attribute != &shown_attributes[shown_imag] || PyArray_ISCOMPLEX(shown));
+    if (has_view) {
+        Py_INCREF(shown);
+        PyObject *found = PyObject_GetAttr((PyObject *)shown, attribute->word);
+        if (found != NULL)
+            found = shown_as((Handle *)self, shown, 0, found, attribute->asked, &attribute->lenses, &self, 1, NULL);
+        Py_DECREF(shown);
+        if (found != NULL || PyErr_Occurred())
+            return found;
+    }
+    return property_of(attribute->property, self);
+}
+
+static int
+set_shown(PyObject *self, PyObject *value, void *closure)
+{
+    return set_property(self, value, &((Shown *)closure)->property);
 }
 
 static PyObject *

@@ -7,15 +7,17 @@ typedef struct {
     PyObject *ours, *numpys;
     PyObject *names;  /* keywords that say what is to be done */
     PyObject *fold;   /* what it folds by, or NULL */
+    Lenses lenses;    /* what its views are */
     Py_ssize_t most;  /* arguments by their places */
     int size;         /* what bounds the size of a result */
     int is_mean;      /* which is a sum that is divided */
 } Shortcut;
 
-enum { MOST_GIVEN = 12, DEEPEST = 3, MOST_ITEM = 16 };
+enum { DEEPEST = 3, MOST_ITEM = 16 };
 /* Results are about as large as operands; as these broadcast together; as all of their products; as the first
- * argument says, a shape; as the arguments say, a range; or are the only argument itself. */
-enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF, SIZES };
+ * argument says, a shape; as the arguments say, a range; or are the only argument itself; a view of the first; or
+ * Python's own objects. */
+enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF, AS_VIEW, AS_PYTHONS, SIZES };
 
 /* What is given in a call. */
 typedef struct {
@@ -29,14 +31,6 @@ static int
 is_word(PyObject *a)
 {
     return a == Py_None || PyUnicode_CheckExact(a) || is_number(a);
-}
-
-/* Whether elements are numbers, texts or times. */
-static int
-is_plain_kind(PyArrayObject *a)
-{
-    int type = PyArray_TYPE(a);
-    return of_numbers((PyObject *)a) != NULL || PyTypeNum_ISDATETIME(type) || PyTypeNum_ISSTRING(type);
 }
 
 static PyObject *given_value(PyObject *a, int depth, Given *given);
@@ -91,21 +85,6 @@ given_value(PyObject *a, int depth, Given *given)
         || a == (PyObject *)&PyComplex_Type)
         return Py_NewRef(a);
     return NULL;
-}
-
-/* A view of something as an array, its reference taken: with memory of its own, or with that of all of an array
- * that nobody else has. */
-static PyObject *
-owned(PyArrayObject *view)
-{
-    PyObject *base = PyArray_BASE(view);
-    if (PyArray_CheckExact(base) && Py_REFCNT(base) == 1 && PyArray_BASE((PyArrayObject *)base) == NULL
-        && PyArray_NBYTES((PyArrayObject *)base) == PyArray_NBYTES(view) && PyArray_NBYTES(view) > 0
-        && PyArray_ISWRITEABLE(view))
-        return wrapped((PyObject *)view);
-    PyObject *copied = PyArray_NewCopy(view, NPY_KEEPORDER);
-    Py_DECREF(view);
-    return copied == NULL ? NULL : wrapped(copied);
 }
 
 /* What results become, whose reference is taken: each of several by itself. */
@@ -282,9 +261,15 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
         }
     }
     else if (is_plain) {
-        PyObject *found = f->fold == NULL ? NULL : fold_at_once(f, args, n, names);
-        if (found == NULL && !PyErr_Occurred())
-            found = at_once(f, args, n, more ? names : NULL);
+        PyObject *found = NULL;
+        if (f->size >= AS_VIEW)
+            found = f->size == AS_VIEW ? view_of(f->numpys, f->ours, &f->lenses, args, n, more ? names : NULL)
+                                       : told_of(f->numpys, args, n, more ? names : NULL);
+        else {
+            found = f->fold == NULL ? NULL : fold_at_once(f, args, n, names);
+            if (found == NULL && !PyErr_Occurred())
+                found = at_once(f, args, n, more ? names : NULL);
+        }
         if (found != NULL || PyErr_Occurred())
             return found;
     }
@@ -336,6 +321,9 @@ shortcut_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(f->numpys);
     Py_VISIT(f->names);
     Py_VISIT(f->fold);
+    Py_VISIT(f->lenses.by_call);
+    Py_VISIT(f->lenses.last_call);
+    Py_VISIT(f->lenses.last);
     return 0;
 }
 
@@ -347,6 +335,9 @@ shortcut_clear(PyObject *self)
     Py_CLEAR(f->numpys);
     Py_CLEAR(f->names);
     Py_CLEAR(f->fold);
+    Py_CLEAR(f->lenses.by_call);
+    Py_CLEAR(f->lenses.last_call);
+    Py_CLEAR(f->lenses.last);
     return 0;
 }
 
@@ -407,45 +398,9 @@ in_front(PyObject *module, PyObject *args)
         f->is_mean = is_mean;
         f->most = most;
         f->size = size;
+        f->lenses.by_call = size == AS_VIEW ? PyDict_New() : NULL;
+        if (size == AS_VIEW && f->lenses.by_call == NULL)
+            Py_CLEAR(f);
     }
     return (PyObject *)f;
-}
-
-/* Whether all that a list has are texts. */
-static int
-is_of_texts(PyObject *listed)
-{
-    Py_ssize_t n = PyList_CheckExact(listed) ? PyList_GET_SIZE(listed) : 0;
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (!PyUnicode_CheckExact(PyList_GET_ITEM(listed, i)))
-            return 0;
-    return n > 0 && n <= MOST_LISTED;
-}
-
-/* `array_of(listed)`: an array of its own of a small array's elements, of a number, or of a list of few numbers or texts,
- * of small arrays, or of lists of them; None for all else. */
-static PyObject *
-array_of(PyObject *module, PyObject *listed)
-{
-    if (known.array != NULL && Py_TYPE(listed) == known.array) {
-        PyArrayObject *shown = shown_of((Handle *)listed);
-        if (shown == NULL || PyArray_NBYTES(shown) >= known.least || PyArray_NBYTES(shown) >= small_bytes())
-            Py_RETURN_NONE;
-        PyObject *copied = PyArray_NewCopy(shown, NPY_KEEPORDER);
-        return copied == NULL ? NULL : wrapped(copied);
-    }
-    Given given = {.size = 1, .alike = 1};
-    int is_list = PyList_CheckExact(listed) && PyList_GET_SIZE(listed) > 0;
-    int is_texts = is_of_texts(listed);
-    int is_plain = is_list ? is_texts || !PyUnicode_Check(PyList_GET_ITEM(listed, 0))
-                           : is_number(listed) || is_of_numbers(listed);
-    PyObject *values = known.array != NULL && is_plain ? given_value(listed, DEEPEST, &given) : NULL, *found = NULL;
-    if (values != NULL && (given.first == NULL || given.nbytes < Py_MIN(known.least, small_bytes())))
-        found = PyArray_FromAny(values, NULL, 0, 0, NPY_ARRAY_DEFAULT, NULL);
-    Py_XDECREF(values);
-    if (found != NULL && (of_numbers(found) != NULL || (is_texts && PyArray_TYPE((PyArrayObject *)found) == NPY_UNICODE)))
-        return wrapped(found);
-    PyErr_Clear(); /* lists of unlike lengths, of which ours says the same */
-    Py_XDECREF(found);
-    Py_RETURN_NONE;
 }

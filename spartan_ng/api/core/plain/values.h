@@ -38,6 +38,14 @@ shown_of(Handle *array)
     return of_numbers((PyObject *)value_of(array));
 }
 
+/* Whether elements are numbers, texts or times. */
+static int
+is_plain_kind(PyArrayObject *a)
+{
+    int type = PyArray_TYPE(a);
+    return of_numbers((PyObject *)a) != NULL || PyTypeNum_ISDATETIME(type) || PyTypeNum_ISSTRING(type);
+}
+
 /* What an array shows as memory to write to, if nobody else has a claim on it (a new reference); NULL, with an error or
  * without. */
 static PyArrayObject *
@@ -192,6 +200,11 @@ finished(PyObject *found, PyObject *given, PyObject **values, Py_ssize_t n)
     if (PyArray_CheckExact(found) && PyArray_BASE((PyArrayObject *)found) == NULL && Py_REFCNT(found) == 1
         && PyArray_ISWRITEABLE((PyArrayObject *)found))
         return wrapped(found);
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (values[i] == found) {
+            Py_DECREF(found);
+            return Py_NewRef(PyTuple_GET_ITEM(given, i));
+        }
     PyObject *made = numbered(found);
     if (made == NULL && !PyErr_Occurred()) {
         PyObject *listed = PyList_New(n);
@@ -204,10 +217,25 @@ finished(PyObject *found, PyObject *given, PyObject **values, Py_ssize_t n)
     return made;
 }
 
-/* A view of an array that NumPy has made by a basic key; its reference is taken. NULL, also without an error,
- * where the methods have to make it. */
+/* A view of something as an array, its reference taken: with memory of its own, or with that of all of an array
+ * that nobody else has. */
 static PyObject *
-seen(Handle *array, PyObject *key, PyObject *element)
+owned(PyArrayObject *view)
+{
+    PyObject *base = PyArray_BASE(view);
+    if (PyArray_CheckExact(base) && Py_REFCNT(base) == 1 && PyArray_BASE((PyArrayObject *)base) == NULL
+        && PyArray_NBYTES((PyArrayObject *)base) == PyArray_NBYTES(view) && PyArray_NBYTES(view) > 0
+        && PyArray_ISWRITEABLE(view))
+        return wrapped((PyObject *)view);
+    PyObject *copied = PyArray_NewCopy(view, NPY_KEEPORDER);
+    Py_DECREF(view);
+    return copied == NULL ? NULL : wrapped(copied);
+}
+
+/* A view of an array that NumPy has made, its reference taken, and what it is to us, step by step. NULL, also without an
+ * error, where the methods have to make it. */
+static PyObject *
+seen_through(Handle *array, PyObject *const *steps, Py_ssize_t count, PyObject *element)
 {
     Cell *cell = (Cell *)array->cell;
     Py_ssize_t n = PyTuple_GET_SIZE(array->views);
@@ -220,14 +248,22 @@ seen(Handle *array, PyObject *key, PyObject *element)
             goto none;
         Py_XSETREF(cell->owner, owner);
     }
-    views = PyTuple_New(n + 1);
+    views = PyTuple_New(n + count);
     if (views == NULL)
         goto none;
     for (Py_ssize_t i = 0; i < n; i++)
         PyTuple_SET_ITEM(views, i, Py_NewRef(PyTuple_GET_ITEM(array->views, i)));
-    PyTuple_SET_ITEM(views, n, Py_NewRef(key));
+    for (Py_ssize_t i = 0; i < count; i++)
+        PyTuple_SET_ITEM(views, n + i, Py_NewRef(steps[i]));
     return made(Py_NewRef((PyObject *)cell), views, cell->value, element);
 none:
     Py_DECREF(element);
     return NULL;
+}
+
+/* The same of one step, as a basic key is. */
+static PyObject *
+seen(Handle *array, PyObject *key, PyObject *element)
+{
+    return seen_through(array, &key, 1, element);
 }

@@ -1,0 +1,173 @@
+/* Views that NumPy's functions and attributes make of an array's memory, and what its methods tell as Python's objects.
+ *
+ * What such a view is to us, its lens, is asked of our own function once for a shape and arguments (`lenses.py`); from
+ * then on NumPy makes the view, and the lens is found. */
+
+enum { MOST_GIVEN = 12, MOST_LENSES = 1 << 10 };
+
+/* Whether an argument is an axis, a length or none, or a tuple of these: what it says is known by its value. */
+static int
+is_place(PyObject *a, int may_be_tuple)
+{
+    if (a == Py_None || PyLong_CheckExact(a))
+        return 1;
+    if (!may_be_tuple || !PyTuple_CheckExact(a))
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); i++)
+        if (!is_place(PyTuple_GET_ITEM(a, i), 0))
+            return 0;
+    return 1;
+}
+
+/* What NumPy's function gives for an array of the kind that we know, and places, those of keywords last (a new
+ * reference); NULL, also without an error, where Python is to see to it. */
+static PyObject *
+asked_of(PyObject *numpys, PyArrayObject *shown, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *values[MOST_GIVEN + 1] = {NULL, (PyObject *)shown};
+    Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+    for (Py_ssize_t i = 1; i < total; i++) {
+        if (!is_place(args[i], 1))
+            return NULL;
+        values[i + 1] = args[i];
+    }
+    PyObject *found = PyObject_Vectorcall(numpys, values + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+    if (found == NULL && PyErr_ExceptionMatches(PyExc_Exception)) /* ours name the shapes */
+        PyErr_Clear();
+    return found;
+}
+
+/* What stands for a call: the array's lengths behind their number, the names of keywords, what is given besides. */
+static PyObject *
+key_of_call(PyArrayObject *shown, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), ndim = PyArray_NDIM(shown), at = 0;
+    PyObject *key = PyTuple_New(ndim + total + 1);
+    for (Py_ssize_t i = -1; key != NULL && i < ndim; i++) {
+        PyObject *length = PyLong_FromSsize_t(i < 0 ? ndim : PyArray_DIM(shown, i));
+        if (length == NULL)
+            Py_CLEAR(key);
+        else
+            PyTuple_SET_ITEM(key, at++, length);
+    }
+    if (key == NULL)
+        return NULL;
+    PyTuple_SET_ITEM(key, at++, Py_NewRef(names == NULL ? Py_None : names));
+    for (Py_ssize_t i = 1; i < total; i++)
+        PyTuple_SET_ITEM(key, at++, Py_NewRef(args[i]));
+    return key;
+}
+
+/* What the views are that one function makes: by calls, and of the last call, which loops make again. */
+typedef struct {
+    PyObject *by_call, *last_call, *last;
+} Lenses;
+
+/* Whether a call is the one that a key stands for. */
+static int
+is_call(PyObject *key, PyArrayObject *shown, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), ndim = PyArray_NDIM(shown), at = 0;
+    if (key == NULL || PyTuple_GET_SIZE(key) != ndim + total + 1)
+        return 0;
+    for (Py_ssize_t i = -1; i < ndim; i++)
+        if (PyLong_AsSsize_t(PyTuple_GET_ITEM(key, at++)) != (i < 0 ? ndim : PyArray_DIM(shown, i)))
+            return 0;
+    if (PyTuple_GET_ITEM(key, at++) != (names == NULL ? Py_None : names))
+        return 0;
+    for (Py_ssize_t i = 1; i < total; i++)
+        if (PyTuple_GET_ITEM(key, at++) != args[i])
+            return 0;
+    return 1;
+}
+
+/* The steps to a view that NumPy's function has made (a new reference), None where Python has to make it. */
+static PyObject *
+lens_of(PyObject *ours, Lenses *lenses, PyArrayObject *shown, PyObject *view, PyObject *const *args, Py_ssize_t n,
+        PyObject *names)
+{
+    if (is_call(lenses->last_call, shown, args, n, names))
+        return Py_NewRef(lenses->last);
+    PyObject *key = key_of_call(shown, args, n, names);
+    PyObject *lens = key == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(lenses->by_call, key));
+    if (lens == NULL && key != NULL && !PyErr_Occurred()) {
+        PyObject *arguments[5] = {NULL, ours, (PyObject *)shown, view, key};
+        lens = PyObject_Vectorcall(known.learn, arguments + 1, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        if (PyDict_GET_SIZE(lenses->by_call) >= MOST_LENSES)
+            PyDict_Clear(lenses->by_call);
+        if (lens != NULL && PyDict_SetItem(lenses->by_call, key, lens) < 0)
+            Py_CLEAR(lens);
+    }
+    if (lens != NULL) {
+        Py_XSETREF(lenses->last_call, Py_NewRef(key));
+        Py_XSETREF(lenses->last, Py_NewRef(lens));
+    }
+    Py_XDECREF(key);
+    return lens;
+}
+
+/* What NumPy has made of an array's memory, its reference taken, as ours; NULL, also without an error, where Python is
+ * to see to it. */
+static PyObject *
+shown_as(Handle *array, PyArrayObject *shown, int is_few, PyObject *found, PyObject *ours, Lenses *lenses,
+         PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    if (found == (PyObject *)shown) {
+        Py_DECREF(found);
+        return Py_NewRef((PyObject *)array);
+    }
+    PyObject *base = PyArray_CheckExact(found) ? PyArray_BASE((PyArrayObject *)found) : NULL;
+    if (base == NULL || (base != (PyObject *)shown && base != PyArray_BASE(shown))) {
+        if (is_few && PyArray_CheckExact(found) && Py_REFCNT(found) == 1 && PyArray_ISWRITEABLE((PyArrayObject *)found))
+            return base == NULL ? wrapped(found) : owned((PyArrayObject *)found);
+        Py_DECREF(found);
+        return NULL;
+    }
+    PyObject *value = Py_NewRef(((Cell *)array->cell)->value), *view = NULL;
+    PyObject *lens = lens_of(ours, lenses, shown, found, args, n, names);
+    if (lens != NULL && PyTuple_CheckExact(lens) && ((Cell *)array->cell)->value == value)
+        view = seen_through(array, PySequence_Fast_ITEMS(lens), PyTuple_GET_SIZE(lens), found);
+    else
+        Py_DECREF(found);
+    Py_XDECREF(lens);
+    Py_DECREF(value);
+    return view;
+}
+
+/* What is copied where no view shows it, if it is small. */
+static int
+is_few_bytes(PyArrayObject *shown)
+{
+    return PyArray_NBYTES(shown) < Py_MIN(known.least, small_bytes());
+}
+
+/* A view that a function makes of its first argument; NULL, also without an error, where Python is to see to it. */
+static PyObject *
+view_of(PyObject *numpys, PyObject *ours, Lenses *lenses, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyArrayObject *shown = Py_TYPE(args[0]) == known.array ? value_of((Handle *)args[0]) : NULL;
+    if (shown == NULL || !is_plain_kind(shown))
+        return NULL;
+    int is_few = is_few_bytes(shown);
+    if (!is_few && !PyArray_IS_C_CONTIGUOUS(shown))
+        return NULL;
+    Py_INCREF(shown);
+    PyObject *found = asked_of(numpys, shown, args, n, names);
+    if (found != NULL)
+        found = shown_as((Handle *)args[0], shown, is_few, found, ours, lenses, args, n, names);
+    Py_DECREF(shown);
+    return found;
+}
+
+/* What a method tells of an array as Python's objects; NULL, also without an error, where Python is to see to it. */
+static PyObject *
+told_of(PyObject *numpys, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyArrayObject *shown = Py_TYPE(args[0]) == known.array ? value_of((Handle *)args[0]) : NULL;
+    if (shown == NULL || !is_plain_kind(shown))
+        return NULL;
+    Py_INCREF(shown);
+    PyObject *found = asked_of(numpys, shown, args, n, names);
+    Py_DECREF(shown);
+    return found;
+}
