@@ -103,15 +103,20 @@ def as_raised(kind: type[UserFunctionError], message: str, raised: str) -> UserF
     if other is None or other in _ANYWAY or issubclass(other, _NO_ERROR):
         return kind(message, raised)
     found = _also.get(other)
-    if found is None:
-        try:
+    try:
+        if found is None:
             found = _also[other] = type(kind.__name__, (kind, other), {"__module__": kind.__module__})
-        except TypeError:  # a class that cannot be one of two
-            return kind(message, raised)
-    pythons: Any = next(k for k in other.__mro__ if k.__module__ == "builtins")
-    made: UserFunctionError = pythons.__new__(found, message)  # a constructor of others' may want anything
+        made: UserFunctionError = _pythons(found).__new__(found, message)
+    except TypeError:  # a class that cannot be one of two, or wants more than a message
+        return kind(message, raised)
     made.args, made.raised = (message,), raised
     return made
+
+
+def _pythons(kind: type) -> Any:
+    """The class of Python's own whose memory the instances of `kind` have: its `__new__` makes them, as a
+    constructor of others' may want anything. Not the first of the bases: `MemoryError`'s makes no others."""
+    return kind if kind.__module__ == "builtins" else _pythons(kind.__base__)  # type: ignore[arg-type]
 
 
 _ANYWAY = (Exception, RuntimeError)

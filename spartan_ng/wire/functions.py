@@ -13,7 +13,8 @@ import pickle
 import site
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cache, reduce
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -22,34 +23,64 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
+from spartan_ng.errors import UserFunctionError, raised_as
+from spartan_ng.texts import called_trace, error_line
+
 Pickled = bytes | memoryview
 
 
-def dump_function(function: Any) -> tuple[str | None, bytes | None]:
-    """`("module:qualname", None)` of an installed function, or `(None, pickle)` of any other."""
+def dump_function(function: Any, known_as: object) -> tuple[str | None, bytes | None]:
+    """`("module:qualname", None)` of an installed function, or `(None, pickle)` of any other.
+
+    UserFunctionError, that is also of pickle's type, where something that it refers to has no pickle; it says
+    what users know it as.
+    """
     name = _importable_name(function)
     if name is not None:
         return name, None
     module = sys.modules.get(getattr(function, "__module__", None) or "")
-    if module is None or module.__name__ == "__main__" or _installed(module.__name__):
-        return None, _dump(function)
-    known = module.__name__ in cloudpickle.list_registry_pickle_by_value()
-    if not known:
-        cloudpickle.register_pickle_by_value(module)
+    goes_whole = module is not None and module.__name__ != "__main__" and not _installed(module.__name__)
     try:
-        return None, _dump(function)
+        with _by_value(module) if module is not None and goes_whole else nullcontext():
+            return None, _dump(function)
+    except Exception as error:
+        raise UserFunctionError(
+            f"{known_as} cannot be sent to the workers: {error_line(error)}\n"
+            "All that a function refers to goes with it, by pickle. Let it open files, connections and locks "
+            "itself, from names and numbers.",
+            raised_as(error),
+        ) from error
+
+
+def load_function(name: str | None, pickled: Pickled | None, known_as: object) -> Any:
+    """The function of `dump_function`. Runs foreign code: only for peers that were let in.
+
+    UserFunctionError, that is also of the type that was raised, where it cannot be had here.
+    """
+    try:
+        if name is None:
+            assert pickled is not None, "a function travels by name or by value"
+            return pickle.loads(pickled)
+        module, _, path = name.partition(":")
+        return reduce(getattr, path.split("."), importlib.import_module(module))
+    except Exception as error:
+        raise UserFunctionError(
+            f"{known_as} cannot be loaded on a worker: {error_line(error)}\n\n{called_trace(error)}",
+            raised_as(error),
+        ) from error
+
+
+@contextmanager
+def _by_value(module: ModuleType) -> Iterator[None]:
+    """In which what the module holds is pickled whole."""
+    if module.__name__ in cloudpickle.list_registry_pickle_by_value():
+        yield
+        return
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
     finally:
-        if not known:
-            cloudpickle.unregister_pickle_by_value(module)
-
-
-def load_function(name: str | None, pickled: Pickled | None) -> Any:
-    """The function of `dump_function`. Runs foreign code: only for peers that were let in."""
-    if name is None:
-        assert pickled is not None, "a function travels by name or by value"
-        return pickle.loads(pickled)
-    module, _, path = name.partition(":")
-    return reduce(getattr, path.split("."), importlib.import_module(module))
+        cloudpickle.unregister_pickle_by_value(module)
 
 
 class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]  # it has no types

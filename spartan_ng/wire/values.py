@@ -29,7 +29,7 @@ from spartan_ng.sources.tile import SourceTile
 from spartan_ng.wire.codec import Blob, dtype_of, dtype_text
 from spartan_ng.wire.pieces import Buffer, Pieces, Whole, whole
 
-Load = Callable[[str | None, Whole | None], Any]
+Load = Callable[[str | None, Whole | None, object], Any]
 """Makes a function of its name or its pickle."""
 
 Make = Callable[[tuple[int, ...], np.dtype[Any]], np.ndarray[Any, Any]]
@@ -119,14 +119,14 @@ def _csr(value: Any, buffers: list[Buffer]) -> Any:
 def _function(value: UserFunction, buffers: list[Buffer]) -> Any:
     from spartan_ng.wire.functions import dump_function
 
-    named, pickled = dump_function(value.function)
+    named, pickled = dump_function(value.function, f"{value} (at {value.origin})")
     return {"u": [named, value.origin, None if pickled is None else _append(pickled, buffers)]}
 
 
 def _source(value: SourceTile, buffers: list[Buffer]) -> Any:
     from spartan_ng.wire.functions import dump_function
 
-    _, pickled = dump_function(value.source)
+    _, pickled = dump_function(value.source, value.source)
     assert pickled is not None, "a source travels by value"
     return {"o": _append(pickled, buffers)}
 
@@ -192,13 +192,14 @@ class _Unpacking:
         named, origin, position = body
         if self._load is None:
             raise TypeError("a function came where only data may come")
-        return UserFunction(self._load(named, None if position is None else self.buffer(position)), origin)
+        pickled = None if position is None else self.buffer(position)
+        return UserFunction(self._load(named, pickled, f"The function (at {origin})"), origin)
 
     def source(self, body: Any) -> Any:
         """Of a source that is mapped the array itself."""
         if self._load is None:
             raise TypeError("a source came where only data may come")
-        source = self._load(None, self.buffer(body))
+        source = self._load(None, self.buffer(body), "A source")
         mapped = source.mapped()
         return SourceTile(source) if mapped is None else mapped
 

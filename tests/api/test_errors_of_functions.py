@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
+import concurrent.futures
+import json
 import pickle
+import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -46,6 +51,7 @@ RAISED: dict[str, Exception] = {
     "another's": NotMine(3, "not here"),
     "two at once": _Both("both"),
     "a run's": RuntimeError("no"),
+    "memory": MemoryError("no more"),
     "ours": np.errors.ShapeError("no such shape"),
 }
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
@@ -113,6 +119,78 @@ def test_types_travel_by_their_names(name: str) -> None:
     assert str(told) == "text"
     seen = as_raised(UserFunctionError, str(told), told.raised)
     assert isinstance(seen, _seen_as(error))
+
+
+_OTHERS = (
+    json.JSONDecodeError,
+    subprocess.CalledProcessError,
+    concurrent.futures.BrokenExecutor,
+    NotMine,
+    _Both,
+)
+TYPES = [
+    kind
+    for kind in (*vars(builtins).values(), *vars(numpy.exceptions).values(), *_OTHERS)
+    if isinstance(kind, type) and issubclass(kind, Exception)
+]
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.__name__)
+def test_any_type_of_errors_is_caught(kind: type[Exception]) -> None:
+    """However its instances are made, and whatever memory they have."""
+    names = ",".join(f"{k.__module__}:{k.__qualname__}" for k in kind.__mro__ if issubclass(k, Exception))
+    seen = as_raised(UserFunctionError, "text", names)
+    ends = issubclass(kind, StopIteration | StopAsyncIteration)
+    assert isinstance(seen, kind) or ends or kind is ExceptionGroup  # which wants the errors themselves
+    again = pickle.loads(pickle.dumps(seen))
+    for error in (seen, again, rebuild_error(*describe_error(seen))):
+        assert isinstance(error, UserFunctionError)
+        assert str(error) == "text"
+    with pytest.raises(UserFunctionError):
+        raise seen
+
+
+class _Unsendable:
+    """A value that pickle takes no notice of until it is asked."""
+
+    def __init__(self, error: Exception, where: str) -> None:
+        self.error, self.where = error, where
+
+    def __reduce__(self) -> Any:
+        if self.where == "sent":
+            raise self.error
+        return _raising, (type(self.error), self.error.args)
+
+
+def _raising(kind: type[Exception], args: tuple[Any, ...]) -> Any:
+    raise kind(*args)
+
+
+def _unsendable_sum(value: Any) -> Any:
+    """The sum of an array whose function refers to `value`."""
+
+    def refers(box: Any) -> Any:
+        return numpy.full([hi - lo for lo, hi in box], 0 if value is None else 1.0)
+
+    return float(np.from_function(refers, (3000, 1000)).sum())
+
+
+@pytest.mark.slow
+def test_a_function_that_cannot_travel_says_which_and_why() -> None:
+    with LocalCluster(2) as cluster, running_on(cluster):
+        for where in ("sent", "loaded"):
+            for error in (
+                TypeError("no pickle"),
+                ModuleNotFoundError("No module named 'x'"),
+                OSError(2, "gone"),
+            ):
+                with pytest.raises(type(error), match=f"cannot be {where}") as caught:
+                    _unsendable_sum(_Unsendable(error, where))
+                assert isinstance(caught.value, UserFunctionError)
+                assert str(error.args[-1]) in str(caught.value)
+        with pytest.raises(TypeError, match=r"from_function: refers cannot be sent to the workers: .*lock"):
+            _unsendable_sum(threading.Lock())
+        assert _unsendable_sum(3) == 3e6  # the workers go on
 
 
 @pytest.mark.parametrize("error", [StopIteration(), SystemExit(2), KeyboardInterrupt(), WorkerLost("gone")])

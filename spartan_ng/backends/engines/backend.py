@@ -437,11 +437,11 @@ def _same(plan: Plan) -> Plan:
 
 def _reduced(given: UserFunction) -> tuple[Any, ...]:
     """A user's function as it travels to our own workers, whatever pickle the engine has."""
-    return _loaded, (given.origin, *dump_function(given.function))
+    return _loaded, (given.origin, *dump_function(given.function, f"{given} (at {given.origin})"))
 
 
 def _loaded(origin: str, name: str | None, pickled: Pickled | None) -> UserFunction:
-    return UserFunction(load_function(name, pickled), origin)
+    return UserFunction(load_function(name, pickled, f"The function (at {origin})"), origin)
 
 
 copyreg.pickle(UserFunction, _reduced)
