@@ -83,7 +83,7 @@ def whole_if_joined(node: Node, stage: Group, labels: Labels, driven: bool) -> f
     if node.op is not Op.MAP:
         kept |= whole_dimensions(node, labels)
         sampled = driven and is_sampled_product(node)  # visited at single elements: no lines
-        if not (sampled or lines_fit(node, labels)):
+        if not sampled and (_sums_more(node, stage) or not lines_fit(node, labels)):
             return None
     return kept if kept <= stage.whole or _leaves_blocks(stage, kept) else None
 
@@ -218,12 +218,11 @@ def lines_fit(node: Node, labels: Labels) -> bool:
     """Whether the whole axes that the node needs fit the cache for each element of the block."""
     if node.op is Op.MAP:
         return True
+    if node.op is Op.FOLD:
+        a = node.inputs[0]
+        return _folded_lines_fit(a.shape, a.dtype.itemsize, *node.params, labels)
     if _reduced_length(node) > node.size and not reads_once(node):
         return False  # the reduction is the larger dimension: better to cut it
-    if node.op is Op.FOLD:
-        (axes,) = node.params
-        trailing = tuple(range(node.inputs[0].ndim - len(axes), node.inputs[0].ndim))
-        return axes == trailing and _line_bytes(node.inputs[0], input_labels(node, labels)[0]) <= LINE_BYTES
     if node.fn == "along_axis":
         a = node.inputs[0]
         axis = node.params[1]
@@ -235,10 +234,27 @@ def lines_fit(node: Node, labels: Labels) -> bool:
     return all(lines) and min([i.nbytes for i in node.inputs]) <= SIDE_BYTES
 
 
+@lru_cache(maxsize=4096)
+def _folded_lines_fit(shape: tuple[int, ...], itemsize: int, axes: tuple[int, ...], labels: Labels) -> bool:
+    """The same of a fold: they lie together, and are no longer than the result, which is cut in place of
+    them."""
+    first = len(shape) - len(axes)
+    line = prod(shape[first:])
+    if axes != tuple(range(first, len(shape))) or line > prod(shape[:first]):
+        return False
+    return (
+        itemsize * line * prod([n for n, d in zip(shape, labels, strict=False) if d == WHOLE]) <= LINE_BYTES
+    )
+
+
+def _sums_more(node: Node, stage: Group) -> bool:
+    """Whether a product with a vector sums over more than the stage goes over, as `X.T @ p` of many rows does
+    beside its result: in a pass of its own that can be cut, and `p` may be made there."""
+    return reads_once(node) and _reduced_length(node) > prod(stage.domain)
+
+
 def _reduced_length(node: Node) -> int:
-    """How many elements make one element of the value."""
-    if node.op is Op.FOLD:
-        return node.inputs[0].size // max(node.size, 1)
+    """How many elements make one element of a value that is no fold's."""
     if node.fn == "contract":
         la, _, lo = node.params
         return prod([n for x, n in zip(la, node.inputs[0].shape, strict=True) if x not in lo])

@@ -1,26 +1,23 @@
 """The plans of a partition: what an assignment selects, and the sum of what its passes take.
 
-An assignment says which interesting points are materialized. From the roots down, an operator that has
-to be stored opens a fused operator of the best template; its operands join as far as the template
-references them, the pass reaches (`reach`) and the assignment allows. An operator in two of them is computed
-twice. Fused operators of one domain that share a read, and do not wait for each other, run as one pass of
-several results (MAgg and its like): they are costed as one.
+An assignment says which interesting points are materialized; which fused operators it opens is found in
+`opening`. Those of one domain that share a read, and do not wait for each other, run as one pass of several
+results (MAgg and its like): they are costed as one (`sharing`).
 
 Fusion plans (SystemML), section 4.3, Eq. 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from spartan_ng.costs import Profile
-from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.costs import pass_ps
 from spartan_ng.optimizer.fusion.explore import Memo
 from spartan_ng.optimizer.fusion.group import Fusing, JoinedPasses
-from spartan_ng.optimizer.fusion.legality import MOST_RESULTS, passed_values
 from spartan_ng.optimizer.fusion.masks import bits
+from spartan_ng.optimizer.fusion.opening import Opened, Opening
 from spartan_ng.optimizer.fusion.operators import is_aligned
 from spartan_ng.optimizer.fusion.partitions import Partition
 from spartan_ng.optimizer.fusion.reach import Reaches
@@ -54,17 +51,15 @@ class PlanCosts:
         self.tables = Tables(memo, partition, profile)
         self.bits = self.tables.bits
         self._reaches = Reaches(memo, partition.operators, self.tables.number)
-        self._followed = [0] * len(partition.operators)
-        """For each operator the passes that were followed down to it,"""
-        self._allowed = [0] * len(partition.operators)
-        """and those of them that may compute it."""
         places = self.tables.places
+        self._opening = Opening(self.tables, self._reaches)
         self._sharing = Sharing(self.tables, self._reaches)
         self._costs: dict[int, int] = {}
         """What assignments cost that have been asked for,"""
         self._alike: dict[Hashable, int] = {}
         """and plans: those of many assignments are one."""
         self._drawn = [i for i, p in enumerate(places) if p.draws]
+        self._driven = sum([1 << i for i, p in enumerate(places) if p.driven])
         self._work = [(p.compute, p.sampled) for p in places]
         self._far = [0] * len(self.tables.targets)
         """For each value the passes whose tasks do not have their own parts of it,"""
@@ -106,7 +101,7 @@ class PlanCosts:
         """The cost of the plan that an assignment selects, in picoseconds."""
         found = self._costs.get(mask)
         if found is None:
-            plan = self._open(mask)
+            plan = self._opening.open(mask, self.merge)
             # Of what is drawn, the assignment says once more what is stored.
             key = mask if self._drawn else plan.key()
             found = self._alike.get(key)
@@ -129,106 +124,19 @@ class PlanCosts:
             stages.append(Stage(tuple(roots), template, tuple(members), read, compute, write))
         return stages
 
-    def _open(self, mask: int, stored_drawn: Container[int] = ()) -> _Plan:
-        """From the roots down: which operators are stored, and in which fused operators each is computed.
-
-        `stored_drawn` are places of random numbers that are stored.
-        """
-        places = self.tables.places
-        n = len(places)
-        row, cell, outer = [0] * n, [0] * n, [0] * n
-        stored = [p.required for p in places]
-        plan = _Plan([0] * n, [0] * len(self.tables.targets), {}, [], {})
-        followed, allowed = self._followed, self._allowed
-        computed, readers = plan.computed, plan.readers
-        for i in range(n - 1, -1, -1):
-            place = places[i]
-            r, c, o = row[i], cell[i], outer[i]
-            if readers[i]:  # what a pass makes for one reader is there for all of its others
-                readers[i] &= ~(r | c | o)
-                stored[i] = stored[i] or readers[i] > 0
-            if place.scans or i in stored_drawn:
-                users = r | c | o
-                if users and (stored[i] or users & (users - 1)):
-                    makers = self._makers(i, users, stored[i]) if place.scans else 0
-                    if rest := users & ~makers:
-                        readers[i] |= rest
-                        stored[i] = True
-                        r, c, o = r & makers, c & makers, o & makers
-                    if makers:
-                        plan.scanning.append((i, makers | stored[i] << i))
-            if stored[i]:
-                template = next((e.template for e in place.ends if e.always or e.needs & ~mask), None)
-                plan.templates[i] = template
-                if template is Template.ROW:
-                    r |= 1 << i
-                elif template is Template.OUTER:
-                    o |= 1 << i
-                else:
-                    c |= 1 << i
-            everyone = r | c | o
-            computed[i] = everyone
-            for t, bit, by_row, by_cell, by_outer, enters, share in place.links:
-                joins = 0
-                if t < n and not bit & mask:
-                    rows = r if by_row else 0
-                    cells = c if by_cell else 0
-                    samples = everyone if enters else o if by_outer else 0
-                    joins = rows | cells | samples
-                    if joins & ~followed[t]:
-                        self._follow(joins & ~followed[t], t)
-                    joins &= allowed[t]
-                if joins:
-                    below = places[t]
-                    if below.row:
-                        row[t] |= rows & joins
-                    else:
-                        cells |= rows
-                    if below.outer:
-                        outer[t] |= samples & joins
-                    else:
-                        cells |= samples
-                    cell[t] |= cells & joins
-                rest = everyone & ~joins
-                if rest:
-                    readers[t] |= rest
-                    if share is not None:
-                        part = t, share, place.driven
-                        plan.parts[part] = plan.parts.get(part, 0) | rest
-        return plan
-
-    def _follow(self, ends: int, last: int) -> None:
-        """Note who may be computed in some passes, down to one operator."""
-        for end in bits(ends):
-            before, inside = self._reaches.follow(end, last)
-            for i in range(last, before):
-                self._followed[i] |= 1 << end
-            for number in inside:
-                self._allowed[self.tables.number[number]] |= 1 << end
-
-    def _makers(self, place: int, users: int, stored: bool) -> int:
-        """Of passes that ask for a scan those that make it, as one: they pass on the same."""
-        node = self.tables.sources[place]
-        values = {end: passed_values(self._reaches.of(end).stage) for end in bits(users)}
-        one: set[Node | None] = {node}
-        if not stored and all(passed == values[max(values)] for passed in values.values()):
-            one = values[max(values)] - {None}
-        found = sum([1 << end for end, passed in values.items() if passed == one])
-        return found if self.merge and found.bit_count() < MOST_RESULTS else 0
-
-    def _chosen(self, mask: int, plan: _Plan | None = None) -> tuple[_Plan, list[Shared]]:
+    def _chosen(self, mask: int, plan: Opened | None = None) -> tuple[Opened, list[Shared]]:
         """The plan of an assignment, and the passes in which its fused operators run.
 
         Random numbers that are asked for in several passes, are stored.
         """
-        plan = self._open(mask) if plan is None else plan
+        plan = self._opening.open(mask, self.merge) if plan is None else plan
         shared = self._shared(plan)
         drawn = [i for i in self._drawn if plan.computed[i] & (plan.computed[i] - 1)]
         stored = set[int]()
         while again := [i for i in drawn if not self._draws_once(i, plan.computed[i], shared)]:
             stored.update(again)
             drawn = [i for i in drawn if i not in stored]
-            plan = self._open(mask, stored)
+            plan = self._opening.open(mask, self.merge, stored)
             shared = self._shared(plan)
         return plan, shared
 
@@ -237,28 +145,26 @@ class PlanCosts:
         return not ends >> place & 1 and any(ends & ~group.ends == 0 for group in shared)
 
     def _timed(
-        self, mask: int, plan: _Plan | None = None
-    ) -> tuple[_Plan, list[int], list[tuple[int, int, int]]]:
+        self, mask: int, plan: Opened | None = None
+    ) -> tuple[Opened, list[int], list[tuple[int, int, int]]]:
         """The plan, its passes as masks of roots, and each one's read, compute and write."""
         plan, shared = self._chosen(mask, plan)
         groups = [pass_.ends for pass_ in shared]
         number = {i: g for g, group in enumerate(groups) for i in bits(group)}
-        driven = sum([1 << i for i in number if self.tables.places[i].driven])
-        few = [not driven & group for group in groups]
-        passes = {mask: _passes(mask, number) for mask in {*plan.computed, *plan.readers}}
+        few = [not self._driven & group for group in groups]
         read, compute, write = [0] * len(groups), [0] * len(groups), [self.profile.launch_ps] * len(groups)
         step = self.profile.step_ps
-        for work, mask in zip(self._work, plan.computed, strict=True):
-            for g in passes[mask]:
+        for work, ends in zip(self._work, plan.computed, strict=True):
+            for g in _passes(ends, number):
                 compute[g] += work[few[g]]
                 write[g] += step
         network, near, distant = self.profile.network_ps, self.tables.targets, self.tables.far
         partly = self._shares(plan, number, few) if plan.parts else {}
-        for t, mask in enumerate(plan.readers):
-            if mask:
-                far = network and self._far_from(t, mask)
-                for g in passes[mask]:
-                    reading = distant[t] if far and not groups[g] & mask & ~far else near[t]
+        for t, ends in enumerate(plan.readers):
+            if ends:
+                far = network and self._far_from(t, ends)
+                for g in _passes(ends, number):
+                    reading = distant[t] if far and not groups[g] & ends & ~far else near[t]
                     read[g] += part_ps(reading, partly[g, t]) if (g, t) in partly else reading.read
                     write[g] += reading.wait
         for i, g in number.items():
@@ -267,7 +173,7 @@ class PlanCosts:
         return plan, groups, list(zip(read, compute, write, strict=True))
 
     def _shares(
-        self, plan: _Plan, number: dict[int, int], few: Sequence[bool]
+        self, plan: Opened, number: dict[int, int], few: Sequence[bool]
     ) -> dict[tuple[int, int], float]:
         """The parts of values that passes read."""
         shares: dict[tuple[int, int], float] = {}
@@ -287,27 +193,25 @@ class PlanCosts:
         self._placed[target] |= ends
         return self._far[target] & ends
 
-    def _shared(self, plan: _Plan) -> list[Shared]:
+    def _shared(self, plan: Opened) -> list[Shared]:
         """The fused operators by the passes in which they run."""
         ends = list(plan.templates)
         if len(ends) == 1 or not self.merge:
             return [Shared(i, 1 << i, {}, {}) for i in ends]
         return self._sharing.join(plan.computed, plan.readers, ends, plan.scanning)
 
-    def passes(self, mask: int) -> Fusing:
-        """For each operator of the partition, where the fused operators end that compute it."""
+    def chosen(self, mask: int) -> tuple[Fusing, list[JoinedPasses]]:
+        """For each operator of the partition, where the fused operators end that compute it, and those that
+        run in the pass of another."""
+        plan, shared = self._chosen(mask)
         node = [p.operator.node for p in self.tables.places]
-        plan, _ = self._chosen(mask)
-        return {node[t]: {node[i] for i in bits(m)} for t, m in enumerate(plan.computed)}
-
-    def together(self, mask: int) -> list[JoinedPasses]:
-        """The fused operators that run in the pass of another."""
-        (_, shared), node = self._chosen(mask), [p.operator.node for p in self.tables.places]
-        return [
+        fusing = {node[t]: {node[i] for i in bits(m)} for t, m in enumerate(plan.computed)}
+        joined = [
             JoinedPasses(node[inside.get(i, host)], node[i], labels.get(i))
             for host, ends, labels, inside in shared
             for i in bits(ends & ~(1 << host))
         ]
+        return fusing, joined
 
 
 def _passes(mask: int, number: dict[int, int]) -> Iterable[int]:
@@ -315,21 +219,3 @@ def _passes(mask: int, number: dict[int, int]) -> Iterable[int]:
     if mask & (mask - 1) == 0:
         return (number[mask.bit_length() - 1],) if mask else ()
     return {number[i] for i in bits(mask)}
-
-
-@dataclass(slots=True)
-class _Plan:
-    """Fused operators are bits, by the place of their root: where each operator is computed and read."""
-
-    computed: list[int]
-    readers: list[int]
-    templates: dict[int, Template | None]
-    scanning: list[tuple[int, int]]
-    """Scans and the passes that make each as one."""
-    parts: dict[tuple[int, float, bool], int]
-    """For parts of values the passes that read them; whether for what is computed in part itself."""
-
-    def key(self) -> Hashable:
-        """Equal where plans are."""
-        passes = tuple(self.computed), tuple(self.readers), tuple(self.templates)
-        return *passes, tuple(self.scanning), tuple(self.parts.items())

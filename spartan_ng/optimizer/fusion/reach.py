@@ -8,7 +8,8 @@ that what is chosen can be formed; but where a choice leaves a scan open, that m
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from functools import lru_cache
 from heapq import heappop, heappush
 
 from spartan_ng.arrays import WHOLE
@@ -19,11 +20,29 @@ from spartan_ng.optimizer.fusion.labels import Labels
 from spartan_ng.optimizer.fusion.legality import one_name, whole_if_joined
 
 
-class Reach:
-    """What a pass may compute that ends in an operator, of those `inside`; followed as far as is asked."""
+class _Asks(dict[int, tuple[tuple[Node, int, Labels | None, bool], ...]]):
+    """What operators ask for, found out once each: of each operand the value, who makes it inside the
+    partition or -1, how it is seen, and whether it is fused at all."""
 
-    def __init__(self, memo: Memo, end: int, inside: Container[int]) -> None:
+    def __init__(self, memo: Memo, inside: Container[int]) -> None:
         self.memo, self.inside = memo, inside
+
+    def __missing__(self, number: int) -> tuple[tuple[Node, int, Labels | None, bool], ...]:
+        references = self.memo.references[number]
+        found = self[number] = tuple(
+            [
+                (e.source, e.producer if e.producer in self.inside else -1, e.labels, j in references)
+                for j, e in enumerate(self.memo.operators[number].edges)
+            ]
+        )
+        return found
+
+
+class Reach:
+    """What a pass may compute that ends in an operator; followed as far as is asked."""
+
+    def __init__(self, memo: Memo, end: int, asks: _Asks) -> None:
+        self.memo, self._asks = memo, asks
         operator = memo.operators[end]
         self.stage, _ = open_stage(operator.node, operator.fusible)
         self.ways: dict[Node, list[Labels]] = {operator.node: [self.stage.out]}
@@ -36,20 +55,32 @@ class Reach:
         """Operators beside which a pass has no further results: scans, and readers of sparse arrays."""
         self.whole = frozenset(self.stage.whole)
         """Dimensions that stay whole for where it ends."""
-        self._asked: dict[int, set[Labels | None]] = {}
+        self._wanted: dict[int, set[Labels | None]] = {}
         self._waiting: list[int] = []
+        self._maps: dict[tuple[Labels, tuple[int, ...]] | None, frozenset[int]] = {}
+        """What stays whole for maps that have joined: others that are seen like these may, too."""
         self._ask(end, self.stage.out)
 
-    def down_to(self, last: int) -> Iterator[int]:
+    def down_to(self, last: int) -> list[int]:
         """Those not told of yet that come after the operator `last` in the graph, or are it."""
-        operators, drivers, stage = self.memo.operators, self.memo.drivers, self.stage
-        while self._waiting and -self._waiting[0] >= last:
-            number = -heappop(self._waiting)
-            node, wanted = operators[number].node, self._asked[number]
-            labels = one_name(node, stage, wanted)
-            whole = None if labels is None else whole_if_joined(node, stage, labels, node in drivers)
-            if labels is None or whole is None:
+        operators, drivers, stage, waiting = self.memo.operators, self.memo.drivers, self.stage, self._waiting
+        found: list[int] = []
+        while waiting and -waiting[0] >= last:
+            number = -heappop(waiting)
+            node, wanted = operators[number].node, self._wanted[number]
+            # Seen in one way only, dimensions that stay whole keep their names: others may go along them.
+            (seen,) = wanted if len(wanted) == 1 else (one_name(node, stage, wanted),)
+            if seen is None:
                 continue
+            labels = stage.canonical(seen) if stage.whole else seen
+            alike = (labels, node.shape) if _is_plain(node) and node not in drivers else None
+            whole = self._maps.get(alike) if stage.scan is None else None
+            if whole is None:
+                whole = whole_if_joined(node, stage, labels, node in drivers)
+                if whole is None:
+                    continue
+                if alike is not None:
+                    self._maps[alike] = whole
             if whole:
                 stage.whole |= whole
                 self.kept[number] = whole
@@ -58,9 +89,9 @@ class Reach:
                 self.closing.add(number)
             stage.members.append((node, labels))
             self.members[number] = labels
-            # Seen in one way only, dimensions that stay whole keep their names: others may go along them.
-            self._ask(number, labels if len(wanted) > 1 else next(filter(None, wanted), labels))
-            yield number
+            self._ask(number, seen)
+            found.append(number)
+        return found
 
     def _keeps_rows(self, source: Node, seen: Labels | None, reader: Node) -> bool:
         """Whether a sparse operand closes the pass."""
@@ -68,22 +99,37 @@ class Reach:
 
     def _ask(self, number: int, labels: Labels) -> None:
         """Ask for what an operator reads, where its value has these labels."""
-        operator, references, stage = self.memo.operators[number], self.memo.references[number], self.stage
+        operator, stage = self.memo.operators[number], self.stage
         same = labels == operator.out and (operator.node is stage.root or operator.node.op is Op.MAP)
-        place = None if same else dict(zip(operator.out, labels, strict=True))  # what it folds is whole there
-        for j, edge in enumerate(operator.edges):
-            seen = edge.labels
-            if seen is not None and place is not None:
-                seen = tuple([place.get(d, WHOLE) for d in seen])
-            if seen is not None and seen not in (ways := self.ways.setdefault(edge.source, [])):
-                ways.append(seen)
-            if edge.source.format != "dense" and self._keeps_rows(edge.source, seen, operator.node):
+        every, wanted = self.ways, self._wanted
+        for source, producer, seen, fuses in self._asks[number]:
+            if seen is not None:
+                if not same:
+                    seen = _moved(seen, operator.out, labels)
+                ways = every.get(source)
+                if ways is None:
+                    every[source] = [seen]
+                elif seen not in ways:
+                    ways.append(seen)
+            if source.format != "dense" and self._keeps_rows(source, seen, operator.node):
                 self.closing.add(number)
-            if edge.producer in self.inside:
-                if edge.producer not in self._asked:
-                    self._asked[edge.producer] = set()
-                    heappush(self._waiting, -edge.producer)
-                self._asked[edge.producer].add(seen if j in references else None)
+            if producer >= 0:
+                if producer not in wanted:
+                    wanted[producer] = set()
+                    heappush(self._waiting, -producer)
+                wanted[producer].add(seen if fuses else None)
+
+
+def _is_plain(node: Node) -> bool:
+    return node.op is Op.MAP and node.format == "dense"
+
+
+@lru_cache(maxsize=4096)
+def _moved(seen: Labels, out: Labels, labels: Labels) -> Labels:
+    """How a pass sees an operand of a node that has these labels there, and these in its own pass; what the
+    node folds is whole."""
+    place = dict(zip(out, labels, strict=True))
+    return tuple([place.get(d, WHOLE) for d in seen])
 
 
 class Reaches:
@@ -92,6 +138,7 @@ class Reaches:
     def __init__(self, memo: Memo, operators: Sequence[int], number: Mapping[int, int]) -> None:
         self.memo, self.operators, self.number = memo, operators, number
         self._found: dict[int, Reach] = {}
+        self._asks = _Asks(memo, number)
         self._last: dict[int, int] = {}
         """The places that they were followed to."""
 
@@ -99,11 +146,11 @@ class Reaches:
         """How far the pass reaches that ends in a place."""
         reach = self._found.get(end)
         if reach is None:
-            reach = self._found[end] = Reach(self.memo, self.operators[end], self.number)
+            reach = self._found[end] = Reach(self.memo, self.operators[end], self._asks)
             self._last[end] = end
         return reach
 
-    def follow(self, end: int, last: int) -> tuple[int, Iterator[int]]:
+    def follow(self, end: int, last: int) -> tuple[int, list[int]]:
         """The place down to which the pass was followed, and what it may compute from there to another."""
         reach = self.of(end)
         before, self._last[end] = self._last[end], last

@@ -70,8 +70,9 @@ def select(memo: Memo, profile: Profile, policy: str = "cost") -> Choice:
             mask = search(costs, most).mask
         else:
             mask = 0 if policy == "all" else no_redundancy(costs)
-        fusing.update(costs.passes(mask))
-        joined += costs.together(mask)
+        passes, together = costs.chosen(mask)
+        fusing.update(passes)
+        joined += together
         cost += costs.cost(mask)
     for node in open_nodes(memo, found):
         del fusing[node]

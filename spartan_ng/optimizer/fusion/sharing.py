@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
+from itertools import chain
 from math import prod
 from operator import or_
 from typing import NamedTuple
@@ -36,6 +37,10 @@ class Shared(NamedTuple):
     """Of those that end in what another computes on its way, that one."""
 
 
+_Kind = tuple[tuple[int, ...], Labels]
+"""How a pass sees a value: its domain, and the dimension of it that each axis follows."""
+
+
 class Sharing:
     """The passes of one partition that may share one, by the places where they end."""
 
@@ -48,12 +53,15 @@ class Sharing:
         self._sources = tables.sources
         self._views = [tables.memo.operators[n].node.op in VIEWS for n in operators]
         self._sizes = [prod(p.operator.domain) for p in tables.places]
-        self._kinds: list[dict[tuple[tuple[int, ...], Labels], int]] = [{} for _ in self._sources]
+        self._kinds: list[dict[_Kind, int]] = [{} for _ in self._sources]
         """For each value and way to see it over a domain the passes that do,"""
-        self._near: list[dict[int, int]] = [{} for _ in self._sources]
-        """and for each pass those that see the value in ways that go together with its own."""
+        self._known_of = [0] * len(self._sources)
+        """and the passes of which that is known, or that they do not see it."""
+        self._seen: list[dict[int, tuple[int, _Kind]]] = [{} for _ in operators]
+        """For each pass the values that it sees, in which turn that was found, and how."""
+        self._turns = 0
         self._pairs: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        """The same of values and passes that were asked for together."""
+        """For values, and passes that were asked for together, those whose ways to see it go together."""
         self._embedded: dict[tuple[int, int], Labels] = {}
         """How one pass goes over the domain of another, by both."""
 
@@ -175,10 +183,10 @@ class Sharing:
                 gone |= 1 << i
                 _wait_together(waits, 1 << i | 1 << keeper)
         if gone:
-            for t, mask in enumerate(readers):
-                readers[t] = mask & ~gone
-            for t, mask in enumerate(computed):
-                computed[t] = mask & ~gone | (t in inside) << t
+            readers[:] = [mask & ~gone for mask in readers]
+            computed[:] = [mask & ~gone for mask in computed]
+            for i in inside:
+                computed[i] |= 1 << i
         return left, inside
 
     def _keeper(self, place: int, passes: int, waits: Mapping[int, int]) -> int | None:
@@ -212,21 +220,35 @@ class Sharing:
     def _place(self, end: int, near: int, labels: Mapping[int, Labels]) -> Labels | None:
         """How a pass goes over the domain of the host of some that are near."""
         for j in bits(near):
-            if j not in labels:
-                continue
-            own = self._embedded.get((end, j))
-            if own is not None:
+            if j in labels and (own := self._embedding(end, j)) is not None:
                 return relabelled(own, labels[j])
         return None
+
+    def _embedding(self, end: int, other: int) -> Labels | None:
+        """How a pass goes over the domain of another: by the first value that both were found to see."""
+        found = self._embedded.get((end, other))
+        if found is None:
+            theirs = self._seen[other]
+            both = [
+                (max(turn, theirs[t][0]), kind, theirs[t][1])
+                for t, (turn, kind) in self._seen[end].items()
+                if t in theirs
+            ]
+            for _, (domain, way), (_, seen) in sorted(both):
+                found = embedding(domain, way, seen)
+                if found is not None:
+                    self._embedded[end, other] = found
+                    break
+        return found
 
     # --- who is near -------------------------------------------------------------------------------
 
     def _beside(self, computed: Sequence[int], readers: Sequence[int], open_: int) -> list[int]:
         """For passes those with which they read or compute something, seen in ways that go together."""
-        n = len(computed)
-        beside = [0] * n
-        for t, reading in enumerate(readers):
-            sharing = (reading | computed[t] if t < n else reading) & open_
+        beside = [0] * len(computed)
+        seen = [r | c for r, c in zip(readers, computed, strict=False)]
+        for t, passes in enumerate(chain(seen, readers[len(computed) :])):
+            sharing = passes & open_
             if sharing & (sharing - 1):
                 pairs = self._pairs.get((t, sharing))
                 if pairs is None:
@@ -237,32 +259,27 @@ class Sharing:
 
     def _pair(self, target: int, sharing: int) -> list[tuple[int, int]]:
         """Of passes that see a value, those whose way goes together with that of others, and these."""
-        near = self._near[target]
-        for i in bits(sharing):
-            if i not in near:
+        if missing := sharing & ~self._known_of[target]:
+            self._known_of[target] |= missing
+            for i in bits(missing):
                 self._enter(i, target)
-        return [(i, others) for i in bits(sharing) if (others := near[i] & sharing & ~(1 << i))]
+        asked = [(kind, own) for kind, ends in self._kinds[target].items() if (own := ends & sharing)]
+        pairs: list[tuple[int, int]] = []
+        for kind, ends in asked:
+            near = _together(theirs for other, theirs in asked if _go_together(kind, other))
+            pairs += [(i, others) for i in bits(ends) if (others := near & ~(1 << i))]
+        return pairs
 
     def _enter(self, end: int, target: int) -> None:
-        """Note how a pass sees a value, and with whose ways that goes together."""
-        reach, near, kinds = self._known[end] or self._know(end), self._near[target], self._kinds[target]
+        """Note how a pass sees a value."""
+        reach = self._known[end] or self._know(end)
         seen = reach.ways.get(self._sources[target])
-        near[end] = 0
-        if not seen:
-            return
-        way, domain = min(seen, key=_count_whole), reach.stage.domain
-        kinds[domain, way] = kinds.get((domain, way), 0) | 1 << end
-        for (other, theirs), ends in kinds.items():
-            inner, outer = embedding(domain, way, theirs), embedding(other, theirs, way)
-            if inner is None and outer is None:
-                continue
-            near[end] |= ends
-            for j in bits(ends):
-                near[j] |= 1 << end
-                if inner is not None:
-                    self._embedded.setdefault((end, j), inner)
-                if outer is not None:
-                    self._embedded.setdefault((j, end), outer)
+        if seen:
+            kinds = self._kinds[target]
+            kind = reach.stage.domain, seen[0] if len(seen) == 1 else min(seen, key=_count_whole)
+            kinds[kind] = kinds.get(kind, 0) | 1 << end
+            self._turns += 1
+            self._seen[end][target] = self._turns, kind
 
     # --- who waits for whom ------------------------------------------------------------------------
 
@@ -281,6 +298,13 @@ class Sharing:
         return waits
 
 
+@lru_cache(maxsize=4096)
+def _go_together(one: _Kind, other: _Kind) -> bool:
+    """Whether of two passes that see a value one may go over the domain of the other."""
+    (domain, way), (theirs, seen) = one, other
+    return embedding(domain, way, seen) is not None or embedding(theirs, seen, way) is not None
+
+
 def _count_whole(labels: Labels) -> int:
     return labels.count(WHOLE)
 
@@ -296,17 +320,21 @@ def _with_inner(groups: list[Shared], inside: Mapping[int, int]) -> list[Shared]
             if group >> j & 1:
                 within[i] = j
                 groups[k] = Shared(host, group | 1 << i, labels, within)
+                break
     return groups
 
 
 def _wait_together(waits: dict[int, int], ends: int) -> None:
     """Let passes that run as one wait for all that one of them waits for, and others for all of them."""
-    together = _together(waits[i] for i in bits(ends))
+    together = 0
+    for i in bits(ends):
+        together |= waits[i]
+    every = together | ends
     for i, before in waits.items():
-        if ends >> i & 1:
-            waits[i] = together
-        elif before & ends:
-            waits[i] = before | together | ends
+        if before & ends:
+            waits[i] = before | every
+    for i in bits(ends):
+        waits[i] = together
 
 
 def _behind(tables: Tables) -> dict[int, int]:

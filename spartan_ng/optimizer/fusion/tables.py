@@ -21,6 +21,9 @@ _ROOT_ORDER = (Template.OUTER, Template.ROW, Template.MAGG, Template.CELL)
 """Of several templates that may end at an operator the first is taken: it references the most operands."""
 
 
+_NONE = frozenset[int]()
+
+
 class Link(NamedTuple):
     """An operand inside the cost table: its target's place, its point's bit, and who may fuse it."""
 
@@ -149,16 +152,18 @@ class Tables:
         if drivers:
             share, work = driven(node, drivers, self.memo.known)
             sampled = work * self.profile.flop_ps
-        refers = {t: group[t].fusible if t in group else frozenset[int]() for t in _ROOT_ORDER}
-        cells = refers[Template.CELL] | refers[Template.MAGG]
+        rows, outers, cells, sums = [
+            group[t].fusible if t in group else _NONE
+            for t in (Template.ROW, Template.OUTER, Template.CELL, Template.MAGG)
+        ]
         links: dict[Link, None] = {}
         bit_at: dict[int, int] = {}
         for j, edge in enumerate(operator.edges):
             target = self.number.get(edge.producer, -1)
             if target < 0:
                 target = self._external(edge)
-            fused = (j in refers[Template.ROW], j in cells, j in refers[Template.OUTER])
-            bit_at[j] = self.bits.get(Point(operator.number, edge.producer), 0) if any(fused) else 0
+            fused = (j in rows, j in cells or j in sums, j in outers)
+            bit_at[j] = self.bits.get(Point(operator.number, edge.producer), 0) if True in fused else 0
             visits = share < 1 and edge.source.format == "dense" and edge.source.shape == node.shape
             part = share if visits else None
             links[Link(target, bit_at[j], *fused, fused[2] and self._enters(node, edge), part)] = None

@@ -96,8 +96,9 @@ def draw(memo: Memo, profile: Profile, drawn: random.Random) -> Choice:
     joined, part = [], drawn.random()
     for costs, _ in candidate_plans(memo, profile, partitions(memo), every=True):
         mask = sum([bit for bit in costs.bits.values() if drawn.random() < part])
-        fusing.update(costs.passes(mask))
-        joined += costs.together(mask)
+        passes, together = costs.chosen(mask)
+        fusing.update(passes)
+        joined += together
     for node in open_nodes(memo, partitions(memo)):
         del fusing[node]
     return Choice(fusing, tuple(joined), 0)

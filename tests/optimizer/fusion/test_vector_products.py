@@ -21,6 +21,7 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any, Any], list[Any]]] = {
     "(A @ x) @ A": lambda xp, A, x, r: [(A @ x) @ A],
     "A @ (r @ A)": lambda xp, A, x, r: [A @ (r @ A)],
     "a gradient": lambda xp, A, x, r: [A.T @ (1 / (1 + xp.exp(-(A @ x))) - r)],
+    "a step": lambda xp, A, x, r: [x - 0.1 * (A.T @ (A @ x - r))],
     "r @ A, A @ x": lambda xp, A, x, r: [r @ A, A @ x],
     "A.T @ r, x @ A.T": lambda xp, A, x, r: [A.T @ r, x @ A.T],
 }
@@ -35,13 +36,15 @@ def _given(shape: tuple[int, int], dtype: str = "f8") -> list[Any]:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_one_pass_reads_the_matrix(name: str, shape: str) -> None:
-    """But where so few lines are left that there is nothing to cut."""
+    """But where so few lines are left that there is nothing to cut; and in a step along a matrix that is not
+    tall: what is made of its product goes over as many numbers as that sums, and has it in its own pass."""
     with running_on(SimulatedBackend(1)), config.override(small_bytes=0):
         given = _given(SHAPES[shape])
         explained = sp.explain(*PROGRAMS[name](sp, *map(sp.asarray, given)))
     (matrix,) = (s.number for s in explained.slots if s.shape == given[0].shape)
     lines = SHAPES[shape][name == "A @ (r @ A)"]
-    expected = 1 if lines >= LEAST_TASKS else 2
+    stores = name == "a step" and shape in ("wide", "square")
+    expected = 1 if lines >= LEAST_TASKS and not stores else 2
     assert sum(matrix in stage.reads for stage in explained.stages) == expected, explained
 
 
