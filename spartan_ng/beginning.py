@@ -7,7 +7,8 @@ at first: Python runs one thread at a time, and BLAS waits for the slowest of it
 programs it would take more than it could ever give back. Once NumPy has worked for as long as the import
 takes, a thread imports the session, which is never dearer than twice the best. What NumPy is about to do
 counts before it is done, as long as it is predicted to take, and so do the numbers that it draws: who draws
-many has much to do with them, and they are drawn by one thread.
+many has much to do with them, and they are drawn by one thread. Where kernels lie on disk, what loads them
+comes next, for which nobody waits: it takes longer than many a plan.
 
 Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching (Algorithmica 1988), the rule of renting and
 buying.
@@ -36,6 +37,8 @@ _NICENESS = 5
 """What the import gives way by: it has a quarter of a processor where others want all of it."""
 
 _importing: threading.Thread | None = None
+_there = threading.Event()
+"""Set once that thread has imported the session."""
 _worked_s = 0.0
 """Seconds that NumPy has worked on programs here."""
 _lock = threading.Lock()
@@ -87,10 +90,15 @@ def is_dear(node: Node, stored: Container[Node]) -> bool | None:
 
 
 def wait() -> None:
-    """Until what is being imported is there."""
-    importing = _importing
-    if importing is not None and importing is not threading.current_thread():
-        importing.join()
+    """Until the session is there, if it is being imported."""
+    if _importing is not None and _importing is not threading.current_thread():
+        _there.wait()
+
+
+def _wait_for_all() -> None:
+    """Until nothing is being imported any more."""
+    if _importing is not None and _importing is not threading.current_thread():
+        _importing.join()
 
 
 def _with_slices_pushed(wanted: list[Node], order: Sequence[Node]) -> tuple[list[Node], Sequence[Node]]:
@@ -124,7 +132,7 @@ def _begin() -> None:
             import logging  # noqa: F401  # locks itself before a fork: after us, if it registers before us
 
             # the child would wait for ever for a lock that the import held
-            before_fork(wait)
+            before_fork(_wait_for_all)
             _importing = threading.Thread(target=_import, name="spartan_ng imports")
             _importing.start()
 
@@ -134,6 +142,14 @@ def _import() -> None:
     with collected_later():
         try:
             import spartan_ng.session  # noqa: F401
+
+            _there.set()
+            if config.compiles and threading.main_thread().is_alive():
+                from spartan_ng.kernels.compiled.compile import compiler
+
+                compiler.load_ahead()
         except RuntimeError:  # nothing can be registered for the end that has come, and nobody asks any more
             if threading.main_thread().is_alive():
                 raise
+        finally:
+            _there.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -234,6 +235,37 @@ print(os.waitpid(pid, 0)[1])
 """
     )
     assert told == "0\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_what_loads_kernels_is_there_before_the_first_one(is_kept: bool, tmp_path: Path) -> None:
+    """Where any lie on disk; and nobody waits for it who waits for the session."""
+    told = run(
+        f"""
+os.environ["SPARTAN_NG_CACHE_DIR"] = {str(tmp_path)!r}
+from spartan_ng.kernels.compiled import native
+from spartan_ng.kernels.compiled.cache import cache_directory, keep_code, keep_source
+name = "spartan_ng_kernel_0"
+(keep_code if {is_kept} else keep_source)(cache_directory(), name, b"" if {is_kept} else "")
+loading, gate, begin = threading.Event(), threading.Event(), native.begin
+def gated():
+    loading.set()
+    gate.wait()
+    begin()
+native.begin = gated
+(a * 2 + 1).sum().compute()
+go.set()
+beginning.wait()
+print("spartan_ng.session" in sys.modules, "llvmlite.binding" in sys.modules)
+if {is_kept}:
+    loading.wait()
+gate.set()
+beginning._importing.join()
+print("llvmlite.binding" in sys.modules)
+"""
+    )
+    assert told == f"True False\n{is_kept}\n"
 
 
 def test_an_array_of_a_file_is_for_the_session() -> None:

@@ -115,6 +115,12 @@ def is_kept(directory: Path, name: str) -> bool:
     return (directory / name).exists()
 
 
+def has_kernels(directory: Path) -> bool:
+    """Whether some process has compiled any."""
+    with os.scandir(directory) as entries:
+        return any(e.name.startswith(_PREFIX) and "." not in e.name for e in entries)
+
+
 def keep_code(directory: Path, name: str, code: bytes) -> None:
     """Put a kernel's machine code in place; a disk that has no room for it changes nothing."""
     _put(directory, name, _sealed(code))

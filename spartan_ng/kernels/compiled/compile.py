@@ -24,6 +24,7 @@ from spartan_ng.kernels.compiled import native
 from spartan_ng.kernels.compiled.cache import (
     cache_directory,
     find,
+    has_kernels,
     is_kept,
     keep_code,
     keep_source,
@@ -101,6 +102,14 @@ class Compiler:
                 self._thread = threading.Thread(target=self._work, name="kernel compiler", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
+
+    def load_ahead(self) -> None:
+        """Load what loads kernels, where any lie on disk: the first one takes a millisecond then, not 30."""
+        try:
+            if has_kernels(self._folder()):
+                native.begin()
+        except (ImportError, OSError, MemoryError):  # no compiler is found, or no room for it
+            pass
 
     def wish(self, kernels: Sequence[Kernel]) -> None:
         """Have kernels compiled when this process has ended: the next one will use them."""
