@@ -18,7 +18,9 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
+from spartan_ng.ops.line_states import Between
 from spartan_ng.plan.stages import Combine
+from spartan_ng.worker.blocks import BlockThreads
 from spartan_ng.worker.scheduling.shares import task_of
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
@@ -170,6 +172,47 @@ def test_a_sample_that_misleads_costs_a_look(wrong: str, workers: int) -> None:
         found = np.quantile(over(source), FRACTIONS)
         numpy.testing.assert_array_equal(numpy.asarray(found), numpy.quantile(_RANDOM, FRACTIONS))
     assert source.times.max() == (2 if wrong == "amount" else 3)
+
+
+def test_all_threads_look_where_what_is_found_is_much_for_the_budget() -> None:
+    """Room for all that may be found was taken for what each block finds."""
+    with (
+        running_on(EmbeddedBackend(2, MEMORY)),
+        config.override(memory_bytes=MEMORY),
+        mock.patch.object(selecting, "_expected", return_value=MEMORY // 4 // 8),
+        mock.patch.object(BlockThreads, "parallel", autospec=True, side_effect=_parallel) as asked,
+    ):
+        found = numpy.asarray(np.quantile(over(Recorder(_RANDOM, (1000,))), FRACTIONS))
+    numpy.testing.assert_array_equal(found, numpy.quantile(_RANDOM, FRACTIONS))
+    looks = [call.args for call in asked.call_args_list if call.kwargs.get("bands") is not None]
+    assert looks
+    assert not any(small for _, _, _, _, small, *_ in looks)
+
+
+_parallel = BlockThreads.parallel
+
+
+def test_what_is_found_is_copied_seldom() -> None:
+    """It was all copied again for each 64 blocks."""
+    line = Between("<f8", ((0.5, True),), (False, True), 1 << 20)
+    block, copied = numpy.full(64, 0.75), 0
+    counts = numpy.array([64, 64])
+    plain = numpy.concatenate
+
+    def joined(parts: Any) -> Any:
+        nonlocal copied
+        found = plain(parts)
+        copied += found.size
+        return found
+
+    state: Any = (counts, block)
+    with mock.patch.object(numpy, "concatenate", joined):
+        for _ in range(4095):
+            state = line.combine(state, (counts, block))
+    assert state[0].tolist() == [64 * 4096] * 2
+    assert sum(map(len, state[1:])) == 64 * 4096
+    assert len(state) < 16
+    assert copied <= 12 * 64 * 4096
 
 
 def test_lines_that_fit_are_not_sampled(workers: int) -> None:

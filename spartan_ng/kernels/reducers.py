@@ -70,6 +70,8 @@ class Reducer:
         # States of lines are combined from where they lie, which may be another worker's tile.
         self.combines_in_place = row.kind not in LINE_STATES
         """Whether combining may write to the memory of the state that comes first."""
+        self.finds = Between(*row.params) if row.kind == "between" else None
+        """What finds some of a block's elements: its states are as large as what they have found."""
 
     def run_state(self, states: Iterable[tuple[Box, State]]) -> Any:
         """What a run of blocks knows of a box of the result: one state, or with units those of its blocks."""
@@ -261,10 +263,10 @@ class Reducer:
 
     def _line_state(self, args: list[Any], box: Box) -> State:
         label = self.labels[0]
-        line = LINE_STATES[self.row.kind](*self.row.params)
-        found = state_between(line, dense(args[0])) if isinstance(line, Between) else None
+        found = None if self.finds is None else state_between(self.finds, dense(args[0]))
         if found is not None:
             return found
+        line = LINE_STATES[self.row.kind](*self.row.params)
         return line.state(dense(args[0]), box[label][0] if label != WHOLE else 0)
 
     def _bincount(self, args: list[Any], box: Box) -> State:

@@ -19,8 +19,8 @@ _SAMPLED = 32
 _STRIP = 1 << 16
 """Elements that are compared with one bound after the other: they stay in the cache."""
 _COUNT = np.dtype(np.int64)
-_FEW = 64
-"""Arrays that are kept one by one before they are put together."""
+_ARRAY_BYTES = 1 << 20
+"""Elements that were found are put together until an array of them has so many bytes."""
 _BEHIND = np.iinfo(np.intp).max
 """An index behind all others."""
 
@@ -245,9 +245,11 @@ class Between:
         """A state of counts and elements, with no more of these than one too many, which tells."""
         if sum(map(len, found)) > self.most:
             return counts, np.zeros(self.most + 1, self.dtype)
-        if len(found) > _FEW:
-            found = [np.concatenate(found)]
-        return counts, *found
+        return counts, *_together(found)
+
+    def state_bytes(self, elements: int) -> int:
+        """What the state of so many elements takes at most."""
+        return self.head_bytes + min(elements, self.most + 1) * np.dtype(self.dtype).itemsize
 
     def _of_strip(self, x: Any, counts: Any) -> Any:
         """Add to the counts those of some elements; gives the wanted ones."""
@@ -276,6 +278,17 @@ class Between:
             return state
         counts, found = self.opened(state[0])
         return counts, np.zeros(self.most + 1, self.dtype) if found is None else found
+
+
+def _together(parts: list[Any]) -> list[Any]:
+    """The same elements in few arrays: each is copied as often as a counter of so many parts has digits, and
+    no more once an array is large."""
+    found: list[Any] = []
+    for part in parts:
+        found.append(part)
+        while len(found) > 1 and found[-2].nbytes <= min(2 * found[-1].nbytes, _ARRAY_BYTES):
+            found[-2:] = [np.concatenate(found[-2:])]
+    return found
 
 
 LineState = Ends | Distinct | Between

@@ -91,7 +91,8 @@ def reduced(
     in_turn = reducer.combines_in_turn
     if large or counts or (in_turn and (how.bands is not None or len(runs) > _MANY_RUNS)):
         tight = counts or (in_turn and len(runs) > 1 and is_tight(max(sizes), ex.threads))
-        each = [one_by_one(p.runs) if tight and not how.fills else p.runs for p in how.patches]
+        alone = (tight or reducer.finds is not None) and not how.fills
+        each = [one_by_one(p.runs) if alone else p.runs for p in how.patches]
         combine = reducer.combine if in_turn else lambda before, state: [*before, state]
         totals = [InTurn(combine, None if in_turn else [], len(own)) for own in each]
         places = {r: (c, k) for c, own in enumerate(each) for k, r in enumerate(own)}
@@ -139,7 +140,9 @@ class _Reduced:
         self.size_bytes = box_size(self._own) * itemsize
 
     def state_bytes(self, patch: Patch) -> int:
-        """What the state of a patch takes."""
+        """What the state of a patch takes, or that of one of its blocks, where it is what they have found."""
+        if self._reducer.finds is not None:
+            return self._reducer.finds.state_bytes(max(box_size(b) for r in patch.runs for b in r))
         part = labelled_box(self._write.labels, self._shape, patch.box)
         return box_size(part) * self._state_itemsize
 

@@ -41,6 +41,12 @@ def inherit(folder: Path, compile: Callable[[str, str], bytes]) -> None:
                     _compile(file, compile)
 
 
+def await_end(folder: Path) -> None:
+    """Wait for the process that is at it, if there is one."""
+    with locked(str(folder / _LOCK)):
+        pass
+
+
 def _compile(file: Path, compile: Callable[[str, str], bytes]) -> None:
     found = take_source(file)
     if found is None:
