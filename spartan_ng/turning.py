@@ -48,10 +48,7 @@ def _turn(ref: ArrayRef, axes: Axes, evaluate: Callable[[list[Node]], list[Array
     """A new array with its axes in the order `axes`."""
     if ref.value is None:  # it lies in a file
         return evaluate([build.transpose(build.data(ref), axes)])[0]
-    found = ArrayRef(tuple(ref.shape[i] for i in axes), ref.dtype, value=ref.value.transpose(axes))
-    # Turning copies nothing: whose the memory was, it still is.
-    found.private = ref.private or ref.value.flags.owndata
-    return found
+    return ref.with_axes(axes)
 
 
 def _as_it_lies(root: Node, order: Sequence[Node]) -> tuple[Node, Axes] | None:

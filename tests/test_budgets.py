@@ -110,6 +110,15 @@ def test_loops_over_many_arrays_keep_no_tables_of_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.some(1)
+@pytest.mark.parametrize("number", [0, 10])
+def test_what_lies_as_columns_is_not_copied(number: int, tmp_path: Path) -> None:
+    """Transforms and sorts along columns of a file that lies so were made in C's order, and then copied."""
+    wrong = ask_program(number, 0, str(tmp_path), "transforms of columns")
+    assert not wrong, wrong
+
+
+@pytest.mark.slow
 def test_functions_are_asked_by_their_names() -> None:
     names = programs()
     assert {"nanmean(planes, axis=0)", "linalg.norm(x)", "fft.fft(line)", "array.sort(x)"} <= set(names)

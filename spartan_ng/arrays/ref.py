@@ -138,3 +138,13 @@ class ArrayRef:
     def __repr__(self) -> str:
         where = "driver" if self.value is not None else "workers"
         return f"ArrayRef({self.shape}, {self.dtype}, {self.format}, on {where}, tiling={self.tiling})"
+
+    def with_axes(self, axes: tuple[int, ...]) -> ArrayRef:
+        """The same value with its axes in another order, which copies nothing: whose the memory was, it still
+        is."""
+        assert self.value is not None, "its value is on the driver"
+        value = self.value.transpose(axes)
+        found = ArrayRef(value.shape, self.dtype, value=value)
+        found.private = self.private or self.value.flags.owndata
+        found.on_disk, found.computed = self.on_disk, self.computed
+        return found

@@ -31,7 +31,8 @@ from spartan_ng.api.core.holders import Adopter, holder_of, lazy
 from spartan_ng.arrays import ArrayRef, Box, box_of
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import evaluate, is_dear
+from spartan_ng.graph.axes import reordered
+from spartan_ng.graph.evaluation import evaluate, in_process, is_dear
 from spartan_ng.graph.node import OPERATORS, Node, Op, become, topological
 from spartan_ng.memory import budget_bytes
 from spartan_ng.sources import read_box
@@ -74,8 +75,19 @@ def compute_nodes(nodes: Sequence[Node]) -> list[ArrayRef]:
         kept = _worth_keeping(asked, order)
         # In one evaluation, so that what they share is computed once.
         wanted = [*asked, *dict(kept)]
+        turned = {}
+        for node in asked:
+            if len(node.shape) > 1:
+                turned = _turned(asked, order)
+                break
         with as_noted(order):
-            refs = dict(zip(wanted, evaluate(wanted, order), strict=True))
+            if not turned:
+                refs = dict(zip(wanted, evaluate(wanted, order), strict=True))
+            else:
+                made = [turned[n][0] if n in turned else n for n in wanted]
+                refs = dict(zip(wanted, evaluate(made), strict=True))
+        for node, (_, axes) in turned.items():
+            refs[node] = refs[node].with_axes(tuple(map(int, np.argsort(axes))))
     finally:
         _running.discard(this)
     # Only now: an evaluation that fails leaves all as it was.
@@ -85,6 +97,18 @@ def compute_nodes(nodes: Sequence[Node]) -> list[ArrayRef]:
         else:
             cell.adopt(refs[node], node)
     return [refs[n] for n in nodes]
+
+
+def _turned(asked: list[Node], order: Sequence[Node]) -> dict[Node, tuple[Node, tuple[int, ...]]]:
+    """Of nodes whose values are to lie in another order of axes, what is computed instead, and that order."""
+    found = {}
+    for node in asked if in_process() else ():
+        axes = getattr(holder_of(node), "order", None)
+        if axes is not None and node.data is None and not door.is_small(node.nbytes):
+            made = reordered(node, axes, order)
+            if made is not None:
+                found[node] = made, axes
+    return found
 
 
 def settled(node: Node, ref: ArrayRef) -> Node:

@@ -46,12 +46,14 @@ def _line(name: str, a: Any, n: Any, axis: Any, norm: Any) -> ndarray:
     half = shown // 2 + 1
     if name in _HALF:
         a = _fitted(a, half, where)
+    if name not in _HALF:
+        a = _fitted(a, shown, where)
     if not long_fft.line_fits(a, shown):
-        line = long_fft.transform(name, a if name in _HALF else _fitted(a, shown, where), shown, where, norm)
-        return _fitted(line, half, where) if name in ("rfft", "ihfft") else line
-    a = _fitted(a, shown, where)
-    keywords = (("norm", norm),) if norm is not None else ()
-    line = wrap_node(build.along_axis(f"fft.{name}", [a._node()], where, dtype=result, keywords=keywords))
+        line = long_fft.transform(name, a, shown, where, norm).copy()
+    else:
+        a = _fitted(a, shown, where)
+        keywords = (("norm", norm),) if norm is not None else ()
+        line = wrap_node(build.along_axis(f"fft.{name}", [a._node()], where, dtype=result, keywords=keywords))
     if name in ("rfft", "ihfft"):
         line = _fitted(line, half, where).copy()
     return (lying_as if name == "hfft" else lying_as_copy)(line, given)  # of the array's conjugates
