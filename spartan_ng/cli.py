@@ -39,6 +39,7 @@ from spartan_ng.launchers.options import (
 from spartan_ng.launchers.serving import failing, serve
 from spartan_ng.logs import LEVELS, set_up
 from spartan_ng.system import machine
+from spartan_ng.system.zygote import begin_as_fork
 
 if TYPE_CHECKING:
     from spartan_ng.master.server import MasterServer
@@ -281,6 +282,10 @@ def worker(
 @click.argument("descriptor", type=int)
 def zygote(descriptor: int) -> None:
     """Start processes of this command for the program at the other end of a socket."""
+    _be_zygote(socket.socket(fileno=descriptor))
+
+
+def _be_zygote(connection: socket.socket) -> None:
     import spartan_ng
     from spartan_ng.system.zygote import serve_forks
     from spartan_ng.worker import server  # noqa: F401 - what forks need
@@ -289,7 +294,7 @@ def zygote(descriptor: int) -> None:
         spartan_ng.random.seed()  # NumPy's state, too: forks must not draw the same
         main(arguments)
 
-    serve_forks(socket.socket(fileno=descriptor), run)
+    serve_forks(connection, run)
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -348,6 +353,12 @@ def run(
             )
         os.execve(sys.executable, command, {**os.environ, **asked})
     threads = threads or max(1, machine.cores() // workers)
+    if log_level is not None:
+        os.environ[LOG_LEVEL_VARIABLE] = log_level
+    if log_json:
+        os.environ[LOG_JSON_VARIABLE] = "1"
+    if engine is None:
+        begin_as_fork(_be_zygote)  # imports what servers need, while this process does what connections need
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if engine is not None:
         if memory is not None:
@@ -359,10 +370,6 @@ def run(
     else:
         from spartan_ng.backends.local import LocalCluster
 
-        if log_level is not None:
-            os.environ[LOG_LEVEL_VARIABLE] = log_level
-        if log_json:
-            os.environ[LOG_JSON_VARIABLE] = "1"
         cluster = LocalCluster(workers, threads, memory)
         try:
             cluster.start()

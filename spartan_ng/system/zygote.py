@@ -3,7 +3,8 @@
 A new interpreter imports for half a second before it serves, and has a copy of its own of all that it has
 imported. Forks begin at once, and share those pages. The zygote itself never computes and has one thread, so
 that a fork of it is as good as a new process. It is a child of the program that starts clusters, and serves
-all of them:
+all of them: a new interpreter, or a fork of a program that has nothing but imports behind it, as the command
+has (`begin_as_fork`). They say:
 
     program   arguments, environment, folder, and the descriptors that the fork is to have  ->  zygote
     zygote    the fork's pid, a descriptor of it, and the end of a pipe for its exit code   ->  program
@@ -96,13 +97,31 @@ class Fork:
         return self.returncode
 
 
-class Zygote:
-    """The program's end of a zygote."""
+class _Child:
+    """A fork of this process, with what a zygote's program needs of `subprocess.Popen`."""
 
-    def __init__(self) -> None:
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def wait(self) -> int:
+        """The exit code, once it has ended."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def kill(self) -> None:
+        """End it."""
+        os.kill(self.pid, signal.SIGKILL)
+
+
+class Zygote:
+    """The program's end of a zygote: of a new interpreter, or of a fork that calls `serve`."""
+
+    def __init__(self, serve: Callable[[socket.socket], object] | None = None) -> None:
         self.began_with = _read_at_start()
         self._connection, theirs = socket.socketpair()
         with theirs:
+            if serve is not None:
+                self.process: _Child | subprocess.Popen[bytes] = _Child(_forked(theirs, serve))
+                return
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "spartan_ng.cli", "zygote", str(theirs.fileno())],
                 env={**os.environ, "PYTHONPATH": _path()},
@@ -148,6 +167,11 @@ class _Zygotes:
         self._now: Zygote | None = None
         self._owner = 0
 
+    def begin(self, serve: Callable[[socket.socket], object]) -> None:
+        with self._lock:
+            assert self._now is None, "a program that has a zygote is more than its imports"
+            self._now, self._owner = Zygote(serve), os.getpid()
+
     def fork(self, arguments: Sequence[Argument]) -> Fork:
         with self._lock:
             for _ in range(3):  # one may end between two of our words, when it has been idle for long
@@ -168,6 +192,38 @@ class _Zygotes:
 
 
 _zygotes = _Zygotes()
+
+
+def begin_as_fork(serve: Callable[[socket.socket], object]) -> None:
+    """Have this process's zygote be a fork of it, which calls `serve`: what has been imported is there.
+
+    Only where this process has imported, and nothing else: it has one thread, and says nothing half-way.
+    """
+    needs_linux("a cluster of this machine's processes")
+    _zygotes.begin(serve)
+
+
+def _forked(connection: socket.socket, serve: Callable[[socket.socket], object]) -> int:
+    """The process number of a fork that is what a new process would be that has only this descriptor."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        os.setsid()  # Ctrl-C on the terminal is the program's alone
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        for name in os.listdir("/proc/self/fd"):
+            if int(name) > 2 and int(name) != connection.fileno():
+                with suppress(OSError):  # that of the listing has been closed
+                    os.close(int(name))
+        serve(connection)
+        code = 0
+    except BaseException:  # noqa: BLE001 - a fork must not go on with what the program does
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(code)
 
 
 def fork(arguments: Sequence[Argument]) -> Fork:

@@ -162,3 +162,46 @@ open({str(tmp_path / "code")!r}, "w").write(str(code))
 """
     subprocess.run([sys.executable, "-c", program], check=True)
     assert (tmp_path / "code").read_text() == "0"
+
+
+SIBLINGS = """
+import os, sys
+from pathlib import Path
+import spartan_ng as np
+np.config.small_bytes = 0
+print(float(np.arange(100_000.0).sum()))
+parent = os.getppid()
+children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+for child in (int(c) for c in children if int(c) != os.getpid()):
+    files = [os.readlink(f"/proc/{child}/fd/{n}") for n in os.listdir(f"/proc/{child}/fd")]
+    is_new = "zygote" in Path(f"/proc/{child}/cmdline").read_text().split("\\0")
+    given = os.readlink(f"/proc/{child}/fd/0")
+    print(is_new, os.getsid(child) == child, given, sys.argv[1] in files)
+"""
+
+
+@pytest.mark.slow
+def test_a_command_that_has_only_imported_forks_its_zygote(tmp_path):
+    """No other interpreter is started for it; and it is in nobody's way: a session, an input, no files."""
+    (tmp_path / "script.py").write_text(SIBLINGS)
+    held = tmp_path / "held"
+    with held.open("w") as file:
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "spartan_ng.cli",
+                "run",
+                "-n",
+                "1",
+                str(tmp_path / "script.py"),
+                str(held),
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+            pass_fds=[file.fileno()],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)},
+        )
+    assert done.stdout == "4999950000.0\nFalse True /dev/null False\n"
+    assert not done.stderr
