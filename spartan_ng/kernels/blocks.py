@@ -12,6 +12,7 @@ from itertools import groupby, product
 from math import prod
 
 from spartan_ng.arrays import WHOLE, Box, box_size
+from spartan_ng.costs.choices import ABREAST
 from spartan_ng.costs.tuned import FEW_LINES, STATES_BYTES
 from spartan_ng.kernels.sequences import Run, blocks, cut_at_multiples
 from spartan_ng.kernels.widths import NUMBER_BYTES, footprint, widths_of
@@ -164,20 +165,32 @@ def _cached_sizes(
         most = max(most, min(footprint(widths, sizes) / TASKS, stage.block_bytes))
     least = _PRODUCT_SIDE if product else 1
     folded = _folded(stage)
+    lines = _lines_abreast(stage, sizes, last) if held is not None and not product else None
     while footprint(widths, sizes) > most:
         choices = [d for d in free if sizes[d] > 1]
         if not choices:
             break
         if prod(sizes[d] for d in folded) <= _SHORT:
             choices = [d for d in choices if d not in folded] or choices
-        wide = [d for d in choices if sizes[d] > least] or choices
+        wide = [d for d in choices if sizes[d] > (ABREAST if d == lines else least)] or choices
         # Along memory last: short pieces of lines are what loops and BLAS are slow with.
         others = [d for d in wide if d != last] or wide
         largest = max(others, key=lambda d: (sizes[d], -d))
         sizes[largest] = -(-sizes[largest] // 2)
     if held is not None and not product:
         _shorten_chains(stage, sizes, int(most) // 2, free)
+    if lines is not None:
+        sizes[lines] = -(-sizes[lines] // ABREAST) * ABREAST
     return tuple(sizes)
+
+
+def _lines_abreast(stage: Fused, sizes: Sequence[int], last: int | None) -> int | None:
+    """The dimension along which a compiled loop that does nothing but fold takes lines side by side: fewer
+    lines than that go one by one, and each reads and writes what they have in common."""
+    if last is None or any(w.reducer is None for w in stage.writes):
+        return None
+    around = [d for d, n in enumerate(sizes) if d != last and d not in stage.whole and n > ABREAST]
+    return around[-1] if around else None
 
 
 def _folded(stage: Fused) -> frozenset[int]:

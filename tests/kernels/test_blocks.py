@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.arrays import WHOLE, Tiling, box_shape
+from spartan_ng.costs.choices import ABREAST
 from spartan_ng.kernels import blocks as cutting
 from spartan_ng.kernels import sequences
 from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, patches
@@ -155,6 +156,21 @@ def test_vectors_across_a_matrix_do_not_cut_its_lines() -> None:
     stage = _stage((n, n))
     stage = replace(stage, reads=(*stage.reads, *vectors))
     assert block_sizes(stage, ((0, n), (0, n)), frozenset({3}))[1] == n
+
+
+@pytest.mark.parametrize("columns", [1_000, 6_500, 10_000, 20_000, 50_000, 300_000])
+def test_lines_that_compiled_folds_take_side_by_side_are_not_parted(columns: int) -> None:
+    """As of `A @ x` beside `r @ A`: a line on its own reads and writes all sums of the columns for itself."""
+    shape = (4_000, columns)
+    read = Read(0, (Axis(0, 0, 1, shape[0]), Axis(1, 0, 1, columns)), (0, 1), shape, (0, 1))
+    writes = [
+        Write((d + 1,), -1 - d, (d,), Row("fold", "add", (0,), ((1 - d,),), np.dtype(float), (n,), (d,)))
+        for d, n in enumerate(shape)
+    ]
+    stage = Fused("folds", shape, Tiling.single(2), (read,), (), tuple(writes))
+    sizes = block_sizes(stage, ((0, shape[0]), (0, columns)), frozenset({0, -1, -2}))
+    assert sizes[0] % ABREAST == 0
+    assert sizes[1] >= min(columns, 5_000)
 
 
 @pytest.mark.parametrize(

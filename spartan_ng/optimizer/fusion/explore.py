@@ -66,6 +66,8 @@ class Memo:
     """For each operator the operands, by position, that some entry of it references."""
     known: Mapping[Node, Estimate]
     """What has been estimated of the graph's nodes; where no value is sparse, maybe nothing."""
+    crossing: frozenset[Node]
+    """The graph's crossing products, see `crossing`."""
 
     def entries(self, number: int) -> Iterator[Entry]:
         """The entries of W(operator, inputs), one for each valid choice of references."""
@@ -87,6 +89,7 @@ def explore(
     operators: Sequence[Operator],
     drivers: Drivers | None = None,
     known: Mapping[Node, Estimate] | None = None,
+    crossing: frozenset[Node] = frozenset(),
 ) -> Memo:
     """The populated memo table."""
     groups: list[Group] = []
@@ -101,7 +104,7 @@ def explore(
                     group[template] = alternative
         groups.append(group)
     references = [frozenset[int]().union(*[a.fusible for a in g.values()]) for g in groups]
-    return Memo(tuple(operators), tuple(groups), drivers or {}, tuple(references), known or {})
+    return Memo(tuple(operators), tuple(groups), drivers or {}, tuple(references), known or {}, crossing)
 
 
 def _alternative(

@@ -16,6 +16,7 @@ from itertools import islice
 
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import VIEWS, Node, Op
+from spartan_ng.optimizer.fusion.crossing import crossing_products, goes_alone
 from spartan_ng.optimizer.fusion.embed import kept_whole, relabelled
 from spartan_ng.optimizer.fusion.group import (
     Demand,
@@ -67,17 +68,20 @@ def group(
     fusing: Fusing | None = None,
     drivers: Drivers | None = None,
     joined: Sequence[JoinedPasses] = (),
+    crossing: frozenset[Node] | None = None,
 ) -> Grouping:
     """Cut the topologically ordered nodes into stages; `roots` are stored in any case.
 
     `profile` is the cluster's, of one worker if there is none, `fusing` what selection has chosen; a node
-    that it does not mention is fused if all that read it are in one stage. `drivers` are the graph's, if they
-    have been found.
+    that it does not mention is fused if all that read it are in one stage. `drivers` and `crossing` products
+    are the graph's, if they have been found.
     """
     demands: dict[Node, dict[Demand, None]] = {node: {} for node in order}
     profile = profile or Profile()
     drivers = find_drivers(order, roots) if drivers is None else drivers
-    result = Grouping([], {}, drivers, fusing or {})
+    if crossing is None:
+        crossing = crossing_products(order, profile) if fuse else frozenset()
+    result = Grouping([], {}, drivers, fusing or {}, crossing)
     kept = {end: host for host, end, labels in joined if labels is None}
     for node in reversed(order):
         if node.op is Op.DATA:
@@ -275,6 +279,8 @@ def _fusible_into(
     seen: dict[Group, list[Labels]] = {}
     for stage, labels in wanted:
         if labels is None or stage.separate:
+            return None
+        if node in result.crossing and goes_alone(node, stage):
             return None
         seen.setdefault(stage, []).append(labels)
     if node.op is Op.INDEX:

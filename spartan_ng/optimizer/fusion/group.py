@@ -92,6 +92,8 @@ class Grouping:
     stored: dict[Node, Group]
     drivers: Drivers = field(default_factory=dict)
     fusing: Fusing = field(default_factory=dict)
+    crossing: frozenset[Node] = frozenset()
+    """Products that are made in passes over all of their matrix, see `crossing`."""
     makers: dict[Group, dict[Group, None]] = field(default_factory=dict)
     """For a stage, those whose results it reads. Not kept by the stage: stages that lead to each other would
     keep arrays until somebody collects garbage."""

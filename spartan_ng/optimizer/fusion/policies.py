@@ -55,7 +55,7 @@ def form_chosen(
     order: list[Node], roots: set[Node], profile: Profile, memo: Memo, choice: Choice
 ) -> Grouping:
     """The stages of a choice."""
-    return group(order, roots, True, profile, choice.fusing, memo.drivers, choice.joined)
+    return group(order, roots, True, profile, choice.fusing, memo.drivers, choice.joined, memo.crossing)
 
 
 def weigh_policies(

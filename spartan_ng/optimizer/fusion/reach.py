@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Node, Op
+from spartan_ng.optimizer.fusion.crossing import goes_alone
 from spartan_ng.optimizer.fusion.explore import Memo
 from spartan_ng.optimizer.fusion.group import keep_rows, open_stage
 from spartan_ng.optimizer.fusion.labels import Labels
@@ -65,12 +66,13 @@ class Reach:
         """Those not told of yet that come after the operator `last` in the graph, or are it."""
         operators, drivers, stage, waiting = self.memo.operators, self.memo.drivers, self.stage, self._waiting
         found: list[int] = []
+        crossing = self.memo.crossing
         while waiting and -waiting[0] >= last:
             number = -heappop(waiting)
             node, wanted = operators[number].node, self._wanted[number]
             # Seen in one way only, dimensions that stay whole keep their names: others may go along them.
             (seen,) = wanted if len(wanted) == 1 else (one_name(node, stage, wanted),)
-            if seen is None:
+            if seen is None or (node in crossing and goes_alone(node, stage)):
                 continue
             labels = stage.canonical(seen) if stage.whole else seen
             alike = (labels, node.shape) if _is_plain(node) and node not in drivers else None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node
+from spartan_ng.optimizer.fusion.crossing import crossing_products
 from spartan_ng.optimizer.fusion.cutsets import cut_sets
 from spartan_ng.optimizer.fusion.explore import Memo, explore
 from spartan_ng.optimizer.fusion.group import Fusing, JoinedPasses
@@ -107,7 +108,8 @@ def candidates(
     `apart` and `known` are as `operators` has them.
     """
     known = estimates(order) if known is None else known
-    return explore(operators(order, roots, profile, apart, known), find_drivers(order, roots), known)
+    found = operators(order, roots, profile, apart, known)
+    return explore(found, find_drivers(order, roots), known, crossing_products(order, profile))
 
 
 def compare(

@@ -16,6 +16,27 @@ from spartan_ng.config import config
 from spartan_ng.optimizer.fusion.legality import LEAST_TASKS
 from tests.test_programs import running_on
 
+
+def _in_place(xp: Any, A: Any, x: Any, r: Any) -> list[Any]:
+    a, b = xp.array(r), xp.array(x)
+    a += A @ x
+    b += r @ A
+    return [a, b]
+
+
+def _into(xp: Any, A: Any, x: Any, r: Any) -> list[Any]:
+    a, b = xp.zeros(len(r), A.dtype), xp.zeros(len(x), A.dtype)
+    xp.matmul(A, x, out=a)
+    xp.add(xp.dot(r, A), b, out=b)
+    xp.multiply(a, r, out=a)
+    return [a, b]
+
+
+def _shared(xp: Any, A: Any, x: Any, r: Any) -> list[Any]:
+    y, z = A @ x, r @ A
+    return [xp.exp(y / abs(y).max()) - y, (z * z).sum(), A @ (x + 1) + r]
+
+
 PROGRAMS: dict[str, Callable[[Any, Any, Any, Any], list[Any]]] = {
     "A.T @ (A @ x)": lambda xp, A, x, r: [A.T @ (A @ x)],
     "(A @ x) @ A": lambda xp, A, x, r: [(A @ x) @ A],
@@ -24,6 +45,10 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any, Any], list[Any]]] = {
     "a step": lambda xp, A, x, r: [x - 0.1 * (A.T @ (A @ x - r))],
     "r @ A, A @ x": lambda xp, A, x, r: [r @ A, A @ x],
     "A.T @ r, x @ A.T": lambda xp, A, x, r: [A.T @ r, x @ A.T],
+    "r += A @ x, x += r @ A": _in_place,
+    "out=": _into,
+    "several that are asked for again": _shared,
+    "sums": lambda xp, A, x, r: [((A @ x) ** 2).sum(), abs(A.T @ r).max(), xp.outer(A @ x, x[:3])],
 }
 SHAPES = {"wide": (300, 900), "square": (600, 600), "tall": (9000, 40), "odd": (1037, 129)}
 

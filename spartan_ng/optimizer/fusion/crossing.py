@@ -1,0 +1,71 @@
+"""Products of one large matrix with vectors along its rows and along its columns: one pass has to make both.
+
+What follows such a product (`x += A @ y`) goes along one axis of the matrix, and would have whole lines of it
+for each of its elements: a pass in which no product along the other axis can stand. So those that do not wait
+for each other are made in passes over the whole matrix, which then are one, and what follows reads vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from spartan_ng.costs import Profile
+from spartan_ng.graph.node import Node, Op
+from spartan_ng.optimizer.fusion.costs import read_ps
+from spartan_ng.optimizer.fusion.group import Group, reads_once
+from spartan_ng.optimizer.fusion.labels import root
+
+
+def crossing_products(order: Sequence[Node], profile: Profile) -> frozenset[Node]:
+    """The products of a topologically ordered graph that go along one axis of a matrix beside others, which
+    do not wait for them, along the other."""
+    seen: dict[Node, list[tuple[Node, int]]] = {}
+    for node in order:
+        if node.fn == "contract" and node.ndim == 1 and reads_once(node):
+            matrix, axis = _along(node)
+            if matrix.format == "dense" and _is_large(matrix, profile):
+                seen.setdefault(matrix, []).append((node, axis))
+    found: set[Node] = set()
+    for products in seen.values():
+        if len({axis for _, axis in products}) > 1:
+            found |= _beside(products, order)
+    return frozenset(found)
+
+
+def goes_alone(product: Node, stage: Group) -> bool:
+    """Whether a stage would go through the matrix of a crossing product for that one alone, by lines."""
+    return prod(stage.domain) < prod(root(product).domain)
+
+
+def _along(product: Node) -> tuple[Node, int]:
+    """The matrix of a product with a vector, below transposes, and its axis that the result has."""
+    letters, matrix = max(zip(product.params, product.inputs, strict=False), key=lambda p: p[1].ndim)
+    axis = letters.index(product.params[2][0])
+    while matrix.op is Op.TRANSPOSE:
+        axis = matrix.params[0][axis]
+        (matrix,) = matrix.inputs
+    return matrix, axis
+
+
+def _is_large(matrix: Node, profile: Profile) -> bool:
+    """Whether reading a matrix takes longer than one more pass does, besides its work."""
+    return read_ps(matrix.nbytes, matrix, True, profile)[0] > profile.launch_ps
+
+
+def _beside(products: Sequence[tuple[Node, int]], order: Sequence[Node]) -> set[Node]:
+    """Of products of one matrix those that do not wait for one along its other axis, nor that for them."""
+    bit = {node: 1 << i for i, (node, _) in enumerate(products)}
+    behind: dict[Node, int] = {}
+    """For each node the products that it needs."""
+    for node in order:
+        mask = bit.get(node, 0)
+        for below in node.inputs:
+            mask |= behind.get(below, 0)
+        if mask:
+            behind[node] = mask
+    found: set[Node] = set()
+    for i, (node, axis) in enumerate(products):
+        apart = [other for other, along in products[:i] if along != axis and not bit[other] & behind[node]]
+        found.update(apart, [node] if apart else [])
+    return found
