@@ -14,7 +14,9 @@ np.uint8(0)|np.int64(99)|np.int64(0), 1|1, np.int64(1)|np.int64(1), 1:|np.bool_(
 i, 0|0, i|[0], [1]|n|n, 0|0, n|Index(1)|Index(1), 0|Index(0):|np.int64(0):np.int64(2)|np.float64(1)
 (1,)|0.0, 1|False, 0|t|i[:0]|slice(None, None, None)|Index(99)|-1, -1|..., np.int64(1), None|'a':
 1:'b'|np.array(1)|numpy.array(1)|numpy.array([0, 1])|2**70, 0|:2**70|[1]|[-1, 0]|[99]|[np.int64(1), 0]
-[True, 0]|[0, 0]|[2**70]|:, [0, 1]|[0, 1], 0|['f0', 'f1']|'f1'|[0] * 70|[0.5]|[n, 0]|[0, 1], 1:"""
+[True, 0]|[0, 0]|[2**70]|:, [0, 1]|[0, 1], 0|['f0', 'f1']|'f1'|[0] * 70|[0.5]|[n, 0]|[0, 1], 1:
+i, i|i, -i|i + 99, i|m, m|i[:1], i|np.arange(400) % 2, np.arange(400) // 200
+np.arange(400), np.arange(400)"""
 VALUES = """7|2.5|-1|1j|True|b|b0|a|x|s|n|300|2**70|np.nan|[1, 2]|None|'y'|np.int8(3)
 numpy.array(2)|np.zeros(99)|Index(1)|c|b'z'|(1, 2.5)|(1,)|('x', 1)|(x, s)|np.str_('z')|np.bytes_(b'z')|a[0]
 np.datetime64('2020-01-02')|np.datetime64('2020-01-02T03:04')|np.timedelta64(70, 's')|b[:2]|a[:2]|b[[1, 0]]

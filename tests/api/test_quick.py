@@ -160,6 +160,8 @@ def test_the_option_is_followed_as_it_changes():
         "k[l]",
         "c * w",
         "m[i, j] -= 0.5",
+        "q[p, p]",
+        "q[p, p] = p",
         "np.sqrt(a)",
         "np.exp(2.0)",
         "np.exp(x)",
@@ -172,6 +174,7 @@ def test_no_python_stands_in_between(statement):
     names = {"a": np.arange(4.0), "b": np.ones(4), "m": np.ones((4, 4)), "x": numpy.float64(2)}
     names |= {"i": numpy.int64(1), "j": 2, "np": np, "k": np.arange(1 << 16), "l": np.arange(9)}
     names |= {"c": np.ones((8, 1, 1, 64, 1)), "w": np.ones((1, 1, 64, 16))}
+    names |= {"q": np.ones((300, 300)), "p": np.arange(300.0).astype(int)}
     assert calls_of_ours(statement, names) == []
 
 

@@ -56,10 +56,29 @@ is_index(PyArrayObject *index)
            && PyArray_NBYTES(index) < known.least;
 }
 
+/* Whether a key has small arrays of integers, all of one shape, and one for each axis of an array: it names single
+ * elements, as many as an index has. Others may be broadcast together, to more than each of them has. */
+static int
+names_elements(PyArrayObject *a, PyObject *key)
+{
+    Py_ssize_t n = PyTuple_CheckExact(key) ? PyTuple_GET_SIZE(key) : 0;
+    PyArrayObject *first = NULL;
+    if (a == NULL || n < 1 || n != PyArray_NDIM(a))
+        return 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *part = PyTuple_GET_ITEM(key, i);
+        PyArrayObject *index = Py_TYPE(part) == known.array ? shown_of((Handle *)part) : NULL;
+        first = i == 0 ? index : first;
+        if (!is_index(index) || PyArray_ISBOOL(index) || !PyArray_SAMESHAPE(index, first))
+            return 0;
+    }
+    return PyArray_SIZE(first) * PyArray_ITEMSIZE(a) < small_bytes();
+}
+
 /* A key that is a small array of ours, or a list of a few integers, or that holds such ones, as NumPy takes it (a new
- * reference), or NULL without an error. */
+ * reference), or NULL without an error; `is_few` says that it names single elements. */
 static PyObject *
-fancy_key(PyObject *key)
+fancy_key(PyObject *key, int is_few)
 {
     if (Py_TYPE(key) == known.array) {
         PyArrayObject *index = shown_of((Handle *)key);
@@ -78,7 +97,7 @@ fancy_key(PyObject *key)
             size = Py_MAX(size, 1) * PyArray_SIZE(index);
             nbytes += PyArray_NBYTES(index);
         }
-        if (is_index(index) ? 8 * size > known.surely : !is_simple(part))
+        if (is_index(index) ? 8 * size > known.surely && !is_few : !is_simple(part))
             Py_CLEAR(plain);
         else
             PyTuple_SET_ITEM(plain, i, Py_NewRef(index == NULL ? part : (PyObject *)index));
@@ -89,16 +108,16 @@ fancy_key(PyObject *key)
     return plain;
 }
 
-/* The elements that such a key selects of a small array, or few that a list selects of any, or NULL, with an error unless the methods say
- * it. */
+/* The elements that such a key selects of a small array, or few that a list or one index for each axis selects of any,
+ * or NULL, with an error unless the methods say it. */
 static PyObject *
 selected(PyArrayObject *shown, PyObject *key)
 {
     Py_ssize_t nbytes = PyArray_NBYTES(shown), small = small_bytes();
-    int is_list = PyList_CheckExact(key);
-    if (PyArray_NDIM(shown) == 0 || (is_list ? small == 0 : nbytes > small))
+    int is_few = names_elements(shown, key);
+    if (PyArray_NDIM(shown) == 0 || (PyList_CheckExact(key) || is_few ? small == 0 : nbytes > small))
         return NULL;
-    PyObject *plain = fancy_key(key);
+    PyObject *plain = fancy_key(key, is_few);
     if (plain == NULL)
         return NULL;
     PyObject *found = NULL;
@@ -265,7 +284,7 @@ setitem(PyObject *self, PyObject *key, PyObject *value)
         PyObject *given = operand_of(value), *plain = given == NULL ? NULL : basic_key(key);
         int is_basic = plain != NULL;
         if (given != NULL && plain == NULL)
-            plain = fancy_key(key);
+            plain = fancy_key(key, names_elements(value_of((Handle *)self), key));
         PyArrayObject *target = plain == NULL ? NULL : open_of((Handle *)self);
         int done = -1;
         if (target != NULL) {
