@@ -203,7 +203,7 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     }
     if (slot_of(config, "small_bytes", &known.small_bytes) < 0 || slot_of(config, "threads", &known.threads) < 0)
         return NULL;
-    if (learned(operators, op_count, methods) < 0 || learned_shown(methods) < 0 || kept(&known.open, methods, "_open") < 0
+    if (learned(operators, op_count, methods) < 0 || learned_shown(methods) < 0
         || kept(&known.shape, methods, "shape") < 0 || kept(&known.ndim, methods, "ndim") < 0
         || kept(&known.size, methods, "size") < 0 || kept(&known.itemsize, methods, "itemsize") < 0
         || kept(&known.nbytes, methods, "nbytes") < 0 || kept(&known.dtype, methods, "dtype") < 0

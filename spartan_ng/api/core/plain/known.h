@@ -69,7 +69,6 @@ static Operator operators[op_count] = {
 static struct {
     PyTypeObject *array, *cell;    /* the classes of plain arrays and their cells */
     PyObject *wrap;                /* makes of NumPy's results what we give */
-    PyObject *open;                /* the method that finds out whether a value may be written to */
     PyObject *numbers, *integers;  /* classes of numbers that NumPy takes as they are, and of its integers */
     PyObject *ours;                /* what becomes of NumPy's numbers */
     PyObject *ufuncs;              /* NumPy's functions that are ours */

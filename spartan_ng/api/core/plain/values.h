@@ -46,21 +46,17 @@ is_plain_kind(PyArrayObject *a)
     return of_numbers((PyObject *)a) != NULL || PyTypeNum_ISDATETIME(type) || PyTypeNum_ISSTRING(type);
 }
 
-/* What an array shows as memory to write to, if nobody else has a claim on it (a new reference); NULL, with an error or
- * without. */
+/* What an array shows as memory to write to, if nobody else has a claim on it (a new reference), else NULL; as `_open`
+ * of the methods finds it out. */
 static PyArrayObject *
 opened(Handle *array, PyArrayObject *shown)
 {
     Cell *cell = cell_of(array);
     if (shown == NULL || cell == NULL || (cell->node != NULL && cell->node != Py_None))
         return NULL;
-    if (!cell->settled) {
-        PyObject *found = call_one(known.open, (PyObject *)array);
-        int same = found == (PyObject *)shown;
-        Py_XDECREF(found);
-        if (!same)
-            return NULL;
-    }
+    if (!cell->settled && (cell->borrowed || cell->frozen || cell->blank))
+        return NULL;
+    cell->settled = 1;
     Py_INCREF(shown);
     return shown;
 }
