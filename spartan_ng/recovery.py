@@ -26,9 +26,8 @@ from spartan_ng.errors import UserFunctionError, WorkerDied
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.lineage import Origin, Recipe, RecipePart, origin_of
-from spartan_ng.ops.functions import named_functions, users_of
+from spartan_ng.ops.functions import UserFunction, named_functions
 from spartan_ng.optimizer.rewrite.regions import add, containing, inside
-from spartan_ng.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,9 +294,8 @@ def _sent(ref: ArrayRef, box: Box) -> tuple[Box, Node]:
     return box, build.data(ArrayRef(part.shape, ref.dtype, value=part))
 
 
-def blamed(plan: Plan, first: WorkerDied, second: WorkerDied) -> UserFunctionError:
+def blamed(users: tuple[UserFunction, ...], first: WorkerDied, second: WorkerDied) -> UserFunctionError:
     """What is raised where two workers have died under a job that calls users' functions."""
-    users = named_functions(users_of(plan.stages))
     return UserFunctionError(
-        f"{users}: the processes of two workers ended while they ran this\n{first}\n{second}"
+        f"{named_functions(users)}: the processes of two workers ended while they ran this\n{first}\n{second}"
     )

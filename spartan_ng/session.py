@@ -43,7 +43,6 @@ from spartan_ng.home import Home, objects_apart
 from spartan_ng.joining import pays
 from spartan_ng.kernels.direct import as_array_ref, run_direct
 from spartan_ng.lineage import record
-from spartan_ng.ops.functions import users_of
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.pipeline import VALUE_PASSES, run_passes
 from spartan_ng.optimizer.rewrite.constants import has_constants
@@ -219,8 +218,8 @@ class Session:
                     self.worked_s += ran_s
                     died.append(error)
                     left, error.left = error.left, {}
-                    if len(died) > 1 and users_of(planned.plan.stages):
-                        raise blamed(planned.plan, *died[-2:]) from error
+                    if len(died) > 1 and (users := planned.plan.suspects):
+                        raise blamed(users, *died[-2:]) from error
                 if lost > config.retries or self._losing is None:
                     raise
                 happened.mark("lost", str(error))

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from spartan_ng.ops.functions import UserFunction, users_of
 from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.stages import Stage
+from spartan_ng.sinks.sink import Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +42,9 @@ class Plan:
     def asked(self) -> tuple[int, ...]:
         """The outputs that it was made for."""
         return self.outputs[: len(self.outputs) - len(self.keeps)]
+
+    @property
+    def suspects(self) -> tuple[UserFunction, ...]:
+        """The users' functions that it calls, under which workers may die again; what writes to files is
+        ours."""
+        return tuple(f for f in users_of(self.stages) if not isinstance(f.function, Sink))

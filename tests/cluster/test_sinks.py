@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy
 import pytest
@@ -172,6 +173,27 @@ def test_workers_that_are_all_killed_leave_the_old_file(
         write(path)
     numpy.testing.assert_array_equal(found(path), OLD)
     assert os.listdir(folder) == [path.name]
+
+
+@pytest.mark.slow
+@pytest.mark.some(1)
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_write_is_not_blamed_for_workers_that_die(four: LocalCluster, suffix: str, tmp_path: Path) -> None:
+    """Two that died one after the other were laid at the sink's door, as if it were a function of the
+    user's that ends the processes that run it."""
+    plain, runs = sessions.Session.run, []
+
+    def dies(*args: Any) -> Any:
+        runs.append(args)
+        if len(runs) < 3:
+            raise np.errors.WorkerDied("a worker died")
+        return plain(*args)
+
+    path = tmp_path / f"x{suffix}"
+    with mock.patch.object(sessions.Session, "run", dies):
+        write(path)
+    assert len(runs) == 3
+    numpy.testing.assert_array_equal(found(path), VALUE * 2)
 
 
 _PROGRAM = """

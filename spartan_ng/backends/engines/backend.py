@@ -270,7 +270,7 @@ class EngineBackend:
             self.tasks.cancel(job.handles())
             if self.tasks.lost(read):
                 raise _ReadKilled(str(error)) from error
-            users = users_of(plan.stages)
+            users = plan.suspects
             if users:
                 raise UserFunctionError(
                     f"{named_functions(users)}: the processes that ran this ended\n{error}"
