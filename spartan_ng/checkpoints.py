@@ -8,7 +8,6 @@ number of workers reads it again.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -103,6 +102,8 @@ class resumable(Mapping[str, Any]):
 
     def update(self, **values: Any) -> None:
         """Set parts of the state, and save it if it is time to."""
+        import json  # for programs with checkpoints alone
+
         json.dumps({n: v for n, v in values.items() if not isinstance(v, _ARRAYS)})
         self._values.update(values)
         self._unsaved = True
@@ -148,6 +149,8 @@ class resumable(Mapping[str, Any]):
 
 
 def _write(folder: Path, values: Mapping[str, Any]) -> None:
+    import json
+
     arrays = {n: v for n, v in values.items() if isinstance(v, _ARRAYS)}
     files = {name: f"{_PREFIX}{uuid4().hex}.npy" for name in arrays}
     index = {n: {"file": files[n]} if n in files else {"value": v} for n, v in values.items()}
@@ -164,6 +167,8 @@ def _write(folder: Path, values: Mapping[str, Any]) -> None:
 
 
 def _read(folder: Path) -> dict[str, Any]:
+    import json
+
     index = json.loads((folder / _INDEX).read_text())
     return {
         name: load(folder / entry["file"]) if "file" in entry else entry["value"]

@@ -98,6 +98,7 @@ def test_the_version_is_the_installed_one() -> None:
 
 
 LIBRARIES = "scipy zmq msgspec numexpr numba llvmlite cloudpickle threadpoolctl tqdm click"
+PYTHONS = "socket selectors ssl asyncio multiprocessing json html zipfile subprocess logging"
 ROOMS = "session optimizer plan kernels worker wire backends"
 PROGRAM = """
 import sys
@@ -113,7 +114,7 @@ print(*sys.modules)
 def test_a_program_of_small_arrays_imports_numpy_and_no_more() -> None:
     """What it never uses is most of the time that an import takes."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    late = {*LIBRARIES.split(), *(f"spartan_ng.{room}" for room in ROOMS.split())}
+    late = {*LIBRARIES.split(), *PYTHONS.split(), *(f"spartan_ng.{room}" for room in ROOMS.split())}
     assert not late & set(done.stdout.split())
 
 

@@ -8,7 +8,6 @@ afterwards: who is interrupted leaves groups that are read member by member.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -95,6 +94,8 @@ class ArrayPlace:
         described = _description(group, self.options)
         if not described.get("consolidated_metadata"):
             return False
+        import json
+
         del described["consolidated_metadata"]
         _write(f"{group}/zarr.json", json.dumps(described, indent=2).encode(), self.options)
         return True
@@ -216,6 +217,8 @@ def _node(path: str, options: dict[str, Any] | None) -> tuple[str, int]:
 
 def _description(path: str, options: dict[str, Any] | None, name: str = "zarr.json") -> dict[str, Any]:
     """What a file says of a node, that of format 3 its description; nothing where that cannot be read."""
+    import json  # for stores alone
+
     with suppress(ValueError, OSError), open_file(f"{path}/{name}", options) as file:
         found = json.loads(file.read())
         return found if isinstance(found, dict) else {}

@@ -6,7 +6,6 @@ Such a file is mapped: the kernel reads it as it is used, and lets go of what it
 from __future__ import annotations
 
 import os
-import socket
 from copy import copy
 from math import prod
 from typing import IO, Any
@@ -77,6 +76,8 @@ class MappedFile(Source):
         try:
             same = file_identity(self.path) == self._identity
         except OSError as error:
+            import socket  # it takes 10 ms to import, and few programs get here
+
             raise SourceError(
                 f"{self.path} cannot be read on {socket.gethostname()}: {error.strerror}; workers open files "
                 "under the name that the program gives"

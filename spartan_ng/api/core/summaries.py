@@ -5,8 +5,6 @@ Values on the driver, and whatever is small, show as NumPy's do.
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 
 from spartan_ng.api.core import printing
@@ -27,6 +25,8 @@ def mime_bundle(a: Handle, *, elements: bool = True) -> dict[str, str]:
     computed, or lies in a file, are in it unless it is to do without `elements`."""
     if a._masked() is not None or a._peek() is not None or a.size <= np.get_printoptions()["threshold"]:
         return {}
+    from html import escape  # for notebooks alone
+
     ref = a._node().data
     state = "not computed" if ref is None else _place(ref)
     kind = str(a.dtype) if a.format == "dense" else f"{a.dtype} {a.format}"

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from math import prod
 from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 
@@ -103,6 +102,8 @@ def _archived(url: Any, options: dict[str, Any] | None) -> Iterator[str]:
         with uploaded(os.fspath(url), options, keeps=True) as here, _archived(here, None) as folder:
             yield folder
         return
+    from zipfile import ZipFile, is_zipfile  # few programs write such a file
+
     real = place(url)
     around, name = os.path.split(real)
     with TemporaryDirectory(dir=around, prefix=f".{name}.") as folder:
@@ -118,6 +119,8 @@ def _archived(url: Any, options: dict[str, Any] | None) -> Iterator[str]:
 
 def _pack(folder: str, path: str) -> None:
     """An archive of all files of a folder."""
+    from zipfile import ZipFile
+
     with ZipFile(path, "w") as archive:
         for where, folders, names in os.walk(folder):
             folders.sort()
