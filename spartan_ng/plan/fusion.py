@@ -31,7 +31,7 @@ class ExplainedPartition:
     points : the fusion decisions there are
     stored : decisions in which a value is read, although it could be computed again
     templates : those of the chosen fused operators
-    chosen_s, fuse_all_s, no_redundancy_s : predicted seconds of the chosen plan and of the two heuristics'
+    chosen_s, fuse_all_s : predicted seconds of the chosen plan and of the one that fuses all
     costed : plans that were costed
     exact : whether no plan costs less
     """
@@ -42,7 +42,6 @@ class ExplainedPartition:
     templates: tuple[str, ...]
     chosen_s: float
     fuse_all_s: float
-    no_redundancy_s: float
     costed: int
     exact: bool
 
@@ -54,7 +53,7 @@ class ExplainedFusion:
     Parameters
     ----------
     formed_s : predicted seconds of all stages, for the plan that the search found ("cost") and the
-        heuristics; the first is formed, and may cost more where partitions share a read
+        heuristics, as each policy forms them
     """
 
     policy: str
@@ -86,7 +85,6 @@ def _explained(selected: Selected) -> ExplainedPartition:
         tuple(str(stage.template or "basic") for stage in selected.stages),
         found.cost / PS,
         selected.fuse_all_ps / PS,
-        selected.no_redundancy_ps / PS,
         found.costed,
         found.exact,
     )
@@ -97,7 +95,7 @@ def _line(p: ExplainedPartition) -> str:
     return (
         f"{', '.join(p.templates)} of {p.operators} operators, {p.stored} of {p.points} dependencies stored: "
         f"{time_text(p.chosen_s)}, {best} of {p.costed} costed plans; "
-        f"fuse all {time_text(p.fuse_all_s)}, no redundancy {time_text(p.no_redundancy_s)}"
+        f"fuse all {time_text(p.fuse_all_s)}"
     )
 
 

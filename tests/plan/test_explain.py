@@ -284,8 +284,10 @@ def test_the_text_names_templates_tiers_and_the_policies_costs() -> None:
     text = str(explanation)
     assert "fused (Row)" in text
     assert "interpreted (along_axis)" in text, "what cannot be compiled says so"
-    (partition,) = explanation.to_dict()["fusion"]["partitions"]
-    assert 0 < partition["chosen_s"] <= min(partition["fuse_all_s"], partition["no_redundancy_s"])
+    fusion = explanation.to_dict()["fusion"]
+    (partition,) = fusion["partitions"]
+    assert 0 < partition["chosen_s"] <= partition["fuse_all_s"]
+    assert set(fusion["formed_s"]) == {"cost", "all", "no_redundancy"}
     assert "no redundancy" in text
 
 

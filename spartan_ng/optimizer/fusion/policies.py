@@ -17,6 +17,10 @@ from spartan_ng.optimizer.fusion.group import Grouping
 from spartan_ng.optimizer.fusion.operators import estimates
 from spartan_ng.optimizer.fusion.select import Choice, candidates, leaves_choice, select
 
+_SEARCHED = ("cost", "all")
+"""The policies that choose among candidates. Without redundancy, what all that read it have in one stage is
+fused as stages are formed, and the rest stored."""
+
 
 @dataclass(frozen=True, slots=True)
 class Formed:
@@ -44,10 +48,15 @@ def form_stages(
     apart : nodes that are stored in any case, where stages are chosen by cost
     """
     profile = profile or Profile()
-    searched = policy in ("cost", "all") and leaves_choice(order)
-    if not searched:
+    searched = policy in _SEARCHED and leaves_choice(order)
+    memo = candidates(order, roots, profile, apart) if searched else None
+    return _form(order, roots, policy, profile, memo)
+
+
+def _form(order: list[Node], roots: set[Node], policy: str, profile: Profile, memo: Memo | None) -> Grouping:
+    """The stages of a policy, whose candidates are in a memo table where it has some."""
+    if memo is None or policy not in _SEARCHED:
         return group(order, roots, policy != "off", profile)
-    memo = candidates(order, roots, profile, apart)
     return form_chosen(order, roots, profile, memo, select(memo, profile, policy))
 
 
@@ -66,6 +75,6 @@ def weigh_policies(
     memo = candidates(order, roots, profile, apart, known)
     formed = []
     for policy in ("cost", "no_redundancy", "all"):
-        stages = form_chosen(order, roots, profile, memo, select(memo, profile, policy))
+        stages = _form(order, roots, policy, profile, memo)
         formed.append(Formed(policy, stages, formed_ps(stages, known, profile)))
     return formed

@@ -41,13 +41,12 @@ LEAST_PLANS = 8
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The plan of one partition, and what the two heuristics would have cost."""
+    """The plan of one partition, and what fusing all would have cost."""
 
     partition: Partition
     found: Found
     stages: tuple[Stage, ...]
     fuse_all_ps: int
-    no_redundancy_ps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +59,14 @@ class Choice:
 
 
 def select(memo: Memo, profile: Profile, policy: str = "cost") -> Choice:
-    """The cheapest plans of all partitions, or those of a heuristic: "all" computes again what several passes
-    need, "no_redundancy" stores it."""
+    """The cheapest plans of all partitions, or those of the policy "all", which compute again what several
+    passes need."""
     found = partitions(memo)
     fusing: dict[Node, Collection[Node]] = {o.node: (o.node,) for o in memo.operators}
     joined: list[JoinedPasses] = []
     cost = 0
     for costs, most in candidate_plans(memo, profile, found, every=True):
-        if policy == "cost":
-            mask = search(costs, most).mask
-        else:
-            mask = 0 if policy == "all" else no_redundancy(costs)
+        mask = search(costs, most).mask if policy == "cost" else 0
         passes, together = costs.chosen(mask)
         fusing.update(passes)
         joined += together
@@ -118,22 +114,16 @@ def compare(
     profile: Profile,
     apart: Collection[Node] = (),
 ) -> list[Selected]:
-    """The chosen plan of every partition beside the heuristics': what `explain` shows."""
+    """The chosen plan of every partition beside the one that fuses all: what `explain` shows."""
     memo = candidates(order, roots, profile, apart)
     plans = candidate_plans(memo, profile, partitions(memo), every=True)
     return [weigh(costs, most) for costs, most in plans]
 
 
 def weigh(costs: PlanCosts, most: int) -> Selected:
-    """The chosen plan of one partition beside the heuristics'."""
+    """The chosen plan of one partition beside the one that fuses all."""
     found = search(costs, most)
-    return Selected(
-        costs.partition,
-        found,
-        tuple(costs.stages(found.mask)),
-        costs.cost(0),
-        costs.cost(no_redundancy(costs)),
-    )
+    return Selected(costs.partition, found, tuple(costs.stages(found.mask)), costs.cost(0))
 
 
 def candidate_plans(
@@ -205,6 +195,6 @@ def made_where_read(costs: PlanCosts) -> int:
 
 
 def no_redundancy(costs: PlanCosts) -> int:
-    """The assignment that computes nothing twice: everything with several consumers is materialized."""
+    """An assignment that computes nothing twice: everything with several consumers is materialized."""
     shared = costs.partition.shared
     return sum(bit for point, bit in costs.bits.items() if point.target in shared)

@@ -123,10 +123,8 @@ def test_rows_of_an_array_that_lies_cut_along_columns_are_no_candidates() -> Non
 @pytest.mark.some(1)
 @pytest.mark.parametrize("profile", [ONE, Profile(workers=4)])
 def test_heuristics_form_no_cheaper_stages_than_are_chosen(profile: Profile) -> None:
-    """By the cost of stages as they are formed, on random graphs.
-
-    Single ones may be, by what passes of different partitions share: these are searched each for itself.
-    """
+    """By the cost of stages as they are formed, on random graphs; a few store in a pass, on its way, what the
+    search has stored alone."""
     improved = worse = chosen = heuristics = 0
     for seed in range(120):
         wanted, _ = random_graph(seed)
@@ -138,11 +136,11 @@ def test_heuristics_form_no_cheaper_stages_than_are_chosen(profile: Profile) -> 
         }
         least = min(ps["all"], ps["no_redundancy"])
         chosen, heuristics = chosen + ps["cost"], heuristics + least
-        assert ps["cost"] <= 1.1 * least, seed
+        assert ps["cost"] <= 1.02 * least, seed
         improved += ps["cost"] < 0.99 * least
         worse += ps["cost"] > 1.01 * least
     assert improved >= 9, "the search finds plans that neither heuristic has"
-    assert worse <= 2
+    assert worse <= 1
     assert chosen < heuristics
 
 
