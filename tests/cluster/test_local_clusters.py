@@ -145,7 +145,7 @@ def test_a_function_that_cannot_be_sent_is_the_programs_error():
     lock = threading.Lock()
     with np.cluster(1, threads=1), config.override(small_bytes=0):
         x = np.array(numpy.ones((60, 4)))
-        with pytest.raises(TypeError, match=r"the plan cannot be sent: .*lock"):
+        with pytest.raises(TypeError, match=r"cannot be sent to the workers: .*lock"):
             np.map(lambda tile: tile * bool(lock), x, dtype=float).compute()
         assert float(x.sum()) == 240
 
