@@ -46,6 +46,7 @@
 #include "plain/listed.h"
 #include "plain/methods.h"
 #include "plain/numbers.h"
+#include "plain/buffers.h"
 
 /* --- the class ------------------------------------------------------------------------------------------- */
 
@@ -99,6 +100,7 @@ static PyTypeObject Quick = {
     .tp_doc = "The plain case of what arrays do, in front of the methods that know all others.",
     .tp_as_number = &as_number,
     .tp_as_mapping = &as_mapping,
+    .tp_as_buffer = &as_buffer,
     .tp_richcompare = compare,
     .tp_methods = quick_methods,
     .tp_getset = quick_attributes,
@@ -208,7 +210,8 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
         || kept(&known.size, methods, "size") < 0 || kept(&known.itemsize, methods, "itemsize") < 0
         || kept(&known.nbytes, methods, "nbytes") < 0 || kept(&known.dtype, methods, "dtype") < 0
         || kept(&known.transposed, methods, "T") < 0
-        || kept(&known.copy, methods, "copy") < 0 || kept(&known.handed, methods, "_handed") < 0)
+        || kept(&known.copy, methods, "copy") < 0 || kept(&known.handed, methods, "_handed") < 0
+        || kept(&known.exported, methods, "_exported") < 0)
         return NULL;
     Py_XSETREF(known.array, (PyTypeObject *)Py_NewRef(array));
     Py_XSETREF(known.cell, (PyTypeObject *)Py_NewRef(cell));

@@ -322,7 +322,26 @@ class Handle(HandleFields):
         if format != "dense":
             raise TypeError(f"an array in {format} format has no memory that can be lent")
         shown = self._memory()
-        self._cell.shared = True
+        with changes:
+            self._cell.shared = True
+            _EXPORTS.pop(self._cell, None)  # what had an end has none now
+        return shown
+
+    def _exported(self, writes: bool) -> Any:
+        """The NumPy array for another who has it for a time, to read or to write it: until that is gone, what
+        is built on the elements is built on a copy, as others may write them."""
+        cell = self._cell
+        if not (writes and self.flags.writeable):  # type: ignore[attr-defined]
+            if not self._layout().flags.c_contiguous:  # which is refused, or goes by the strides
+                make(cell)._force()
+            return self._to_read()
+        has_end = not cell.shared or cell in _EXPORTS
+        shown = self._memory().view()
+        if has_end:
+            with changes:
+                cell.shared = True
+                _EXPORTS[cell] = _EXPORTS.get(cell, 0) + 1
+            weakref.finalize(shown, _given_back, weakref.ref(cell)).atexit = False
         return shown
 
     def _memory(self) -> Any:
@@ -346,6 +365,23 @@ class Handle(HandleFields):
             return shown
         cell = self._cell
         return layout_of(cell.shape, cell.dtype, self._views, cell.order)
+
+
+_EXPORTS: weakref.WeakKeyDictionary[Cell, int] = weakref.WeakKeyDictionary()
+"""How many have the memory of a cell for a time, where nobody has it for good."""
+
+
+def _given_back(known: weakref.ref[Cell]) -> None:
+    """One of those who had a cell's memory has it no more."""
+    cell = known()
+    with changes:
+        count = 0 if cell is None else _EXPORTS.pop(cell, 0)
+        if cell is None or not count:
+            return
+        if count > 1:
+            _EXPORTS[cell] = count - 1
+        else:
+            cell.shared = False
 
 
 def make(cell: Cell, views: Views = (), of: type | None = None) -> ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.quick import told_by
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.methods import Methods
-from spartan_ng.arrays.copying import private_copy
+from spartan_ng.arrays.copying import copy_among, private_copy
 from spartan_ng.arrays.sparse import csr_array
+from spartan_ng.costs.tuned import AROUND_BYTES
 from spartan_ng.errors import is_refusal
 
 if TYPE_CHECKING:
@@ -111,7 +113,25 @@ class Protocols(Methods):
             return shown
         if dtype is not None and self.dtype != dtype:
             return np.asarray(self._force()).astype(dtype)
+        if self._views and (seen := self._among_others()) is not None:
+            return seen
         return self._own_memory(is_temporary)
+
+    def _among_others(self) -> np.ndarray[Any, Any] | None:
+        """A copy of a view's elements, with what lies around them, as its strides say, if that costs little:
+        SciPy's `circulant` goes back from where a view begins."""
+        root, shown = self._cell.value, self._peek()
+        if shown is None or root.nbytes > max(AROUND_BYTES, 2 * shown.nbytes):
+            return None
+        return copy_among(root, shown)
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """The elements as by `numpy.asarray(a)`: what matplotlib and others ask of a data frame's column."""
+        return np.asarray(self)
+
+    def __arrow_array__(self, type: Any = None) -> Any:
+        """The elements as PyArrow's array, of its `type` or of the one that is ours."""
+        return import_module("pyarrow").array(np.asarray(self), type=type)
 
     def _own_memory(self, is_temporary: bool) -> np.ndarray[Any, Any]:
         """The elements in the caller's own memory: a copy, but of a temporary's and of what was gathered."""

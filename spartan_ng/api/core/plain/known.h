@@ -79,6 +79,7 @@ static struct {
     PyObject *transposed, *shape, *ndim, *size, *itemsize, *nbytes, *dtype; /* properties */
     PyObject *copy;                /* a method */
     PyObject *handed;              /* the method that gives the elements of a temporary */
+    PyObject *exported;            /* the method that gives memory to who has it for a time */
     PyObject *field;               /* what a field is as a view */
     PyObject *learn;               /* what NumPy's views are to us */
     PyObject *config;              /* where the options stand, */
