@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spartan_ng.ops.line_sorts import SHORT_END
+from spartan_ng.ops.line_sorts import SHORT_END, pick_bytes
 from spartan_ng.worker.stages.picking import Asked, pick
 from tests.sampling import examples
 
@@ -119,3 +119,15 @@ def test_ends_are_read_at_once(kind: str) -> None:
             parts.read_elements = 0
             np.testing.assert_array_equal(parts.pick(lo, hi), whole[lo:hi])
             assert parts.read_elements == 4 * k
+
+
+@pytest.mark.parametrize("n", [1000, 30_000, 300_000])
+def test_as_many_elements_are_read_as_are_predicted(n: int) -> None:
+    """On average: of short lines fewer than of long ones."""
+    rng, read, predicted = np.random.default_rng(n), 0, 0
+    for _ in range(12):
+        parts, k = Parts(np.array_split(rng.random(n), 4)), int(rng.integers(n // 10, n - n // 10))
+        parts.pick(k, k + 1)
+        read += parts.read_elements
+        predicted += 4 * pick_bytes(n, 1, ((k, k + 1),))
+    assert 0.75 * predicted < read < 1.25 * predicted

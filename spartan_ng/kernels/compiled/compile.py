@@ -162,6 +162,7 @@ class Compiler:
         """As `stop`, and leave what was asked for to be compiled after this process's end, see `heir`."""
         with self._changed:
             under_way = [] if self._under_way is None else [self._under_way]
+            # A short program is through before they are there, and so would be each of its next starts.
             asked = [*under_way, *self._queue, *self._wishes.values()]
             left = list(dict.fromkeys(k.source for k in asked if not k.settled))
         self.stop()

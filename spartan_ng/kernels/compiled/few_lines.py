@@ -24,6 +24,7 @@ from spartan_ng.kernels.compiled.trial import Guards, largest, most_elements
 from spartan_ng.kernels.compiled.trust import Heat, at_hand
 
 _STRIP_BYTES = 2048
+"""Sums of a line that are made at a time: those of all lines stay near while rows of the matrix pass by."""
 
 _heat = Heat(FEW_LINES_HOT_BYTES)
 

@@ -47,6 +47,7 @@ def product(a: Any, b: Any, out: Any = None) -> Any:
 
 def _product(a: Any, b: Any, out: Any) -> Any:
     (rows, inner), n = a.shape, b.shape[1]
+    # Of shorter rows, and fewer columns, BLAS takes no longer.
     if not _LEAST_BYTES <= n * a.itemsize <= _FEW_BYTES or inner < NARROW_WIDTH or rows < NARROW_TALL * inner:
         return None
     if a.strides[1] != a.itemsize or inner * _wide(n, a.itemsize) > _NEAR_BYTES:
@@ -89,6 +90,7 @@ def _multiply(kernel: Function, a: Any, b: Any, out: Any) -> None:
     (rows, inner), n = a.shape, b.shape[1]
     line = _wide(n, a.itemsize) // a.itemsize
     near, sums = _zeros(inner, line, a.dtype), _zeros(_LINES, line, a.dtype)
+    # BLAS copies the rows into panels, which takes four times as long as to multiply them.
     near[:, :n] = b
     places = [address(a), a.strides[0], address(near), address(out), out.strides[0]]
     kernel(np.array([[*places, rows, inner, n, address(sums)]], np.int64))
