@@ -17,9 +17,8 @@ from spartan_ng.api.base import manipulation
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
-from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.handle import settle, wrap_node
-from spartan_ng.api.core.kinds import NUMBER_KINDS, PLAIN_OR_NUMERIC
+from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.core.quick import AS_OUTER, shortened
@@ -36,11 +35,10 @@ _AGAIN = 2
 """How often NumPy's loops go over the elements of the largest operand before products by BLAS are faster."""
 
 
-def _products(operands: list[Any]) -> int:
+def _products(text: str, arrays: Sequence[Any]) -> int:
     """How many products of elements NumPy's loops over all indices make of spelled terms, at most."""
-    text, *arrays = operands
-    if type(text) is not str or "." in text:
-        return prod(np.size(a) for a in operands)
+    if "." in text:
+        return prod(np.size(a) for a in arrays)
     lengths: dict[str, int] = {}
     for term, a in zip(text.replace(" ", "").partition("->")[0].split(","), arrays, strict=False):
         lengths.update(zip(term, np.shape(a), strict=False))
@@ -87,10 +85,11 @@ def einsum(
 ) -> ndarray:
     """Einstein's sum: contractions of two operands at a time, along NumPy's path, asked for or not."""
     if len(operands) > 2 and out is dtype is None and order == "K" and casting == "safe":
-        few = few_values(operands, PLAIN_OR_NUMERIC)
-        if few is not None and door.is_looped(_products(few)):
+        text = operands[0]
+        few = small_values(operands[1:], broadcast=False) if type(text) is str else None
+        if few is not None and door.is_looped(_products(text, few)):
             with suppress(ValueError):  # ours name the shapes
-                return fresh(np.einsum(*few, optimize=optimize))  # type: ignore[no-any-return]
+                return fresh(np.einsum(text, *few, optimize=optimize))  # type: ignore[no-any-return]
     if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     np.can_cast(np.int8, np.int8, casting)  # type: ignore[arg-type] # NumPy's error for what is no rule
