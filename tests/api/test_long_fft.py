@@ -62,6 +62,7 @@ def test_long_lines_are_transformed_as_numpy_does(seed: int, workers: int) -> No
         close = 2e-6 if expected.dtype.itemsize in (4, 8) and value.dtype.itemsize < 16 else 1e-10
         scale = abs(expected).max()
         numpy.testing.assert_allclose(numpy.asarray(found) / scale, expected / scale, rtol=0, atol=close)
+        assert found.strides == numpy.asarray(found).strides == expected.strides
 
 
 def test_a_long_line_of_prime_length_says_which_one_has_room() -> None:
