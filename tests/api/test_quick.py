@@ -164,6 +164,7 @@ def test_the_option_is_followed_as_it_changes():
         "q[p, p] = p",
         "q[p, p] += 0.5",
         "o = a * b; o += 1.0",
+        "[np.flip(q[0, :n]) for n in range(2, 9)]",
         "o = a.copy(); o[1:3] = b[1:3]",
         "np.sqrt(a)",
         "np.exp(2.0)",

@@ -1,9 +1,10 @@
 /* Views that NumPy's functions and attributes make of an array's memory, and what its methods tell as Python's objects.
  *
  * What such a view is to us, its lens, is asked of our own function once for a shape and arguments (`lenses.py`); from
- * then on NumPy makes the view, and the lens is found. */
+ * then on NumPy makes the view, and the lens is found. Most have nothing to do with the lengths: where the last lens
+ * shows the same of an array of others, nobody is asked, as in loops over parts of an array. */
 
-enum { MOST_GIVEN = 12, MOST_LENSES = 1 << 10 };
+enum { MOST_GIVEN = 12, MOST_LENSES = 1 << 10, LEARNT = 8, LEFT = 32 }; /* calls in a row; one of so many more */
 
 /* Whether an argument is an axis, a length or none, or a tuple of these: what it says is known by its value. */
 static int
@@ -58,9 +59,11 @@ key_of_call(PyArrayObject *shown, PyObject *const *args, Py_ssize_t n, PyObject 
     return key;
 }
 
-/* What the views are that one function makes: by calls, and of the last call, which loops make again. */
+/* What the views are that one function makes: by calls, and of the last call, which loops make again; and how many
+ * calls in a row were others. */
 typedef struct {
     PyObject *by_call, *last_call, *last;
+    unsigned others;
 } Lenses;
 
 /* Whether a call is the one that a key stands for. */
@@ -81,6 +84,48 @@ is_call(PyObject *key, PyArrayObject *shown, PyObject *const *args, Py_ssize_t n
     return 1;
 }
 
+/* Whether the last call was the same of another array with as many axes. */
+static int
+is_of_other_lengths(const Lenses *lenses, PyObject *key, int ndim)
+{
+    PyObject *last = lenses->last_call;
+    if (last == NULL || PyTuple_GET_SIZE(last) != PyTuple_GET_SIZE(key))
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
+        if (i == 0 || i > ndim) {
+            PyObject *a = PyTuple_GET_ITEM(last, i), *b = PyTuple_GET_ITEM(key, i);
+            int same = a == b ? 1 : PyObject_RichCompareBool(a, b, Py_EQ);
+            if (same != 1) {
+                PyErr_Clear();
+                return 0;
+            }
+        }
+    return 1;
+}
+
+/* Whether a lens of one step shows the same memory as a view of an array. */
+static int
+shows(PyObject *lens, PyArrayObject *shown, PyObject *view)
+{
+    if (lens == NULL || !PyTuple_CheckExact(lens) || PyTuple_GET_SIZE(lens) != 1)
+        return 0;
+    PyObject *step = PyTuple_GET_ITEM(lens, 0), *key = basic_key(step), *seen;
+    if (key != NULL)
+        seen = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)shown, key);
+    else
+        seen = PyObject_CallMethod(step, "apply_value", "O", shown);
+    Py_XDECREF(key);
+    PyErr_Clear();
+    if (seen == NULL)
+        return 0;
+    PyArrayObject *a = (PyArrayObject *)seen, *b = (PyArrayObject *)view;
+    int same = PyArray_CheckExact(seen) && PyArray_SAMESHAPE(a, b) && PyArray_DESCR(a) == PyArray_DESCR(b)
+               && PyArray_DATA(a) == PyArray_DATA(b)
+               && PyArray_CompareLists(PyArray_STRIDES(a), PyArray_STRIDES(b), PyArray_NDIM(a));
+    Py_DECREF(seen);
+    return same;
+}
+
 /* The steps to a view that NumPy's function has made (a new reference), None where Python has to make it. */
 static PyObject *
 lens_of(PyObject *ours, Lenses *lenses, PyArrayObject *shown, PyObject *view, PyObject *const *args, Py_ssize_t n,
@@ -90,7 +135,13 @@ lens_of(PyObject *ours, Lenses *lenses, PyArrayObject *shown, PyObject *view, Py
         return Py_NewRef(lenses->last);
     PyObject *key = key_of_call(shown, args, n, names);
     PyObject *lens = key == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(lenses->by_call, key));
-    if (lens == NULL && key != NULL && !PyErr_Occurred()) {
+    if (lens == NULL && key != NULL && !PyErr_Occurred() && is_of_other_lengths(lenses, key, PyArray_NDIM(shown))
+        && shows(lenses->last, shown, view))
+        lens = Py_NewRef(lenses->last);
+    lenses->others = lens == NULL ? lenses->others + 1 : 0;
+    /* Where no call comes again, as in a loop over parts of an array, learning takes longer than Python. */
+    int learns = lenses->others <= LEARNT || lenses->others % LEFT == 0;
+    if (lens == NULL && key != NULL && learns && !PyErr_Occurred()) {
         PyObject *arguments[5] = {NULL, ours, (PyObject *)shown, view, key};
         lens = PyObject_Vectorcall(known.learn, arguments + 1, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
         if (PyDict_GET_SIZE(lenses->by_call) >= MOST_LENSES)
