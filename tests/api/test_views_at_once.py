@@ -163,6 +163,24 @@ def test_views_and_elements_are_numpys(layout: str, dtype: str) -> None:
                 assert (ours.base is mine) == (theirs.base is a), title
 
 
+@pytest.mark.slow
+def test_a_call_that_was_learnt_of_other_lengths_is_what_graphs_see() -> None:
+    """The same arguments, of one array after the other: as NumPy shows it, and as a step reads it."""
+    shapes = [(3, 4), (5, 4), (4, 4), (4, 9), (2, 2), (1, 6), (7, 3), (3, 5), (3, 4), (12, 1)]
+    for title, ask in listed("rows", "f8"):
+        for shape in shapes:
+            a = numpy.arange(float(numpy.prod(shape))).reshape(shape).copy()
+            theirs, ours = outcome(numpy, ask, a), outcome(np, ask, np.array(a))
+            if isinstance(theirs, Exception):
+                assert isinstance(ours, Exception), (title, shape)
+                continue
+            assert alike(ours, theirs), (title, shape, ours, theirs)
+            if isinstance(theirs, numpy.ndarray):
+                with np.config.override(small_bytes=0):
+                    read = (ours + 1).compute()
+                assert read.tolist() == (theirs + 1).tolist(), (title, shape)
+
+
 def changed(of: Any, layout: str, dtype: str, ask: Ask, lazily: bool) -> Any:
     """What a view and its array have after writes to either, and what was built on both before."""
     said = []

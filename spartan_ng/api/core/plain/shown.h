@@ -103,16 +103,16 @@ is_of_other_lengths(const Lenses *lenses, PyObject *key, int ndim)
     return 1;
 }
 
-/* Whether a lens of one step shows the same memory as a view of an array. */
+/* Whether a lens of one step that says nothing of lengths shows the same memory as a view of an array. */
 static int
 shows(PyObject *lens, PyArrayObject *shown, PyObject *view)
 {
     if (lens == NULL || !PyTuple_CheckExact(lens) || PyTuple_GET_SIZE(lens) != 1)
         return 0;
-    PyObject *step = PyTuple_GET_ITEM(lens, 0), *key = basic_key(step), *seen;
+    PyObject *step = PyTuple_GET_ITEM(lens, 0), *key = basic_key(step), *seen = NULL;
     if (key != NULL)
         seen = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)shown, key);
-    else
+    else if (!PyObject_HasAttrString(step, "shape"))
         seen = PyObject_CallMethod(step, "apply_value", "O", shown);
     Py_XDECREF(key);
     PyErr_Clear();
