@@ -376,7 +376,11 @@ def _kernels() -> frozenset[str]:
 @click.command()
 @click.argument("rows", nargs=-1)
 @click.option("--gigabytes", default=6.0, help="The array's size.")
-@click.option("--folder", help="Where the files go; the temporary folder if left out.")
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, writable=True),
+    help="Where the files go; the temporary folder if left out.",
+)
 @click.option(
     "--on", "sides", multiple=True, type=click.Choice([*SIDES]), help="Who computes; all if left out."
 )
