@@ -71,15 +71,6 @@ def private_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return out
 
 
-def copy_among(root: np.ndarray[Any, Any], shown: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A copy of a view, with its own strides in a copy of all that it is a view of; of the view alone where
-    that lies in no order."""
-    if shown is root or not root.flags.forc or root.dtype.hasobject or not np.may_share_memory(root, shown):
-        return private_copy(shown)
-    memory = private_copy(root).ravel("K").view(np.uint8)
-    return np.ndarray(shown.shape, shown.dtype, memory, address(shown) - address(root), shown.strides)
-
-
 def aligned(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array, or a copy where its elements lie across the processor's words, as they do in the middle of a
     message: NumPy copies such an operand in each product, and kernels are compiled for no such."""

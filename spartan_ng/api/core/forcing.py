@@ -76,7 +76,7 @@ def compute_nodes(nodes: Sequence[Node]) -> list[ArrayRef]:
         # In one evaluation, so that what they share is computed once.
         wanted = [*asked, *dict(kept)]
         turned = {}
-        for node in asked:
+        for node in asked:  # what has one axis lies in one order: most evaluations ask no more
             if len(node.shape) > 1:
                 turned = _turned(asked, order)
                 break

@@ -10,6 +10,7 @@ import numpy as np
 
 from spartan_ng.api.algebra import products
 from spartan_ng.api.core import printing, summaries
+from spartan_ng.api.core.chains import is_read_only, is_stretched, seen_through
 from spartan_ng.api.core.conversion import as_handle, forced, is_override, knows_numpys_alone, numpys, values
 from spartan_ng.api.core.dispatch import FUNCTIONS, gathered, to_write
 from spartan_ng.api.core.door import few_pair, few_values
@@ -19,7 +20,7 @@ from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.quick import told_by
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.methods import Methods
-from spartan_ng.arrays.copying import copy_among, private_copy
+from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.costs.tuned import AROUND_BYTES
 from spartan_ng.errors import is_refusal
@@ -120,10 +121,12 @@ class Protocols(Methods):
     def _among_others(self) -> np.ndarray[Any, Any] | None:
         """A copy of a view's elements, with what lies around them, as its strides say, if that costs little:
         SciPy's `circulant` goes back from where a view begins."""
-        root, shown = self._cell.value, self._peek()
-        if shown is None or root.nbytes > max(AROUND_BYTES, 2 * shown.nbytes):
+        root, shown, views = self._cell.value, self._peek(), self._views
+        if shown is None or not root.flags.forc or root.nbytes > max(AROUND_BYTES, 2 * shown.nbytes):
             return None
-        return copy_among(root, shown)
+        if is_read_only(views) or is_stretched(views):  # in the caller's own memory each element is one
+            return None
+        return seen_through(private_copy(root), views)  # type: ignore[no-any-return]
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """The elements as by `numpy.asarray(a)`: what matplotlib and others ask of a data frame's column."""
