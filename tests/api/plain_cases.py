@@ -253,6 +253,7 @@ def answer(np: Any, case: Case, whole: bool) -> dict[str, Any]:
         "m": np.array([True, False, True]),
         "n": np.array(1),
         "t": np.array([[0], [1]]),
+        "y": x[..., ::-1].copy() if x.ndim else x.copy(),
         "x": numpy.float64(2.5),
         "s": np.sum(np.array([0.5, 1.5])),
         "c": np.array([1 + 1j, 2, 3]),

@@ -13,17 +13,21 @@ KEYS = """0|-1|1|99|-99|2**70|True|None|...|()|1.5|'x'|'f0'|:|1:|::-1|::0|99:|0,
 np.uint8(0)|np.int64(99)|np.int64(0), 1|1, np.int64(1)|np.int64(1), 1:|np.bool_(True)|i|[0, 1]|[]|m
 i, 0|0, i|[0], [1]|n|n, 0|0, n|Index(1)|Index(1), 0|Index(0):|np.int64(0):np.int64(2)|np.float64(1)
 (1,)|0.0, 1|False, 0|t|i[:0]|slice(None, None, None)|Index(99)|-1, -1|..., np.int64(1), None|'a':
-1:'b'|np.array(1)|numpy.array(1)|numpy.array([0, 1])|2**70, 0|:2**70|[1]|[-1, 0]|[99]|[np.int64(1), 0]
+1:'b'|np.array(1)|numpy.array(1)|numpy.array([0, 1])|numpy.array([True, False, True])
+1:, numpy.array([0, 1])|numpy.array([0, 1]), numpy.array([1, 0])
+2**70, 0|:2**70|[1]|[-1, 0]|[99]|[np.int64(1), 0]
 [True, 0]|[0, 0]|[2**70]|:, [0, 1]|[0, 1], 0|['f0', 'f1']|'f1'|[0] * 70|[0.5]|[n, 0]|[0, 1], 1:
 i, i|i, -i|i + 99, i|m, m|i[:1], i|np.arange(400) % 2, np.arange(400) // 200
 np.arange(400), np.arange(400)"""
 VALUES = """7|2.5|-1|1j|True|b|b0|a|x|s|n|300|2**70|np.nan|[1, 2]|None|'y'|np.int8(3)
 numpy.array(2)|np.zeros(99)|Index(1)|c|b'z'|(1, 2.5)|(1,)|('x', 1)|(x, s)|np.str_('z')|np.bytes_(b'z')|a[0]
 np.datetime64('2020-01-02')|np.datetime64('2020-01-02T03:04')|np.timedelta64(70, 's')|b[:2]|a[:2]|b[[1, 0]]
-a[..., :1]|{}"""
+a[..., :1]|{}|y|y[:2]|y.T|[1, 2, 3, 4]|(s, x)|[True, 2.5]|[0.5, 300]|[1j, 2]|[2**70, 1]|[np.nan, 1]
+[[1, 2, 3, 4]]|[x] * 6|[7] * 40|(7,) * 3|[np.int8(3), 1]|numpy.array([1.5, 2.5])"""
 OPERANDS = """7|2.5|-1|1j|True|b|x|s|n|300|2**70|0|[1, 2]|None|'y'|np.int8(3)|numpy.float32(3)
 numpy.array(2)|np.zeros(99)|Weird()|Told()|c|p|a|b[..., :1]|numpy.ones(1)|b'1'|np.str_('1')|np.bytes_(b'1')
-np.datetime64('1970-01-02')|np.timedelta64(1, 's')|np.datetime64('nat')|np.array(['1', '2'])"""
+np.datetime64('1970-01-02')|np.timedelta64(1, 's')|np.datetime64('nat')|np.array(['1', '2'])
+y|y[..., :1]|y.T|numpy.arange(3)"""
 OPERATORS = [
     *["+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>", "<", "<=", "==", "!=", ">", ">="]
 ]
@@ -165,7 +169,24 @@ r = np.array(['a', 'bc'])|r = np.array(['a', 1])|r = np.array(['a', s])|r = np.a
 r = np.array(['', 'é'])|r = np.array(['a'], 'S1')|r = np.array([['a', 'b'], ['c', 'd']])
 r = np.array(['1'] * 5, float)
 r = round(a[0])|r = x * a|r = s * a|r = x - a|r = numpy.int8(2) * a|r = numpy.float32(2) ** a|r = x < a
-r = x @ a|x += a; r = x"""
+r = x @ a|x += a; r = x|r = np.sin(y)|r = np.add(y, a)|r = np.add(a, y, a)|r = np.add(y, y)
+r = np.add(y, y, out=a)|r = np.add(a, 1, out=y)|r = np.sum(y)|r = np.max(y, axis=0)|r = np.mean(y, -1)
+r = np.where(y, y, a)|r = np.ravel(y)|q = np.ravel(y); q[...] = 3; r = y
+r = np.transpose(y)|r = np.transpose(y, (1, 0))|r = np.array(y)|q = np.array(y); q[...] = 3; r = y
+r = np.asarray(y)|q = np.asarray(y); q[...] = 3; r = y|q = np.asarray(y); q[...] = 3; r = q
+r = np.atleast_2d(y)|r = np.broadcast_arrays(y, y)|r = np.broadcast_arrays(y, s)|r = np.split(y, 1)
+r = np.meshgrid(y, a)|r = np.concatenate([y, a])|r = np.stack([y, a])|r = np.dot(y, a)|r = y @ a|r = a @ y
+r = np.linalg.norm(y)|r = np.zeros_like(y)|r = np.zeros_like(a)|r = np.ones_like(a)|r = np.ones_like([1, x])
+r = np.zeros_like(s)|r = np.zeros_like('a')|r = np.empty_like(a).shape|r = np.copy(y)|r = np.squeeze(y)
+q = np.squeeze(y); q[...] = 3; r = y|r = np.clip(y, 0, 1)|r = np.real(y)|r = np.argsort(y, kind='stable')
+r = numpy.asarray(a, 'f8') + 0|r = numpy.array(a, copy=True)
+r = numpy.array([a, a])|q = numpy.asarray(a); q[...] = 3; r = a|r = numpy.abs(a)|r = numpy.isfinite(a)
+r = numpy.where(a, a, y)|r = numpy.maximum(a, y)|r = numpy.matmul(y, a)|r = numpy.dot(y, a)|y += a; r = y
+y[...] = a; r = y|r = y[i]|r = numpy.power(a, 2)|r = numpy.sqrt(y, out=a)|r = np.sqrt(y)
+with np.errstate(all='raise'): r = np.divide(y, 0)|r = np.linalg.solve(y, a)|r = np.array([y, y])
+r = np.array([a[0], -a[1]])|a[...] = [a[0], a[1]]; r = a|a[0] = a.tolist(); r = a|a[[0, 1]] = 1, x; r = a
+a[m] = [1, 2]; r = a|a[0, :2] = s, s; r = a|a[::2] = [s, 1]; r = a
+with lazily(np): q = a + b;; a[:2] = 1, 2; r = q"""
 
 STATEMENTS = (
     [f"r = a[{k}]" for k in parts(KEYS)]

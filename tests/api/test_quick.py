@@ -61,9 +61,10 @@ def test_compiled_answers_are_those_of_python(tmp_path, request):
         assert one == other, case
 
 
-OWN_WAYS = ("Told()", "** a", "= None", "ii->i")
+OWN_WAYS = ("Told()", "** a", "= None", "ii->i", "q[...] = 3; r")
 """What else is asked of a foreign operand; powers that fail when they are computed; two mistakes at once;
-diagonals of no rows and some columns, which NumPy takes for one."""
+diagonals of no rows and some columns, which NumPy takes for one; writes between arrays of ours and NumPy's,
+which share no memory."""
 
 
 def test_answers_are_numpys(request):

@@ -14,7 +14,7 @@ from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, converted_node, make, wrap
 from spartan_ng.api.core.kinds import NUMBERS, as_dtype, stays
 from spartan_ng.api.core.layouts import lying_as_copy
-from spartan_ng.api.core.quick import AS_SHAPE, shortened
+from spartan_ng.api.core.quick import AS_GIVEN, AS_SHAPE, shortened
 from spartan_ng.api.core.views import assigned
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
@@ -149,7 +149,7 @@ def _lying_like(result: ndarray, a: Any, order: str, shape: Any) -> ndarray:
     return result if result.ndim != a.ndim or a.ndim < 2 else lying_as_copy(result, a)
 
 
-@numpy_function(np.zeros_like)
+@numpy_function(np.zeros_like, front=shortened(np.zeros_like, 1, AS_GIVEN, frozenset()))
 def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
@@ -160,7 +160,7 @@ def zeros_like(
     return _lying_like(_constant(0, *_like(a, dtype, shape)), a, order, shape)
 
 
-@numpy_function(np.ones_like)
+@numpy_function(np.ones_like, front=shortened(np.ones_like, 1, AS_GIVEN, frozenset()))
 def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
@@ -171,7 +171,7 @@ def ones_like(
     return _lying_like(_constant(1, *_like(a, dtype, shape)), a, order, shape)
 
 
-@numpy_function(np.empty_like)
+@numpy_function(np.empty_like, front=shortened(np.zeros_like, 1, AS_GIVEN, frozenset()))
 def empty_like(
     prototype: Any,
     dtype: Any = None,

@@ -42,6 +42,7 @@
 #include "plain/calls.h"
 #include "plain/functions.h"
 #include "plain/shown.h"
+#include "plain/draws.h"
 #include "plain/shortcuts.h"
 #include "plain/listed.h"
 #include "plain/methods.h"
@@ -299,9 +300,12 @@ PyInit__quick(void)
     call_name = PyUnicode_InternFromString("__call__");
     called_name = PyUnicode_InternFromString("_called");
     out_name = PyUnicode_InternFromString("out");
+    numpy_name = PyUnicode_InternFromString("_numpy");
+    size_name = PyUnicode_InternFromString("size");
     out_names = out_name == NULL ? NULL : PyTuple_Pack(1, out_name);
     be_ready_to_fork();
-    if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL)
+    if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL
+        || numpy_name == NULL || size_name == NULL)
         return NULL;
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;
     Probe.tp_new = PyType_GenericNew;

@@ -157,10 +157,10 @@ else:
     selected, put, binned = _module.selected, _module.put, _module.binned
 
 
-AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF, AS_VIEW, AS_PYTHONS = range(8)
+AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN = range(9)
 """What bounds a result's size: the operands'; what they are broadcast to; all of their products; the first
 argument, a shape; all arguments, a range. Or the result is the only argument; a view of the first; what is
-Python's own."""
+Python's own; numbers of a generator, as many as the last argument says."""
 ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
 """Keywords that say what is to be done, and nothing of where the result goes."""
 
@@ -185,6 +185,12 @@ def shown_by(numpys: Any, most: int) -> Callable[[F], F]:
 def told_by(numpys: Any, most: int) -> Callable[[F], F]:
     """A method that tells elements as Python's objects, at places, as one of NumPy's does."""
     return lambda ours: in_front(ours, numpys, frozenset(), most, AS_PYTHONS)
+
+
+def drawn_by(numpys: Any, place: int, *names: str) -> Callable[[F], F]:
+    """A generator's method that draws few numbers, by parameters that are numbers, as one of NumPy's does:
+    with a size at its place among all arguments, the last that it may have so, and others by `names`."""
+    return lambda ours: in_front(ours, numpys, frozenset(names), place + 1, AS_DRAWN)
 
 
 def plainly(numpys: Any) -> Callable[[F], F]:

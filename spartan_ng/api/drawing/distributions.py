@@ -11,6 +11,7 @@ import numpy as np
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import elements
 from spartan_ng.api.core.handle import wrap
+from spartan_ng.api.core.quick import drawn_by
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.streams import long_stream, may_be_long, numbers_ahead
 
@@ -33,7 +34,8 @@ class Drawing(metaclass=OfNumPys):
 def drawn(numpys: Callable[..., Any]) -> Callable[..., ndarray]:
     """The method that draws as this one of NumPy's."""
     name, signature = numpys.__name__, inspect.signature(numpys)
-    place = [*signature.parameters].index("size") - 1
+    names = [*signature.parameters]
+    place = names.index("size") - 1
 
     def draw(self: Any, *args: Any, **keywords: Any) -> ndarray:
         size = args[place] if len(args) > place else keywords.get("size")
@@ -62,4 +64,4 @@ def drawn(numpys: Callable[..., Any]) -> Callable[..., ndarray]:
 
     draw.__name__, draw.__doc__ = name, numpys.__doc__
     draw.__signature__ = signature  # type: ignore[attr-defined]
-    return draw
+    return drawn_by(numpys, place + 1, *names[1:])(draw)

@@ -21,6 +21,7 @@ from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.operands import stored
+from spartan_ng.api.core.quick import drawn_by
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
@@ -157,6 +158,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     # --- doubles -------------------------------------------------------------------------------------
 
+    @drawn_by(_NumPys.random, 1, "size")
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
         """Doubles (or floats) in [0, 1)."""
         if out is None and dtype is np.float64 and door.are_few(size):
@@ -167,6 +169,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return self._stream("random", (), shape_tuple(size))
         return self._draw("random", (), size, None if dtype is np.float64 else dtype)
 
+    @drawn_by(_NumPys.uniform, 3, "low", "high", "size")
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> ndarray:
         """Doubles in [low, high)."""
         if door.are_few(size, low, high):
@@ -215,6 +218,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     weibull = drawn(_NumPys.weibull)
     zipf = drawn(_NumPys.zipf)
 
+    @drawn_by(_NumPys.integers, 3, "low", "high", "size", "endpoint")
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
     ) -> ndarray:
@@ -234,6 +238,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             raise ValueError("low > high" if endpoint else "low >= high")
         return self._draw("integers", (low, high + 1 if endpoint else high), size, dtype)
 
+    @drawn_by(_NumPys.standard_normal, 1, "size")
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
         """The standard normal distribution."""
         if out is None and dtype is np.float64 and door.are_few(size):

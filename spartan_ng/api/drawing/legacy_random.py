@@ -12,6 +12,7 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, elements, forced, shape_tuple
 from spartan_ng.api.core.handle import Handle, wrap
 from spartan_ng.api.core.kinds import is_subclass
+from spartan_ng.api.core.quick import drawn_by
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.api.drawing.generator import default_rng
@@ -71,14 +72,17 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     def _apart(self, name: str, given: dict[str, Any]) -> ndarray | None:
         return getattr(self._parallel, name)(**given) if name in _MODERN else None
 
+    @drawn_by(_NumPys.rand, 0)
     def rand(self, *shape: int) -> ndarray:
         """Doubles in [0, 1)."""
         return self.random_sample(shape or None)
 
+    @drawn_by(_NumPys.randn, 0)
     def randn(self, *shape: int) -> ndarray:
         """The standard normal distribution."""
         return self.standard_normal(shape or None)
 
+    @drawn_by(_NumPys.random_sample, 1, "size")
     def random_sample(self, size: Any = None) -> ndarray:
         """Doubles in [0, 1)."""
         if door.are_few(size):
@@ -93,6 +97,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     random = ranf = sample = random_sample
 
+    @drawn_by(_NumPys.randint, 3, "low", "high", "size")
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> ndarray:
         """Integers in [low, high)."""
         if dtype is int and door.are_few(size, low, high):

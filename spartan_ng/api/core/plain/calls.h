@@ -1,34 +1,5 @@
 /* NumPy's functions of few small arrays and numbers. */
 
-/* `__array_ufunc__`: NumPy's functions of a number or an array and an array, called for no more. */
-static PyObject *
-array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    const Operator *op = &operators[op_array_ufunc];
-    int plain = n == 4 && Py_TYPE(self) == known.array && (names == NULL || PyTuple_GET_SIZE(names) == 0)
-                && Py_IS_TYPE(args[0], &PyUFunc_Type)
-                && (args[1] == call_name || (PyUnicode_Check(args[1]) && PyUnicode_Compare(args[1], call_name) == 0));
-    PyObject *x = plain ? operand_of(args[2]) : NULL, *y = x == NULL ? NULL : operand_of(args[3]);
-    if (y != NULL && ((PyUFuncObject *)args[0])->nin == 2 && ((PyUFuncObject *)args[0])->nout == 1
-        && stay_small(x, y) && PySet_Contains(known.ufuncs, args[0]) == 1) {
-        PyObject *found = computed(args[0], x, y);
-        if (found != NULL || PyErr_Occurred())
-            return found;
-    }
-    if (method_of(op, op->method) == NULL)
-        return NULL;
-    Py_ssize_t given = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
-    PyObject **all = PyMem_New(PyObject *, given + 1);
-    if (all == NULL)
-        return PyErr_NoMemory();
-    all[0] = self;
-    for (Py_ssize_t i = 0; i < given; i++)
-        all[i + 1] = args[i];
-    PyObject *found = PyObject_Vectorcall(op->method, all, n + 1, names);
-    PyMem_Free(all);
-    return found;
-}
-
 enum { MOST_OPERANDS = 4, OF_NUMBERS = 1, OF_ARRAYS = 2 };
 
 /* Operands of a function as NumPy takes them, no references taken: OF_ARRAYS where one at least is a small array,
@@ -83,15 +54,46 @@ for_few(PyObject *numpys, PyObject **found, Py_ssize_t n, PyArrayObject *out)
     return result;
 }
 
-enum { MOST_LISTED = 1 << 10 };
-
-/* Whether all that a list or a tuple has are numbers. */
-static int
-is_of_numbers(PyObject *listed)
+/* What a function of NumPy's that is ours gives for few small arrays and numbers; NULL, also without an error, where the
+ * method has to do it. */
+static PyObject *
+few_called(PyObject *numpys, PyObject *const *operands, Py_ssize_t n)
 {
-    Py_ssize_t n = PyList_CheckExact(listed) || PyTuple_CheckExact(listed) ? PySequence_Fast_GET_SIZE(listed) : 0;
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (!is_number(PySequence_Fast_GET_ITEM(listed, i)))
-            return 0;
-    return n > 0 && n <= MOST_LISTED;
+    PyUFuncObject *f = (PyUFuncObject *)numpys;
+    PyObject *plain[MOST_OPERANDS], *found = NULL;
+    if (!Py_IS_TYPE(numpys, &PyUFunc_Type) || f->nin != n || f->nout != 1)
+        return NULL;
+    if (numpys == operators[op_matmul].numpys)
+        return quick_product(operands[0], operands[1]);
+    if (PySet_Contains(known.ufuncs, numpys) == 1 && few_operands(operands, n, plain, known.least) == OF_ARRAYS)
+        found = for_few(numpys, plain, n, NULL);
+    if (found != NULL)
+        return wrapped(found);
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_ValueError)) /* ours name the shapes */
+        PyErr_Clear();
+    return NULL;
+}
+
+/* `__array_ufunc__`: NumPy's functions of small arrays and numbers, called for no more. */
+static PyObject *
+array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    const Operator *op = &operators[op_array_ufunc];
+    int plain = n > 2 && Py_TYPE(self) == known.array && (names == NULL || PyTuple_GET_SIZE(names) == 0)
+                && (args[1] == call_name || (PyUnicode_Check(args[1]) && PyUnicode_Compare(args[1], call_name) == 0));
+    PyObject *done = plain ? few_called(args[0], args + 2, n - 2) : NULL;
+    if (done != NULL || PyErr_Occurred())
+        return done;
+    if (method_of(op, op->method) == NULL)
+        return NULL;
+    Py_ssize_t given = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+    PyObject **all = PyMem_New(PyObject *, given + 1);
+    if (all == NULL)
+        return PyErr_NoMemory();
+    all[0] = self;
+    for (Py_ssize_t i = 0; i < given; i++)
+        all[i + 1] = args[i];
+    PyObject *found = PyObject_Vectorcall(op->method, all, n + 1, names);
+    PyMem_Free(all);
+    return found;
 }

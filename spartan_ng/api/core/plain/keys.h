@@ -67,7 +67,7 @@ names_elements(PyArrayObject *a, PyObject *key)
         return 0;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *part = PyTuple_GET_ITEM(key, i);
-        PyArrayObject *index = Py_TYPE(part) == known.array ? shown_of((Handle *)part) : NULL;
+        PyArrayObject *index = numbers_of(part);
         first = i == 0 ? index : first;
         if (!is_index(index) || PyArray_ISBOOL(index) || !PyArray_SAMESHAPE(index, first))
             return 0;
@@ -80,8 +80,8 @@ names_elements(PyArrayObject *a, PyObject *key)
 static PyObject *
 fancy_key(PyObject *key, int is_few)
 {
-    if (Py_TYPE(key) == known.array) {
-        PyArrayObject *index = shown_of((Handle *)key);
+    if (Py_TYPE(key) == known.array || PyArray_CheckExact(key)) {
+        PyArrayObject *index = numbers_of(key);
         return is_index(index) ? Py_NewRef((PyObject *)index) : NULL;
     }
     if (PyList_CheckExact(key))
@@ -92,7 +92,7 @@ fancy_key(PyObject *key, int is_few)
     PyObject *plain = PyTuple_New(n);
     for (Py_ssize_t i = 0; plain != NULL && i < n; i++) {
         PyObject *part = PyTuple_GET_ITEM(key, i);
-        PyArrayObject *index = Py_TYPE(part) == known.array ? shown_of((Handle *)part) : NULL;
+        PyArrayObject *index = numbers_of(part);
         if (is_index(index)) {
             size = Py_MAX(size, 1) * PyArray_SIZE(index);
             nbytes += PyArray_NBYTES(index);
@@ -239,10 +239,68 @@ copied(PyArrayObject *target, PyObject *key, PyArrayObject *value)
     return done;
 }
 
+enum { MOST_SET = 32 };
+
+/* Whether few numbers in a list were written into a line of as many elements that a basic key names; 0 where NumPy is to
+ * write an array of them; -1, also without an error, where the methods are to say what is wrong. */
+static int
+listed_put(PyArrayObject *target, PyObject *key, PyObject *listed)
+{
+    Pair numbers[MOST_SET];
+    int type = PyArray_TYPE(target);
+    if (!PyArray_ISWRITEABLE(target))
+        return -1;
+    PyObject *found = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)target, key);
+    if (found == NULL)
+        return -1;
+    PyArrayObject *line = (PyArrayObject *)found;
+    if (!PyArray_CheckExact(found) || PyArray_NDIM(line) == 0) {
+        Py_DECREF(found);
+        return -1;
+    }
+    npy_intp n = PySequence_Fast_GET_SIZE(listed); /* a slice's `__index__` may do anything */
+    int fits = PyArray_ISBEHAVED_RO(line) && PyArray_NDIM(line) == 1 && PyArray_DIM(line, 0) == n && n <= MOST_SET;
+    for (npy_intp i = 0; i < n && fits; i++)
+        fits = as_element(PySequence_Fast_GET_ITEM(listed, i), type, (char *)&numbers[i]);
+    for (npy_intp i = 0; i < n && fits; i++)
+        memcpy(PyArray_BYTES(line) + i * PyArray_STRIDE(line, 0), &numbers[i], PyArray_ITEMSIZE(line));
+    Py_DECREF(found);
+    return fits;
+}
+
+/* Numbers in a list as NumPy's array, whose elements a type holds (a new reference); NULL, without an error, where the
+ * methods are to say what becomes of them. */
+static PyObject *
+listed_numbers(PyObject *listed, PyArray_Descr *dtype)
+{
+    PyObject *plain = PyList_New(0), *found = NULL;
+    for (Py_ssize_t i = 0; plain != NULL && i < PySequence_Fast_GET_SIZE(listed); i++) {
+        PyObject *number = plain_of(PySequence_Fast_GET_ITEM(listed, i));
+        if (number == NULL || PyList_Append(plain, number) < 0)
+            Py_CLEAR(plain);
+        Py_XDECREF(number);
+    }
+    if (plain != NULL)
+        found = PyArray_FromAny(plain, NULL, 0, 0, NPY_ARRAY_DEFAULT, NULL);
+    Py_XDECREF(plain);
+    PyErr_Clear();
+    PyArrayObject *numbers = of_numbers(found);
+    if (numbers == NULL || !PyArray_CanCastTypeTo(PyArray_DESCR(numbers), dtype, NPY_SAFE_CASTING))
+        Py_CLEAR(found);
+    return found;
+}
+
 /* Whether a write into the memory of an array succeeded; -1 with NumPy's error, 0 where it is none for us. */
 static int
 written(PyArrayObject *target, PyObject *key, int is_basic, PyObject *value)
 {
+    if (PyList_CheckExact(value) || PyTuple_CheckExact(value)) {
+        int put = is_basic ? listed_put(target, key, value) : 0;
+        PyObject *numbers = put == 0 ? listed_numbers(value, PyArray_DESCR(target)) : NULL;
+        int done = put == 1 ? 0 : numbers == NULL ? -1 : written(target, key, is_basic, numbers);
+        Py_XDECREF(numbers);
+        return done;
+    }
     if (is_basic && PyArray_CheckExact(value)) {
         int done = copied(target, key, (PyArrayObject *)value);
         if (done != 1)
@@ -281,7 +339,7 @@ setitem(PyObject *self, PyObject *key, PyObject *value)
     if (value != NULL && Py_TYPE(self) == known.array) {
         if (is_set((Handle *)self, key, value))
             return 0;
-        PyObject *given = operand_of(value), *plain = given == NULL ? NULL : basic_key(key);
+        PyObject *given = is_of_numbers(value) ? value : operand_of(value), *plain = given == NULL ? NULL : basic_key(key);
         int is_basic = plain != NULL;
         if (given != NULL && plain == NULL)
             plain = fancy_key(key, names_elements(value_of((Handle *)self), key));

@@ -16,8 +16,8 @@ is_of_texts(PyObject *listed)
 static PyObject *
 array_of(PyObject *module, PyObject *listed)
 {
-    if (known.array != NULL && Py_TYPE(listed) == known.array) {
-        PyArrayObject *shown = shown_of((Handle *)listed);
+    if (known.array != NULL && (Py_TYPE(listed) == known.array || PyArray_CheckExact(listed))) {
+        PyArrayObject *shown = numbers_of(listed);
         if (shown == NULL || PyArray_NBYTES(shown) >= known.least || PyArray_NBYTES(shown) >= small_bytes())
             Py_RETURN_NONE;
         PyObject *copied = PyArray_NewCopy(shown, NPY_KEEPORDER);

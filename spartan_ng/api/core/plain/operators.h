@@ -69,19 +69,23 @@ is_quick_product(PyObject *x, PyObject *y)
     return size * columns <= known.flops && 8 * size * columns < small_bytes();
 }
 
+/* Such a product; NULL, also without an error, where the methods have to see to it. */
+static PyObject *
+quick_product(PyObject *a, PyObject *b)
+{
+    PyObject *numpys = operators[op_matmul].numpys;
+    PyObject *x = numpys == NULL ? NULL : operand_of(a), *y = x == NULL ? NULL : operand_of(b);
+    if (y == NULL || !is_quick_product(x, y))
+        return NULL;
+    PyObject *found = dotted(x, y);
+    return found == NULL ? computed(numpys, x, y) : found;
+}
+
 static PyObject *
 matrix_product(PyObject *a, PyObject *b)
 {
-    const Operator *op = &operators[op_matmul];
-    PyObject *x = op->numpys == NULL ? NULL : operand_of(a), *y = x == NULL ? NULL : operand_of(b);
-    if (y != NULL && is_quick_product(x, y)) {
-        PyObject *found = dotted(x, y);
-        if (found == NULL)
-            found = computed(op->numpys, x, y);
-        if (found != NULL || PyErr_Occurred())
-            return found;
-    }
-    return by_methods(op, &Quick, a, b);
+    PyObject *found = quick_product(a, b);
+    return found != NULL || PyErr_Occurred() ? found : by_methods(&operators[op_matmul], &Quick, a, b);
 }
 
 static NOT_INLINE PyObject *

@@ -15,9 +15,9 @@ typedef struct {
 
 enum { DEEPEST = 3, MOST_ITEM = 16 };
 /* Results are about as large as operands; as these broadcast together; as all of their products; as the first
- * argument says, a shape; as the arguments say, a range; or are the only argument itself; a view of the first; or
- * Python's own objects. */
-enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF, AS_VIEW, AS_PYTHONS, SIZES };
+ * argument says, a shape; as the arguments say, a range; or are the only argument itself; a view of the first;
+ * Python's own objects; or numbers of a generator, as many as the last argument says. */
+enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, SIZES };
 
 /* What is given in a call. */
 typedef struct {
@@ -66,8 +66,8 @@ given_list(PyObject *listed, int depth, Given *given)
 static PyObject *
 given_value(PyObject *a, int depth, Given *given)
 {
-    if (Py_TYPE(a) == known.array) {
-        PyArrayObject *shown = value_of((Handle *)a);
+    if (Py_TYPE(a) == known.array || PyArray_CheckExact(a)) {
+        PyArrayObject *shown = Py_TYPE(a) == known.array ? value_of((Handle *)a) : (PyArrayObject *)a;
         if (shown == NULL || !is_plain_kind(shown) || PyArray_NBYTES(shown) >= known.least)
             return NULL;
         if (given->first == NULL)
@@ -230,7 +230,7 @@ done:
 static PyObject *
 fold_at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    PyArrayObject *a = Py_TYPE(args[0]) == known.array ? value_of((Handle *)args[0]) : NULL;
+    PyArrayObject *a = Py_TYPE(args[0]) == known.array ? value_of((Handle *)args[0]) : of_numbers(args[0]);
     if (a == NULL || PyArray_NBYTES(a) >= Py_MIN(known.least, small_bytes()))
         return NULL;
     Py_INCREF(a);
@@ -240,6 +240,21 @@ fold_at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 }
 
 static PyObject *array_of(PyObject *module, PyObject *listed);
+
+/* A view of an array of NumPy's own, as of one of ours that reads it; NULL, also without an error, where Python is to see
+ * to it. */
+static PyObject *
+view_of_numpys(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *all[MOST_GIVEN], *array = borrowed_from((PyArrayObject *)args[0]);
+    if (array == NULL)
+        return NULL;
+    memcpy(all, args, (n + (names == NULL ? 0 : PyTuple_GET_SIZE(names))) * sizeof(PyObject *));
+    all[0] = array;
+    PyObject *found = view_of(f->numpys, f->ours, &f->lenses, all, n, names);
+    Py_DECREF(array);
+    return found;
+}
 
 static PyObject *
 shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *names)
@@ -253,6 +268,8 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
         int is_array = n == 1 && more == 0 && Py_TYPE(args[0]) == known.array && shown_of((Handle *)args[0]) != NULL;
         if (is_array && !cell_of((Handle *)args[0])->frozen)
             return Py_NewRef(args[0]);
+        if (n == 1 && more == 0 && of_numbers(args[0]) != NULL)
+            return borrowed_from((PyArrayObject *)args[0]);
         if (n == 1 && more == 0 && Py_TYPE(args[0]) != known.array) {
             PyObject *found = array_of(NULL, args[0]);
             if (found != Py_None)
@@ -262,7 +279,11 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
     }
     else if (is_plain) {
         PyObject *found = NULL;
-        if (f->size >= AS_VIEW)
+        if (f->size == AS_VIEW && of_numbers(args[0]) != NULL)
+            found = view_of_numpys(f, args, n, more ? names : NULL);
+        else if (f->size == AS_DRAWN)
+            found = drawn_at_once(f->numpys, f->most - 1, args, n, more ? names : NULL);
+        else if (f->size >= AS_VIEW)
             found = f->size == AS_VIEW ? view_of(f->numpys, f->ours, &f->lenses, args, n, more ? names : NULL)
                                        : told_of(f->numpys, args, n, more ? names : NULL);
         else {

@@ -83,12 +83,19 @@ is_number(PyObject *a)
     return PyFloat_CheckExact(a) || PyLong_CheckExact(a) || is_among(known.numbers, a);
 }
 
-/* An operand as NumPy takes it: a small array's elements, or a number; else NULL. */
+/* The numbers of an array, ours or NumPy's own; else NULL. */
+static PyArrayObject *
+numbers_of(PyObject *a)
+{
+    return Py_TYPE(a) == known.array ? shown_of((Handle *)a) : of_numbers(a);
+}
+
+/* An operand as NumPy takes it: an array's elements, or a number; else NULL. */
 static PyObject *
 operand_of(PyObject *a)
 {
-    if (Py_TYPE(a) == known.array)
-        return (PyObject *)shown_of((Handle *)a);
+    if (Py_TYPE(a) == known.array || PyArray_CheckExact(a))
+        return (PyObject *)numbers_of(a);
     return is_number(a) ? a : NULL;
 }
 
@@ -102,6 +109,19 @@ plain_of(PyObject *x)
     if (plain != NULL)
         PyArrayScalar_ASSIGN(plain, Double, PyArrayScalar_VAL(x, Double));
     return plain;
+}
+
+enum { MOST_LISTED = 1 << 10 };
+
+/* Whether all that a list or a tuple has are numbers. */
+static int
+is_of_numbers(PyObject *listed)
+{
+    Py_ssize_t n = PyList_CheckExact(listed) || PyTuple_CheckExact(listed) ? PySequence_Fast_GET_SIZE(listed) : 0;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!is_number(PySequence_Fast_GET_ITEM(listed, i)))
+            return 0;
+    return n > 0 && n <= MOST_LISTED;
 }
 
 /* Elements of what two arrays are broadcast to, or more, if they are not. */
@@ -188,6 +208,16 @@ wrapped(PyObject *found)
     return number;
 }
 
+/* An array of ours that reads one of NumPy's own where it lies (a new reference), as `as_handle` makes it. */
+static PyObject *
+borrowed_from(PyArrayObject *a)
+{
+    PyObject *array = wrapped(Py_NewRef((PyObject *)a));
+    if (array != NULL)
+        ((Cell *)((Handle *)array)->cell)->borrowed = 1;
+    return array;
+}
+
 /* What a function's result becomes, whose reference is taken: an operand that is given back stays the array that
  * it is, and what is a view of something is copied. */
 static PyObject *
@@ -198,8 +228,9 @@ finished(PyObject *found, PyObject *given, PyObject **values, Py_ssize_t n)
         return wrapped(found);
     for (Py_ssize_t i = 0; i < n; i++)
         if (values[i] == found) {
+            PyObject *operand = PyTuple_GET_ITEM(given, i);
             Py_DECREF(found);
-            return Py_NewRef(PyTuple_GET_ITEM(given, i));
+            return PyArray_CheckExact(operand) ? borrowed_from((PyArrayObject *)operand) : Py_NewRef(operand);
         }
     PyObject *made = numbered(found);
     if (made == NULL && !PyErr_Occurred()) {
