@@ -24,7 +24,7 @@ class Noted:
 
     def __init__(self, file: Any, name: str) -> None:
         h5py = needed("h5py", "hdf5")
-        link, found = file.get(name, getlink=True), file.get(name)
+        link = file.get(name, getlink=True)
         self._attributes: list[tuple[str, Any, Any, Any]] = []
         self._ndim = -1
         self._scales: list[tuple[int, Any]] = []
@@ -33,7 +33,8 @@ class Noted:
         """Datasets whose scale it is, each with the axis."""
         self._called: str | None = None
         """What it is called as a scale."""
-        if not isinstance(link, h5py.HardLink) or not isinstance(found, h5py.Dataset):
+        found = file[name] if isinstance(link, h5py.HardLink) else None
+        if not isinstance(found, h5py.Dataset):
             return
         self._ndim = found.ndim
         if found.is_scale:

@@ -73,8 +73,10 @@ def file_to_fill(temporary: str, path: str, name: str) -> Iterator[Any]:
         try:
             with h5py.File(disk, "r+" if keeps else "w") as file:
                 noted = noted or Noted(file, name)
-                if file.get(name, getlink=True) is not None:
+                link = file.get(name, getlink=True)
+                if isinstance(link, h5py.HardLink):
                     noted.let_go(file[name])
+                if link is not None:  # other links may lead nowhere from here
                     del file[name]
                 yield file
                 noted.put(file[name])

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
+from typing import Any
 
 from spartan_ng.system.files import swap
 
@@ -92,3 +93,26 @@ def take_place(folder: str, path: str) -> None:
     os.rename(path, old)
     os.rename(folder, path)
     shutil.rmtree(old)
+
+
+def take_place_at(files: Any, made: str, path: str) -> None:
+    """Have the folder `made` of one of fsspec's file systems take the place of the one at `path`.
+
+    There is no swap: for a moment there is neither, and what is made stays where it is if moving it breaks
+    off. Stores of objects have no folders, and moving one copies what is in it, file by file.
+    """
+    from fsspec.spec import AbstractFileSystem  # for URLs alone
+
+    files.invalidate_cache()  # others have written
+    files.rm(path, recursive=True)
+    try:
+        if type(files).mv is not AbstractFileSystem.mv:
+            files.mv(made, path, recursive=True)
+            return
+        inside = files.find(made)
+        files.copy(inside, [path + name[len(made) :] for name in inside])
+        files.rm(made, recursive=True)
+    except Exception as error:
+        whole = files.unstrip_protocol(made)
+        error.add_note(f"what was written lies whole at {whole}; what it was to replace is gone")
+        raise

@@ -19,7 +19,7 @@ from typing import Any
 from uuid import uuid4
 
 from spartan_ng.extras import needed
-from spartan_ng.sinks.places import check_folder, new_file, new_folder, take_place
+from spartan_ng.sinks.places import check_folder, new_file, new_folder, take_place, take_place_at
 from spartan_ng.sinks.taken import group_names, refused, some
 from spartan_ng.sources.files import is_folder, is_there, is_url, names_in, open_file, system
 
@@ -143,12 +143,15 @@ def filled(place: ArrayPlace) -> Iterator[str]:
         word = uuid4().hex
         made, written = _hidden(made, word), _hidden(written, word)
 
-    def put(path: str) -> None:
-        if is_old:
-            files.rm(at, recursive=True)
-            files.mv(made, at, recursive=True)
+    moving = False
 
-    with _removed_on_errors(lambda: files.exists(made) and files.rm(made, recursive=True)):
+    def put(path: str) -> None:
+        nonlocal moving
+        moving = is_old
+        if is_old:
+            take_place_at(files, made, at)
+
+    with _removed_on_errors(lambda: moving or (files.exists(made) and files.rm(made, recursive=True))):
         yield written
         place.take(put)
 

@@ -34,11 +34,17 @@ class Hdf5Dataset(OpenedSource):
     def __init__(self, path: Path, name: str, options: dict[str, Any] | None = None) -> None:
         self.path, self.name = absolute(path), name
         self.options = patient(self.path, options)
-        self._serial, self._signs = Serial(), signs(self.path, self.options)
+        self._serial, self._lies_in = Serial(), self.path
         with self._dataset() as dataset:
-            self.shape = tuple(dataset.shape)
-            self.dtype = checked_dtype(dataset.dtype, str(self))
-            self._chunks: tuple[int, ...] | None = dataset.chunks
+            if not is_url(self.path):
+                self._lies_in = dataset.file.filename
+            self._signs = self._seen()
+            dtype = checked_dtype(dataset.dtype, str(self))
+            # Elements that are arrays have axes of their own, as in what the library gives.
+            self._axes, self.dtype = dataset.ndim, dtype.base
+            self.shape = (*dataset.shape, *dtype.shape)
+            stored = dataset.chunks
+            self._chunks: tuple[int, ...] | None = stored and (*stored, *dtype.shape)
 
     @property
     def chunks(self) -> tuple[int, ...]:
@@ -51,7 +57,8 @@ class Hdf5Dataset(OpenedSource):
 
     def _whole(self, box: Box) -> Any:
         with self._serial, self._dataset() as dataset:
-            return dataset[box_slices(box)]
+            slices = box_slices(box)
+            return dataset[slices[: self._axes]][(..., *slices[self._axes :])]
 
     @contextmanager
     def _dataset(self) -> Iterator[Any]:
@@ -66,8 +73,11 @@ class Hdf5Dataset(OpenedSource):
             yield file[self.name]
 
     def is_current(self) -> bool:
-        """Whether the file is the one that was opened."""
-        return signs(self.path, self.options) == self._signs
+        """Whether the file, and the one where links lead, are those that were opened."""
+        return self._seen() == self._signs
+
+    def _seen(self) -> list[tuple[Any, ...] | None]:
+        return [signs(path, self.options) for path in {self.path: 0, self._lies_in: 0}]
 
     def has_changed(self, box: Box) -> bool:
         """Whether the file has been written to, or another is there by now."""
@@ -82,7 +92,7 @@ class Hdf5Dataset(OpenedSource):
 
 
 def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | None = None) -> Source:
-    """The dataset `name`, or the only one; mapped where it lies in one piece.
+    """The dataset `name`, or the only one, in whatever file links lead to; mapped where it lies in one piece.
 
     Raises
     ------
@@ -114,5 +124,5 @@ def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | 
         ):
             shape, dtype = tuple(dataset.shape), np.dtype(dataset.dtype.str)
             if dtype.itemsize == dataset.id.get_type().get_size() and dataset.dtype.kind != "b":
-                return MappedFile(absolute(path), shape, dtype, offset)
+                return MappedFile(absolute(dataset.file.filename), shape, dtype, offset)
     return Hdf5Dataset(path, name, options)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,72 @@ class Guarded(MemoryFileSystem):  # type: ignore[misc]
         if word != "open":
             raise PermissionError("who are you?")
         super().__init__(**options)
+
+
+class Objects(MemoryFileSystem):  # type: ignore[misc]
+    """What has no folders, only names with strokes in them, as S3."""
+
+    protocol = "objects"
+    store: dict[str, Any] = {}
+    pseudo_dirs = [""]
+    late: Callable[[str], None] | None = None
+    """Is told what is copied."""
+
+    def cp_file(self, path1: str, path2: str, **options: Any) -> None:
+        if path1 not in self.store:
+            raise FileNotFoundError(path1)
+        if Objects.late is not None:
+            Objects.late(path1)
+        super().cp_file(path1, path2, **options)
+
+
+WRITES: dict[str, Callable[[str, Any], None]] = {
+    "x.npy": lambda url, a: np.save(url, a),
+    "x.zarr": lambda url, a: np.to_zarr(a, url, chunks=(200, 4)),
+    "x.zarr.zip": lambda url, a: np.save(url, a),
+    "x.h5": lambda url, a: np.save(url, a),
+    "x.parquet": lambda url, a: np.save(url, a),
+    "g.zarr/deep/x": lambda url, a: np.to_zarr(a, url),
+    "tables/": lambda url, a: np.to_parquet(a, url),
+}
+
+
+@pytest.fixture
+def objects() -> Iterator[str]:
+    fsspec.register_implementation("objects", Objects, clobber=True)
+    Objects.store.clear()
+    yield "objects://a"
+    Objects.late = None
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_stores_without_folders_take_what_replaces_something(name: str, objects: str) -> None:
+    """Moving a folder asked them for one."""
+    url = f"{objects}/{name}"
+    if name.startswith("g.zarr"):
+        zarr.open_group(f"{objects}/g.zarr", mode="w")
+    for k in range(3):
+        WRITES[name](url, np.array(VALUE) + k)
+        read = np.from_zarr if name.startswith("g.zarr") else np.load
+        numpy.testing.assert_array_equal(read(url), VALUE + k)
+    assert not [n for n in Objects.store if "/." in n]
+
+
+@pytest.mark.parametrize("name", ["x.zarr", "tables/"])
+def test_what_breaks_off_while_it_moves_is_still_there(name: str, objects: str) -> None:
+    url = f"{objects}/{name}"
+    WRITES[name](url, np.array(VALUE))
+
+    def fails(path: str) -> None:
+        raise ConnectionError("gone")
+
+    Objects.late = fails
+    with pytest.raises(ConnectionError) as told:
+        WRITES[name](url, np.array(VALUE) + 1)
+    (note,) = told.value.__notes__
+    (made,) = re.findall(r"lies whole at (\S+);", note)
+    read = np.from_zarr if name == "x.zarr" else np.load
+    numpy.testing.assert_array_equal(read(made + "/" * (name == "tables/")), VALUE + 1)
 
 
 @pytest.fixture

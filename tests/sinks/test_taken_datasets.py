@@ -234,3 +234,27 @@ def test_an_empty_file_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "x.h5").touch()
     np.save(tmp_path / "x.h5", np.array(VALUE))
     numpy.testing.assert_array_equal(numpy.asarray(np.load(tmp_path / "x.h5")), VALUE)
+
+
+@pytest.mark.parametrize("options", HDF5_OPTIONS)
+@pytest.mark.parametrize("link", ["another file's", "a lost file's", "lost"])
+def test_links_make_room_and_what_they_lead_to_stays(link: str, options: Any, tmp_path: Path) -> None:
+    """They were followed from a copy of the file, where they lead nowhere."""
+    links = {
+        "another file's": h5py.ExternalLink("b.h5", "/x"),
+        "a lost file's": h5py.ExternalLink("none.h5", "/x"),
+        "lost": h5py.SoftLink("/none"),
+    }
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["x"] = VALUE
+        file["x"].attrs["units"] = "m"
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["own"], file["x"] = VALUE, links[link]
+    before = (tmp_path / "b.h5").read_bytes()
+    np.to_hdf5(np.array(VALUE) + 1, tmp_path / "a.h5", "x", **options)
+    assert (tmp_path / "b.h5").read_bytes() == before
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert isinstance(file.get("x", getlink=True), h5py.HardLink)
+        assert not file["x"].attrs
+        numpy.testing.assert_array_equal(file["x"][...], VALUE + 1)
+        numpy.testing.assert_array_equal(file["own"][...], VALUE)

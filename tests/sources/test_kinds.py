@@ -315,6 +315,50 @@ def test_datasets_by_name(tmp_path: Path) -> None:
         np.from_hdf5(tmp_path / "x.h5", "c")
 
 
+@pytest.mark.parametrize("stored", [{}, {"chunks": True}, {"compression": "gzip"}, {"dtype": ">f4"}])
+def test_datasets_in_whatever_file_links_lead_to(tmp_path: Path, stored: dict[str, Any]) -> None:
+    """The place of a dataset of another file was read in this one."""
+    (tmp_path / "deep").mkdir()
+    with h5py.File(tmp_path / "deep/c.h5", "w") as file:
+        file["first"] = TABLE + 1
+        file.create_dataset("g/x", data=TABLE, **stored)
+    with h5py.File(tmp_path / "deep/b.h5", "w") as file:
+        file["x"] = h5py.ExternalLink("c.h5", "/g/x")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["own"] = numpy.full((2000, 5), 7.0)
+        file["soft"] = h5py.SoftLink("/far")
+        file["far"], file["group"] = h5py.ExternalLink("deep/b.h5", "x"), h5py.ExternalLink("deep/c.h5", "g")
+    with h5py.File(tmp_path / "a.h5") as file:
+        for name in ("own", "far", "soft", "group/x"):
+            x = np.from_hdf5(tmp_path / "a.h5", name)
+            assert x.dtype == file[name].dtype
+            numpy.testing.assert_array_equal(x, file[name][...])
+    far = np.from_hdf5(tmp_path / "a.h5", "far").sum()
+    with h5py.File(tmp_path / "deep/c.h5", "r+") as file:
+        file["g/x"][:1] = 0
+    with pytest.raises(SourceError, match=r"(c\.h5|a\.h5:far) has changed"):
+        far.compute()
+
+
+@pytest.mark.parametrize("chunks", [None, (4,)])
+def test_elements_that_are_arrays_have_axes_of_their_own(tmp_path: Path, chunks: Any) -> None:
+    """As h5py reads them."""
+    value = numpy.arange(66, dtype="f4").reshape(11, 2, 3)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("a", (11,), numpy.dtype(("f4", (2, 3))), chunks=chunks)[...] = value
+    x = np.from_hdf5(tmp_path / "x.h5", "a")
+    assert (x.shape, x.dtype) == (value.shape, value.dtype)
+    numpy.testing.assert_array_equal(x, value)
+    numpy.testing.assert_array_equal(x[3:9:2, 1, 1:], value[3:9:2, 1, 1:])
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t.csv.gz", "t.TSV.bz2"])
+def test_texts_that_are_not_read_are_not_said_to_be_pickles(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("a\tb\n1\t2\n")
+    with pytest.raises(ValueError, match="from_csv takes"):
+        np.load(tmp_path / name)
+
+
 def test_files_that_do_not_fit_each_other(tmp_path: Path) -> None:
     numpy.save(tmp_path / "0.npy", TABLE)
     numpy.save(tmp_path / "1.npy", TABLE[:, 1:])

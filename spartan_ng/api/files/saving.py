@@ -26,7 +26,7 @@ from spartan_ng.graph.node import VIEWS, Node, Op, topological
 from spartan_ng.memory import budget_bytes, disk_folder
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sinks import NpyFile, Sink
-from spartan_ng.sinks.places import check_file, mode_of, new_file
+from spartan_ng.sinks.places import check_file, mode_of, new_file, take_place_at
 from spartan_ng.sinks.sink import disk_errors
 from spartan_ng.sources.files import is_url, local_name, system
 
@@ -128,10 +128,8 @@ def uploaded_folder(url: str, options: dict[str, Any] | None) -> Iterator[str]:
             with suppress(Exception):
                 files.rm(first, recursive=True)
             raise
-        # Stores have no swap: for a moment there is neither.
         if is_there:
-            files.rm(path, recursive=True)
-            files.mv(first, path, recursive=True)
+            take_place_at(files, first, path)
 
 
 def place(file: str | os.PathLike[str], suffix: str = "") -> str:

@@ -313,6 +313,9 @@ _SUFFIXES: dict[str, Callable[..., ndarray]] = {
     **dict.fromkeys(SUFFIXES, from_images),
 }
 """What `load` does with a file that is not NumPy's."""
+_UNREAD = (".tsv", ".tab")
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
+"""Ends of texts' names that `load` has nothing for; it asks nobody to unpickle them."""
 
 
 def by_suffix(path: Any, options: dict[str, Any] | None = None) -> ndarray | None:
@@ -321,7 +324,7 @@ def by_suffix(path: Any, options: dict[str, Any] | None = None) -> ndarray | Non
 
     Raises
     ------
-    ValueError : a list or folder has files of several formats, or archives
+    ValueError : a list or folder has files of several formats, or archives; a text is none with commas
     """
     if isinstance(path, list | tuple):
         return _listed(path, options)
@@ -330,6 +333,11 @@ def by_suffix(path: Any, options: dict[str, Any] | None = None) -> ndarray | Non
     name = local_name(path)
     many = any(c in name for c in "*?[")
     suffix = _suffix(name)
+    if suffix in _UNREAD or (suffix in _PACKED and _suffix(name[: -len(suffix)]) in (*_TABLES, *_UNREAD)):
+        raise ValueError(
+            f"load: {name} is no table in parts that are read one by one: from_csv takes files that are not "
+            "packed, with commas between columns; loadtxt and genfromtxt read others as a whole"
+        )
     if suffix != ".zarr" and not many and is_folder(name, options):
         many, suffix = True, _suffix_inside(name, options)
     if suffix == ".npy" and (many or is_url(name)) and not os.path.isfile(name):
