@@ -184,7 +184,11 @@ r = numpy.array([a, a])|q = numpy.asarray(a); q[...] = 3; r = a|r = numpy.abs(a)
 r = numpy.where(a, a, y)|r = numpy.maximum(a, y)|r = numpy.matmul(y, a)|r = numpy.dot(y, a)|y += a; r = y
 y[...] = a; r = y|r = y[i]|r = numpy.power(a, 2)|r = numpy.sqrt(y, out=a)|r = np.sqrt(y)
 with np.errstate(all='raise'): r = np.divide(y, 0)|r = np.linalg.solve(y, a)|r = np.array([y, y])
-r = np.array([a[0], -a[1]])|a[...] = [a[0], a[1]]; r = a|a[0] = a.tolist(); r = a|a[[0, 1]] = 1, x; r = a
+r = np.array([a[0], -a[1]])|r = np.array(a, float)|r = np.array([s, 1], dtype=int)|r = np.array([1j], float)
+r = np.array([x, s], dtype=np.float32)|r = np.array(y, complex)|r = np.array([300], dtype=np.int8)
+r = np.array(a, None)|r = np.array([1, 2], bool)|r = np.array(['1', 2], float)|r = np.array(x, int)
+r = np.array([a, b], dtype=float)|r = np.array([1, 2], dtype='f4')|r = np.array([1, 2], object)
+r = np.array(3, dtype=np.int8)|a[...] = [a[0], a[1]]; r = a|a[0] = a.tolist(); r = a|a[[0, 1]] = 1, x; r = a
 a[m] = [1, 2]; r = a|a[0, :2] = s, s; r = a|a[::2] = [s, 1]; r = a
 with lazily(np): q = a + b;; a[:2] = 1, 2; r = q"""
 

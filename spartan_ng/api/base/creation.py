@@ -25,7 +25,7 @@ from spartan_ng.api.core.handle import (
 )
 from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes, stays
 from spartan_ng.api.core.late import Late
-from spartan_ng.api.core.quick import AS_ITSELF, AS_RANGE, array_of, shortened, shown_by
+from spartan_ng.api.core.quick import AS_COPY, AS_ITSELF, AS_RANGE, shortened, shown_by
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.callers import warn_user
@@ -43,7 +43,7 @@ _WORDS = "USVOT"
 """The kinds of dtypes whose elements alone say what time they are."""
 
 
-@numpy_function(np.array, first=array_of)
+@numpy_function(np.array, front=shortened(np.array, 2, AS_COPY, frozenset({"dtype"})))
 def array(
     object: Any,
     dtype: Any = None,

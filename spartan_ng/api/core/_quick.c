@@ -270,8 +270,6 @@ static PyMethodDef functions[] = {
     {"in_front", in_front, METH_VARARGS, "A function of ours, behind the plain case of its calls."},
     {"is_small", is_small, METH_O, "Whether so many bytes are NumPy's at once."},
     {"is_open", is_open, METH_NOARGS, "Whether NumPy does anything at once."},
-    {"array_of", array_of, METH_O,
-     "An array of its own of a small array's elements, or of a few numbers in lists; None for all else."},
     {"applied", (PyCFunction)(void (*)(void))applied_to, METH_FASTCALL,
      "What a function of NumPy's gives for NumPy's arrays and numbers, by all threads where that is sooner."},
     {"selected", (PyCFunction)(void (*)(void))selected_by, METH_FASTCALL,

@@ -19,7 +19,7 @@ import numpy as np
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import is_array_like, values, with_elements
 from spartan_ng.api.core.door import few_values
-from spartan_ng.api.core.few import QUICKER, asking
+from spartan_ng.api.core.few import QUICKER
 from spartan_ng.api.core.handle import Handle, wrap
 from spartan_ng.api.core.kinds import PLAIN, SubclassError, any_stays, is_subclass
 from spartan_ng.api.core.late import Late
@@ -53,7 +53,6 @@ def numpy_function(
     eager: bool = False,
     whole: bool | Callable[[list[Any]], bool] = False,
     few: int = 0,
-    first: Any = None,
     front: Any = None,
 ) -> Callable[[F], F]:
     """Enter a function in the table; `eager` functions leave small operands to NumPy.
@@ -63,8 +62,8 @@ def numpy_function(
     NumPy takes operands that have values and fit into the memory with what it makes of them; a function says
     of a call's values whether it is one. Of other functions, NumPy does a call of at most `few` operands, if
     they are nothing but small arrays and numbers: it must not return much more than operands have that are
-    broadcast together, and never one of them. First of all `first` is asked, see `asking`; `front` is put in
-    front of what makes an array of no other one, see `shortened`.
+    broadcast together, and never one of them. `front` is put in front of what makes an array of no other one,
+    see `shortened`.
     """
 
     def enter(ours: F) -> F:
@@ -78,7 +77,6 @@ def numpy_function(
             called = _leaving_subclasses(ours, functions[0])
         if few:
             called = _for_few(called, functions[0], few)
-        called = called if first is None else asking(first, called)
         called = called if front is None else front(called)
         if isinstance(functions[0], types.BuiltinFunctionType):
             called = _Builtin(called)

@@ -123,9 +123,6 @@ if TYPE_CHECKING or _module is None:
     is_open: Callable[[], bool] | None = None
     """The questions of `door.py`, asked without a frame of Python's."""
 
-    array_of: Callable[[Any], Any] | None = None
-    """An array of its own of a small array's elements, or of few numbers in lists; None for all else."""
-
     def applied(numpys: Any, operands: tuple[Any, ...], out: Any = None) -> Any:
         """What a function of NumPy's gives for NumPy's arrays and numbers, or writes to `out`."""
         return numpys(*operands) if out is None else numpys(*operands, out=out)
@@ -153,14 +150,14 @@ else:
         return _module.in_front(ours, numpys, names, most, size, fold, is_mean)  # type: ignore[no-any-return]
 
     is_small, is_open = _module.is_small, _module.is_open
-    applied, array_of = _module.applied, _module.array_of
-    selected, put, binned = _module.selected, _module.put, _module.binned
+    applied, selected, put, binned = _module.applied, _module.selected, _module.put, _module.binned
 
 
-AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN = range(9)
+AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE = range(5)
+AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY = range(5, 10)
 """What bounds a result's size: the operands'; what they are broadcast to; all of their products; the first
 argument, a shape; all arguments, a range. Or the result is the only argument; a view of the first; what is
-Python's own; numbers of a generator, as many as the last argument says."""
+Python's own; numbers of a generator, as many as the last argument says; a copy of the first."""
 ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
 """Keywords that say what is to be done, and nothing of where the result goes."""
 

@@ -11,30 +11,60 @@ is_of_texts(PyObject *listed)
     return n > 0 && n <= MOST_LISTED;
 }
 
-/* `array_of(listed)`: an array of its own of a small array's elements, of a number, or of a list of few numbers or texts,
- * of small arrays, or of lists of them; None for all else. */
-static PyObject *
-array_of(PyObject *module, PyObject *listed)
+/* The type of numbers that a `dtype` names (a new reference), NULL for none; 0 where it names another one. */
+static int
+number_type(PyObject *dtype, PyArray_Descr **found)
 {
-    if (known.array != NULL && (Py_TYPE(listed) == known.array || PyArray_CheckExact(listed))) {
-        PyArrayObject *shown = numbers_of(listed);
-        if (shown == NULL || PyArray_NBYTES(shown) >= known.least || PyArray_NBYTES(shown) >= small_bytes())
-            Py_RETURN_NONE;
-        PyObject *copied = PyArray_NewCopy(shown, NPY_KEEPORDER);
-        return copied == NULL ? NULL : wrapped(copied);
-    }
-    Given given = {.size = 1, .alike = 1};
-    int is_list = PyList_CheckExact(listed) && PyList_GET_SIZE(listed) > 0;
+    *found = NULL;
+    if (dtype == NULL || dtype == Py_None)
+        return 1;
+    int is_type = PyType_Check(dtype) || PyArray_DescrCheck(dtype);
+    if (is_type && PyArray_DescrConverter(dtype, found) && PyTypeNum_ISNUMBER((*found)->type_num))
+        return 1;
+    PyErr_Clear();
+    Py_CLEAR(*found);
+    return 0;
+}
+
+/* A small array's elements, copied, as elements of a type that holds them all; its reference is taken. */
+static PyObject *
+copied_as(PyArrayObject *shown, PyArray_Descr *type)
+{
+    int fits = shown != NULL && PyArray_NBYTES(shown) < Py_MIN(known.least, small_bytes())
+               && (type == NULL || PyArray_CanCastTypeTo(PyArray_DESCR(shown), type, NPY_SAFE_CASTING));
+    if (fits && type != NULL)
+        return PyArray_FromArray(shown, type, NPY_ARRAY_ENSURECOPY);
+    Py_XDECREF(type);
+    return fits ? PyArray_NewCopy(shown, NPY_KEEPORDER) : NULL;
+}
+
+/* An array of its own of a small array's elements, of a number, or of a list of few numbers or texts, of small arrays, or
+ * of lists of them, of a type of numbers, if one is given; NULL, also without an error, for all else. */
+static PyObject *
+array_of(PyObject *listed, PyObject *dtype)
+{
+    PyArray_Descr *type;
+    if (known.array == NULL || !number_type(dtype, &type))
+        return NULL;
+    PyObject *found = NULL;
     int is_texts = is_of_texts(listed);
-    int is_plain = is_list ? is_texts || !PyUnicode_Check(PyList_GET_ITEM(listed, 0))
-                           : is_number(listed) || is_of_numbers(listed);
-    PyObject *values = known.array != NULL && is_plain ? given_value(listed, DEEPEST, &given) : NULL, *found = NULL;
-    if (values != NULL && (given.first == NULL || given.nbytes < Py_MIN(known.least, small_bytes())))
-        found = PyArray_FromAny(values, NULL, 0, 0, NPY_ARRAY_DEFAULT, NULL);
-    Py_XDECREF(values);
+    if (Py_TYPE(listed) == known.array || PyArray_CheckExact(listed))
+        found = copied_as(numbers_of(listed), type);
+    else {
+        Given given = {.size = 1, .alike = 1};
+        int is_list = PyList_CheckExact(listed) && PyList_GET_SIZE(listed) > 0;
+        int is_plain = is_list ? (is_texts && type == NULL) || !PyUnicode_Check(PyList_GET_ITEM(listed, 0))
+                               : is_number(listed) || is_of_numbers(listed);
+        PyObject *values = is_plain ? given_value(listed, DEEPEST, &given) : NULL;
+        if (values != NULL && (given.first == NULL || given.nbytes < Py_MIN(known.least, small_bytes())))
+            found = PyArray_FromAny(values, type, 0, 0, NPY_ARRAY_DEFAULT | NPY_ARRAY_FORCECAST, NULL);
+        else
+            Py_XDECREF(type);
+        Py_XDECREF(values);
+    }
     if (found != NULL && (of_numbers(found) != NULL || (is_texts && PyArray_TYPE((PyArrayObject *)found) == NPY_UNICODE)))
         return wrapped(found);
     PyErr_Clear(); /* lists of unlike lengths, of which ours says the same */
     Py_XDECREF(found);
-    Py_RETURN_NONE;
+    return NULL;
 }

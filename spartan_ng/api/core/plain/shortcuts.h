@@ -16,8 +16,8 @@ typedef struct {
 enum { DEEPEST = 3, MOST_ITEM = 16 };
 /* Results are about as large as operands; as these broadcast together; as all of their products; as the first
  * argument says, a shape; as the arguments say, a range; or are the only argument itself; a view of the first;
- * Python's own objects; or numbers of a generator, as many as the last argument says. */
-enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, SIZES };
+ * Python's own objects; numbers of a generator, as many as the last argument says; or a copy of the first. */
+enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, SIZES };
 
 /* What is given in a call. */
 typedef struct {
@@ -239,7 +239,7 @@ fold_at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
     return found == NULL ? NULL : wrapped(found);
 }
 
-static PyObject *array_of(PyObject *module, PyObject *listed);
+static PyObject *array_of(PyObject *listed, PyObject *dtype);
 
 /* A view of an array of NumPy's own, as of one of ours that reads it; NULL, also without an error, where Python is to see
  * to it. */
@@ -270,12 +270,14 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
             return Py_NewRef(args[0]);
         if (n == 1 && more == 0 && of_numbers(args[0]) != NULL)
             return borrowed_from((PyArrayObject *)args[0]);
-        if (n == 1 && more == 0 && Py_TYPE(args[0]) != known.array) {
-            PyObject *found = array_of(NULL, args[0]);
-            if (found != Py_None)
-                return found;
-            Py_DECREF(found);
-        }
+        PyObject *found = n == 1 && more == 0 && Py_TYPE(args[0]) != known.array ? array_of(args[0], NULL) : NULL;
+        if (found != NULL)
+            return found;
+    }
+    else if (f->size == AS_COPY) {
+        PyObject *found = is_plain && n + more <= 2 ? array_of(args[0], n + more == 2 ? args[1] : NULL) : NULL;
+        if (found != NULL)
+            return found;
     }
     else if (is_plain) {
         PyObject *found = NULL;
