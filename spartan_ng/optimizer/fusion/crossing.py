@@ -3,6 +3,7 @@
 What follows such a product (`x += A @ y`) goes along one axis of the matrix, and would have whole lines of it
 for each of its elements: a pass in which no product along the other axis can stand. So those that do not wait
 for each other are made in passes over the whole matrix, which then are one, and what follows reads vectors.
+So is one that is made of another (`x - A.T @ (A @ x)`), where its pass has room for that one's lines.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from math import prod
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.fusion.costs import read_ps
-from spartan_ng.optimizer.fusion.group import Group, reads_once
-from spartan_ng.optimizer.fusion.labels import root
+from spartan_ng.optimizer.fusion.group import Group, open_stage, reads_once
+from spartan_ng.optimizer.fusion.labels import is_transparent, root
+from spartan_ng.optimizer.fusion.legality import whole_if_joined
 
 
 def crossing_products(order: Sequence[Node], profile: Profile) -> frozenset[Node]:
-    """The products of a topologically ordered graph that go along one axis of a matrix beside others, which
-    do not wait for them, along the other."""
+    """The products of a topologically ordered graph that go along one axis of a matrix beside others along
+    the other: such as do not wait for them, or are computed for them alone."""
     seen: dict[Node, list[tuple[Node, int]]] = {}
     for node in order:
         if node.fn == "contract" and node.ndim == 1 and reads_once(node):
@@ -54,18 +56,33 @@ def _is_large(matrix: Node, profile: Profile) -> bool:
 
 
 def _beside(products: Sequence[tuple[Node, int]], order: Sequence[Node]) -> set[Node]:
-    """Of products of one matrix those that do not wait for one along its other axis, nor that for them."""
+    """Of products of one matrix those that do not wait for one along its other axis, nor that for them, and
+    those whose pass can make one on its way."""
     bit = {node: 1 << i for i, (node, _) in enumerate(products)}
     behind: dict[Node, int] = {}
-    """For each node the products that it needs."""
+    """For each node the products that it needs,"""
+    made_of: dict[Node, int] = {}
+    """and those that it is made of element by element."""
     for node in order:
-        mask = bit.get(node, 0)
+        mask, near = bit.get(node, 0), bit.get(node, 0)
         for below in node.inputs:
             mask |= behind.get(below, 0)
+            if node.op is Op.MAP or is_transparent(node):
+                near |= made_of.get(below, 0)
         if mask:
-            behind[node] = mask
+            behind[node], made_of[node] = mask, near
     found: set[Node] = set()
     for i, (node, axis) in enumerate(products):
-        apart = [other for other, along in products[:i] if along != axis and not bit[other] & behind[node]]
-        found.update(apart, [node] if apart else [])
+        others = [other for other, along in products[:i] if along != axis]
+        apart = [other for other in others if not bit[other] & behind[node]]
+        vector = min(node.inputs, key=lambda operand: operand.ndim)
+        within = [other for other in others if bit[other] & made_of.get(vector, 0)]
+        found.update(apart, [node] if apart or any(_may_make(node, other) for other in within) else [])
     return found
+
+
+def _may_make(product: Node, other: Node) -> bool:
+    """Whether a pass over a product's matrix may make another one, of which its vector is made."""
+    stage, seen = open_stage(product, True)
+    labels = min(zip(product.inputs, seen, strict=True), key=lambda pair: pair[0].ndim)[1]
+    return labels is not None and whole_if_joined(other, stage, labels, False) is not None
