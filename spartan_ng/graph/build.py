@@ -161,24 +161,25 @@ def contract(
 
 def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
     """NumPy's `matmul` of operands with one or more axes, batch axes broadcast."""
-    if a.ndim == 0 or b.ndim == 0:
+    rows, columns = len(a.shape), len(b.shape)
+    if not (rows and columns):
         raise ShapeError(
             f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
         )
-    inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
+    inner = b.shape[-2] if columns > 1 else b.shape[0]
     if a.shape[-1] != inner:
         raise ShapeError(
             f"matmul: shapes {a.shape} and {b.shape} do not fit: {a.shape[-1]} columns meet {inner} rows"
         )
-    if a.ndim == b.ndim == 2:
+    if rows == columns == 2:
         return contract(a, b, (0, 2), (2, 1), (0, 1), dtype)
     batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
-    a = broadcast(a, batch + a.shape[-2:]) if a.ndim > 2 else a
-    b = broadcast(b, batch + b.shape[-2:]) if b.ndim > 2 else b
+    a = broadcast(a, batch + a.shape[-2:]) if rows > 2 else a
+    b = broadcast(b, batch + b.shape[-2:]) if columns > 2 else b
     letters = tuple(range(3, 3 + len(batch)))
-    la = (letters if a.ndim > 2 else ()) + ((0, 2) if a.ndim > 1 else (2,))
-    lb = (letters if b.ndim > 2 else ()) + ((2, 1) if b.ndim > 1 else (2,))
-    lo = letters + ((0,) if a.ndim > 1 else ()) + ((1,) if b.ndim > 1 else ())
+    la = (letters if rows > 2 else ()) + ((0, 2) if rows > 1 else (2,))
+    lb = (letters if columns > 2 else ()) + ((2, 1) if columns > 1 else (2,))
+    lo = letters + ((0,) if rows > 1 else ()) + ((1,) if columns > 1 else ())
     return contract(a, b, la, lb, lo, dtype)
 
 

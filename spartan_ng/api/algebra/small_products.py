@@ -29,7 +29,8 @@ def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | Non
     where the elements of `out` lie, if they are here and nobody else's."""
     x, y = a._peek(), b._peek()
     if x is None or y is None:
-        return _quick_sparse(a, b) if function is np.matmul and out is None else None
+        one_is_here = function is np.matmul and out is None and not (x is None and y is None)
+        return _quick_sparse(a, b, x, y) if one_is_here else None
     rows, columns = x.shape, y.shape
     if not (0 < len(rows) <= 2 and 0 < len(columns) <= 2) or rows[-1] != columns[0]:
         return None
@@ -48,12 +49,11 @@ def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | Non
     return out  # type: ignore[no-any-return]
 
 
-def _quick_sparse(a: Handle, b: Handle) -> ndarray | None:
-    """SciPy's product of a small CSR array and a small dense vector or matrix, on either side; small arrays
-    may be much work (GNMF), which a plan shares among threads."""
-    s, d = (a, b) if a._peek() is None else (b, a)
-    dense = d._peek()
-    if dense is None or not door.is_open() or dense.dtype.char not in "fd" or dense.ndim not in (1, 2):
+def _quick_sparse(a: Handle, b: Handle, x: Any, y: Any) -> ndarray | None:
+    """SciPy's product of a small CSR array and a small dense vector or matrix, on either side, of which one
+    lies here (`x` or `y`); small arrays may be much work (GNMF), which a plan shares among threads."""
+    s, dense = (a, y) if x is None else (b, x)
+    if not door.is_open() or dense.dtype.char not in "fd" or dense.ndim not in (1, 2):
         return None
     matrix = _small_sparse(s)
     if matrix is None or matrix.dtype != dense.dtype or error_state().is_strict:
