@@ -20,7 +20,7 @@ from spartan_ng.extras import needed
 from spartan_ng.graph.evaluation import shares_files
 from spartan_ng.sinks import Hdf5File, ParquetFolder, ZarrStore
 from spartan_ng.sinks.hdf5 import file_to_fill, lies_as_in_memory
-from spartan_ng.sinks.parquet import group_bytes, table
+from spartan_ng.sinks.parquet import GROUP_BYTES, table
 from spartan_ng.sinks.places import check_folder
 from spartan_ng.sinks.stores import ArrayPlace, array_place, filled
 from spartan_ng.sinks.taken import check_tables, check_tables_at, check_unchanged, checked_dataset, refused
@@ -201,7 +201,7 @@ def to_parquet(
     storage_options: dict[str, Any] | None = None,
     **options: Any,
 ) -> None:
-    """Write an array to a Parquet file from here, a row group of 16 MB at most after the other; or, where
+    """Write an array to a Parquet file from here, a row group of about 16 MB after the other; or, where
     `path` ends with a slash, to a folder of files from the workers, each with the rows of one block.
 
     File and folder are there whole, or what they were before.
@@ -249,7 +249,7 @@ def to_parquet(
 
     def write(temporary: str) -> None:
         with parquet.ParquetWriter(temporary, schema, **options) as writer:
-            for part in in_rows(array, group_bytes()) if array.size else ():
+            for part in in_rows(array, GROUP_BYTES) if array.size else ():
                 writer.write_table(table(part, names), row_group_size=max(len(part), 1))
 
     written_anew(real, write)
