@@ -363,14 +363,15 @@ def _alone(
 def _kernels() -> frozenset[str]:
     """The names of the kernels that lie on disk, once nobody compiles what an ended process has left."""
     from spartan_ng.kernels.compiled.cache import cache_directory, waiting_sources  # not where memory counts
-    from spartan_ng.kernels.compiled.heir import await_end
+    from spartan_ng.kernels.compiled.heir import LOCK
+    from spartan_ng.system.files import locked
 
     folder = cache_directory()
     until_s = time.monotonic() + _COMPILED_S
     while waiting_sources(folder) and time.monotonic() < until_s:
         time.sleep(_SAMPLE_S)
-    await_end(folder)
-    return frozenset(name for name in os.listdir(folder) if "." not in name)
+    with locked(str(folder / LOCK)):  # by whoever compiles
+        return frozenset(name for name in os.listdir(folder) if "." not in name)
 
 
 @click.command()

@@ -97,14 +97,6 @@ def _closed(steps: list[Step]) -> list[Step]:
     return kept
 
 
-def _adds(line: Line, known: set[str]) -> bool:
-    """Whether a line's operands are known; if so, what it defines is, too."""
-    fits = line.uses <= known
-    if fits and line.defines is not None:
-        known.add(line.defines)
-    return fits
-
-
 def _unrolled(steps: Sequence[Step]) -> Iterator[list[Step]]:
     """Each loop run less often, or its lines once."""
     for i, step in enumerate(steps):

@@ -14,17 +14,15 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.costs.tuned import FEW_LINES
 from spartan_ng.kernels import blocks
-from spartan_ng.kernels.compiled import few_lines, trust
-from tests.kernels.products import RTOL, check_product
+from spartan_ng.kernels.compiled import few_lines
+from tests.kernels.products import RTOL, check_first_products, check_product, every_product_compiled
 from tests.sampling import examples
 from tests.test_programs import running_on
 
 
 @pytest.fixture(autouse=True, scope="module")
 def everything_is_compiled():
-    with pytest.MonkeyPatch.context() as patch, config.override(kernels="compile"):
-        patch.setattr(few_lines, "FEW_LINES_ELEMENTS", 1)
-        patch.setattr(few_lines, "FEW_LINES_WIDTH", 1)
+    with every_product_compiled(few_lines, FEW_LINES_ELEMENTS=1, FEW_LINES_WIDTH=1):
         yield
 
 
@@ -79,11 +77,7 @@ def test_what_blas_does() -> None:
 
 def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = np.ones((4, 30)), np.ones((30, 50))
-    monkeypatch.setattr(few_lines, "_heat", trust.Heat(3 * b.nbytes))
-    asked: list[str] = []
-    monkeypatch.setattr(few_lines, "at_hand", lambda source, *rest, heat: asked.append(source))
-    with config.override(kernels="auto"):
-        assert [few_lines.product(a, b) is None and len(asked) for _ in range(4)] == [0, 0, 1, 2]
+    check_first_products(monkeypatch, few_lines, b.nbytes, a, b)
 
 
 @pytest.mark.parametrize("dtype", sorted(RTOL))

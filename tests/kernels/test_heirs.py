@@ -98,7 +98,7 @@ def test_an_heir_compiles_all_that_waits(tmp_path: Path) -> None:
 def test_there_is_one_heir_at_a_time(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     want(tmp_path, "a = 1\n")
-    with locked(str(tmp_path / heir._LOCK)):
+    with locked(str(tmp_path / heir.LOCK)):
         inherited(tmp_path)
         assert len(waiting_sources(tmp_path)) == 1
     inherited(tmp_path)

@@ -12,22 +12,15 @@ from hypothesis import strategies as st
 import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
-from spartan_ng.kernels.compiled import narrow, ready_made, trust
-from tests.kernels.products import RTOL, check_product
+from spartan_ng.kernels.compiled import narrow
+from tests.kernels.products import RTOL, VECTORS, check_first_products, check_product, every_product_compiled
 from tests.sampling import examples
 from tests.test_programs import running_on
 
 
-@pytest.fixture(autouse=True, scope="module", params=["the processor's", "of 32 bytes"])
+@pytest.fixture(autouse=True, scope="module", params=VECTORS)
 def vectors(request: pytest.FixtureRequest):
-    """Everything is compiled, also for processors whose vectors are shorter."""
-    real = ready_made.source_of
-    with pytest.MonkeyPatch.context() as patch, config.override(kernels="compile"):
-        patch.setattr(narrow, "NARROW_WIDTH", 1)
-        patch.setattr(narrow, "_LEAST_BYTES", 1)
-        patch.setattr(narrow, "NARROW_TALL", 0)
-        if request.param == "of 32 bytes":
-            patch.setattr(narrow, "source_of", lambda name, **given: real(name, BYTES="32", **given))
+    with every_product_compiled(narrow, request.param, NARROW_WIDTH=1, _LEAST_BYTES=1, NARROW_TALL=0):
         yield
 
 
@@ -94,11 +87,7 @@ def test_what_blas_does(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = np.ones((300, 20)), np.ones((20, 6))
-    monkeypatch.setattr(narrow, "_heat", trust.Heat(3 * x.nbytes))
-    asked: list[str] = []
-    monkeypatch.setattr(narrow, "at_hand", lambda source, *rest, heat: asked.append(source))
-    with config.override(kernels="auto"):
-        assert [narrow.product(x, w) is None and len(asked) for _ in range(4)] == [0, 0, 1, 2]
+    check_first_products(monkeypatch, narrow, x.nbytes, x, w)
 
 
 @pytest.mark.parametrize("dtype", sorted(RTOL))

@@ -13,22 +13,15 @@ import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.costs.choices import TALL_WIDTH
-from spartan_ng.kernels.compiled import ready_made, tall, trust
-from tests.kernels.products import RTOL, check_product
+from spartan_ng.kernels.compiled import tall
+from tests.kernels.products import RTOL, VECTORS, check_first_products, check_product, every_product_compiled
 from tests.sampling import examples
 from tests.test_programs import running_on
 
 
-@pytest.fixture(autouse=True, scope="module", params=["the processor's", "of 32 bytes"])
+@pytest.fixture(autouse=True, scope="module", params=VECTORS)
 def vectors(request: pytest.FixtureRequest):
-    """Everything is compiled, also for processors whose vectors are shorter."""
-    real = ready_made.source_of
-    with pytest.MonkeyPatch.context() as patch, config.override(kernels="compile"):
-        patch.setattr(tall, "TALL_BYTES", 1)
-        patch.setattr(tall, "TALL_SHAPE", 0)
-        patch.setattr(tall, "TALL_FLOPS", 0)
-        if request.param == "of 32 bytes":
-            patch.setattr(tall, "source_of", lambda name, **given: real(name, BYTES="32", **given))
+    with every_product_compiled(tall, request.param, TALL_BYTES=1, TALL_SHAPE=0, TALL_FLOPS=0):
         yield
 
 
@@ -115,11 +108,7 @@ def test_what_blas_does(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_kernel_is_made_for_the_first_products(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.ones((300, 20))
-    monkeypatch.setattr(tall, "_heat", trust.Heat(3 * 2 * 300 * 20 * 20))
-    asked: list[str] = []
-    monkeypatch.setattr(tall, "at_hand", lambda source, *rest, heat: asked.append(source))
-    with config.override(kernels="auto"):
-        assert [tall.product(x.T, x) is None and len(asked) for _ in range(4)] == [0, 0, 1, 2]
+    check_first_products(monkeypatch, tall, 2 * 300 * 20 * 20, x.T, x)
 
 
 @pytest.mark.parametrize("dtype", sorted(RTOL))

@@ -22,7 +22,7 @@ MOST_CPU_S = 60
 """Seconds of a processor that it takes: some hundred kernels."""
 MOST_S = 600
 """Seconds after which it ends: what is left then waits for the next one."""
-_LOCK = "heir.lock"
+LOCK = "heir.lock"
 
 
 def inherit(folder: Path, compile: Callable[[str, str], bytes]) -> None:
@@ -34,17 +34,11 @@ def inherit(folder: Path, compile: Callable[[str, str], bytes]) -> None:
         while waiting_sources(
             folder
         ):  # once more when the lock is free: some may have come at the last moment
-            with locked(str(folder / _LOCK), waits=False) as is_alone:
+            with locked(str(folder / LOCK), waits=False) as is_alone:
                 if not is_alone:
                     return
                 for file in waiting_sources(folder):
                     _compile(file, compile)
-
-
-def await_end(folder: Path) -> None:
-    """Wait for the process that is at it, if there is one."""
-    with locked(str(folder / _LOCK)):
-        pass
 
 
 def _compile(file: Path, compile: Callable[[str, str], bytes]) -> None:
