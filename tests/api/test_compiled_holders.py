@@ -70,7 +70,8 @@ def test_what_compiled_classes_hold_is_kept(owner_class, dtype, size):
 
 
 @pytest.mark.parametrize("function", [numpy.array, numpy.asarray, numpy.asanyarray, numpy.ascontiguousarray])
-def test_what_numpy_takes_of_what_compiled_classes_hold_is_a_copy(owner_class, function):
+def test_what_numpy_takes_of_what_compiled_classes_hold(owner_class, function):
+    """Is a copy where it is one of NumPy's array."""
     a = np.array(values("f8", 60_000))
     for keywords in {}, {"dtype": "f8"}, {"dtype": "f4"}:
         owner = owner_class(np.cumsum(a))
@@ -78,4 +79,5 @@ def test_what_numpy_takes_of_what_compiled_classes_hold_is_a_copy(owner_class, f
         wanted = numpy.cumsum(values("f8", 60_000))
         numpy.testing.assert_array_equal(taken, wanted.astype(taken.dtype))
         taken[...] = -1
+        function(wanted, **keywords)[...] = -1
         numpy.testing.assert_array_equal(owner.array, wanted)

@@ -82,7 +82,6 @@ OTHER_NUMBERS = {
     },
     "how something is done that is done at once either way": {
         "core/dispatch.py": {"_BISECTED", "_LONG"},
-        "core/temporaries.py": {"_SPECIALIZED"},
     },
     "what is shown, and when something is looked at again": {
         "core/summaries.py": {"_SIDE", "_LINES"},

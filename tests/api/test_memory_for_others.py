@@ -220,31 +220,8 @@ def test_views_given_to_numpy_have_their_strides_and_what_lies_around_them(key: 
         shape, strides = (back, back), (a.strides[-1],) * 2
         assert stretch(b, shape, strides).tolist() == stretch(a, shape, strides).tolist()
     seen[...] = seen[::-1]
-    assert ours.tolist() == theirs.tolist()  # it is a copy
-
-
-@pytest.mark.parametrize("small_bytes", [0, 1 << 20])
-def test_what_numpy_is_given_has_each_element_once(small_bytes: int) -> None:
-    """Also of views that show elements several times: who has a copy writes into one of them."""
-    views: list[Callable[[Any], Any]] = [
-        lambda a: np.broadcast_to(a, (3, 6)),
-        lambda a: np.broadcast_arrays(a, np.zeros((3, 1)))[0],
-        lambda a: np.lib.stride_tricks.sliding_window_view(a, 3),
-        lambda a: np.lib.stride_tricks.as_strided(a, (4, 3), (8, 8)),
-        lambda a: np.diagonal(a.reshape(2, 3)),
-        lambda a: a[::-1].reshape(2, 3).T,
-    ]
-    with config.override(small_bytes=small_bytes):
-        for view in views:
-            a = np.arange(6.0) * 2
-            given = numpy.asarray(view(a))
-            expected = given.tolist()
-            first: Any = expected
-            while isinstance(first[0], list):
-                first = first[0]
-            given[(0,) * given.ndim] = first[0] = 50.0
-            assert given.tolist() == expected
-            assert a.tolist() == [0, 2, 4, 6, 8, 10]
+    a[...] = a[::-1]
+    assert ours.tolist() == theirs.tolist()  # it is no copy
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 300, 3000])

@@ -99,11 +99,11 @@ def _record(a: Handle, key: Any, record: np.void) -> Any:
     """An element of a structured array, NumPy's own: it shows the array's memory, which is written in place
     from now on, and setting its fields sets them in the array."""
     cell = a._cell
-    if not cell.frozen and not cell.shared:
-        if a._open() is None:
+    if not cell.frozen:
+        if not cell.shared and a._open() is None:
             cell.writable()
             record = a._peek()[key]
-        cell.shared = True
+        cell.share_for_good()
     return record
 
 

@@ -47,6 +47,7 @@
 #include "plain/listed.h"
 #include "plain/methods.h"
 #include "plain/numbers.h"
+#include "plain/lent.h"
 #include "plain/buffers.h"
 
 /* --- the class ------------------------------------------------------------------------------------------- */
@@ -71,8 +72,7 @@ static PyMethodDef quick_methods[] = {
      "NumPy's ufuncs of our arrays are ours (NEP 13)."},
     {"__array__", (PyCFunction)(void (*)(void))array, METH_FASTCALL | METH_KEYWORDS,
      "__array__($self, /, dtype=None, copy=None)\n--\n\n"
-     "The elements in memory of the caller's own; without a copy (`copy=False`), only to be read.\n\n"
-     "Of an array that only the call holds, as in `numpy.asarray(a + b)`, that is the memory they lie in."},
+     "The elements where they lie, which is the array's memory and the caller's from then on, or a copy."},
     {"copy", (PyCFunction)(void (*)(void))copy, METH_FASTCALL | METH_KEYWORDS,
      "copy($self, /, order='C')\n--\n\nThe same elements in an array of their own."},
     {NULL},
@@ -188,15 +188,15 @@ static PyObject *
 connect(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"array",  "methods", "cell",   "wrap",  "numbers", "integers", "ours", "ufuncs",
-                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  "cores",  "field", "learn", "temporaries", "asked", NULL};
+                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "chain",  "cores",  "field", "learn", "temporaries", NULL};
     PyObject *array, *methods, *cell, *wrap, *numbers, *integers, *ours, *ufuncs, *dot, *finish, *reversed,
         *config, *field, *learn;
-    Py_ssize_t surely, least, flops, chain, asked;
+    Py_ssize_t surely, least, flops, chain;
     int cores, temporaries;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!OnnnniOOpn:connect", names, &PyType_Type, &array,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!OnnnniOOp:connect", names, &PyType_Type, &array,
                                      &methods, &PyType_Type, &cell, &wrap, &numbers, &integers, &ours, &ufuncs,
                                      &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &chain, &cores,
-                                     &field, &learn, &temporaries, &asked))
+                                     &field, &learn, &temporaries))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)array, &Quick) || !PyType_IsSubtype((PyTypeObject *)cell, &CellFields)
         || !PyAnySet_Check(numbers) || !PyAnySet_Check(integers) || !PyAnySet_Check(ufuncs)
@@ -211,7 +211,7 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
         || kept(&known.size, methods, "size") < 0 || kept(&known.itemsize, methods, "itemsize") < 0
         || kept(&known.nbytes, methods, "nbytes") < 0 || kept(&known.dtype, methods, "dtype") < 0
         || kept(&known.transposed, methods, "T") < 0
-        || kept(&known.copy, methods, "copy") < 0 || kept(&known.handed, methods, "_handed") < 0
+        || kept(&known.copy, methods, "copy") < 0
         || kept(&known.exported, methods, "_exported") < 0)
         return NULL;
     Py_XSETREF(known.array, (PyTypeObject *)Py_NewRef(array));
@@ -234,7 +234,6 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     known.chain = chain;
     known.cores = cores;
     known.temporaries = temporaries;
-    known.asked = asked;
     Py_RETURN_NONE;
 }
 
@@ -270,6 +269,8 @@ static PyMethodDef functions[] = {
     {"in_front", in_front, METH_VARARGS, "A function of ours, behind the plain case of its calls."},
     {"is_small", is_small, METH_O, "Whether so many bytes are NumPy's at once."},
     {"is_open", is_open, METH_NOARGS, "Whether NumPy does anything at once."},
+    {"lend", lend, METH_O,
+     "What NumPy is given of an array's memory, lent as long as that lives; None where others have a claim on it."},
     {"applied", (PyCFunction)(void (*)(void))applied_to, METH_FASTCALL,
      "What a function of NumPy's gives for NumPy's arrays and numbers, by all threads where that is sooner."},
     {"selected", (PyCFunction)(void (*)(void))selected_by, METH_FASTCALL,
@@ -310,7 +311,7 @@ PyInit__quick(void)
     QuickFloat.tp_base = &PyDoubleArrType_Type;
     if (PyType_Ready(&CellFields) < 0 || PyType_Ready(&HandleFields) < 0 || PyType_Ready(&Quick) < 0
         || PyType_Ready(&QuickFloat) < 0 || PyType_Ready(&QuickFunction) < 0 || PyType_Ready(&ShortcutType) < 0
-        || PyType_Ready(&Probe) < 0)
+        || PyType_Ready(&Probe) < 0 || PyType_Ready(&KeeperType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)

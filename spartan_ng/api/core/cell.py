@@ -69,7 +69,8 @@ class Cell(CellFields):
         the other one may write to it, before it becomes a leaf of a graph
 
     `shared` says that the value is another's buffer, which is read and written where it is: a graph gets a
-    copy of what it holds at the time, a new one for each graph. `lender` is whose buffer that is.
+    copy of what it holds at the time, a new one for each graph. `lender` is whose buffer that is. `lent` says
+    how many have it for a time (`lent.py`); where nobody has, it is shared for good.
     `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
     `settled` says that the value has been found to be nobody else's, neither blank nor frozen: as long as
     there is no node, it may be written to.
@@ -128,11 +129,11 @@ class Cell(CellFields):
     def node(self) -> Node:
         """The base as a node; a value becomes a leaf of the graph."""
         if self.shared:
-            return leaf_of_copy(self.value)
+            return leaf_of_shared(self.value)
         node = self._node
         if node is not None:
             return node
-        if self.borrowed and (leaf := leaf_on_loan(self)) is not None:
+        if self.borrowed and (leaf := leaf_on_loan(self.value)) is not None:
             return leaf
         masked = self.masked
         kept = None if masked is None else masked.compact()
@@ -234,6 +235,11 @@ class Cell(CellFields):
                 target, _ = self._target(may_wait=False)
         return target
 
+    def share_for_good(self) -> None:
+        """Let another have the value's memory, who does not say when that ends."""
+        with changes:
+            self.shared, self.lent = True, 0
+
     def given_away(self) -> Any:
         """The value's memory for somebody who may write to it, and None where others know it.
 
@@ -302,8 +308,12 @@ def _on_its_own(value: Any) -> Any:
     return np.ndarray(value.shape, value.dtype, memory.data, offset, value.strides)
 
 
-def leaf_of_copy(value: Any) -> Node:
-    """A leaf with the elements as they are now, of memory that others write to."""
+def leaf_of_shared(value: Any) -> Node:
+    """A leaf with the elements as they are now, of memory that others write to: a copy, or for the call that
+    is under way the memory itself."""
+    leaf = leaf_on_loan(value)
+    if leaf is not None:
+        return leaf
     kept = _memory_copied(value)
     return build.data(ArrayRef(kept.shape, kept.dtype, value=kept))
 

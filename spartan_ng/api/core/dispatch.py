@@ -108,9 +108,11 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
         lent = False
         for a in args:
             kind = type(a)
-            first = type(a[0]) if (kind is list or kind is tuple) and a else kind
-            lent = lent or (first is np.ndarray and lends(a))
-            if kind in _PLAIN or isinstance(a, Handle):
+            if isinstance(a, Handle):
+                lent = lent or (a._cell.shared and lends(a))
+                continue
+            lent = lent or ((kind is np.ndarray or kind is list or kind is tuple) and lends(a))
+            if kind in _PLAIN:
                 continue
             if a is args[0] and _has_its_own(a, method):
                 return by_numpy(numpys, *args, **keywords)
@@ -123,7 +125,7 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
                 return by_numpy(numpys, *args, **keywords)
             if is_dispatched and any(map(_is_foreign, keywords.values())):
                 return _by_others(numpys, FUNCTIONS[numpys], args, keywords)
-            lent = lent or (np.ndarray in map(type, keywords.values()) and any(map(lends, keywords.values())))
+            lent = lent or any(map(lends, keywords.values()))
         try:
             found = on_loan(ours, *args, **keywords) if lent else ours(*args, **keywords)
         except SubclassError:

@@ -34,7 +34,7 @@ class Flags:
         layout = array._layout()
         self.c_contiguous = self.contiguous = bool(layout.flags.c_contiguous)
         self.f_contiguous = self.fortran = bool(layout.flags.f_contiguous)
-        self.owndata = not array._is_view() and not array._cell.shared
+        self.owndata = not array._is_view() and (not array._cell.shared or array._cell.lent > 0)
         self.aligned = bool(layout.flags.aligned)
         self.writebackifcopy = False
         self._array = array

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core import door
-from spartan_ng.api.core.cell import Cell, Masked, changes, laid_out, leaf_of_copy, order_letter, order_of
+from spartan_ng.api.core.cell import Cell, Masked, changes, laid_out, leaf_of_shared, order_letter, order_of
 from spartan_ng.api.core.chains import (
     Key,
     Views,
@@ -30,6 +30,7 @@ from spartan_ng.api.core.forcing import compute_nodes, value_of
 from spartan_ng.api.core.holders import hold_as, step_of
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.late import Late
+from spartan_ng.api.core.lent import lend
 from spartan_ng.api.core.numbers import as_number
 from spartan_ng.api.core.quick import HandleFields
 from spartan_ng.api.core.views import View, assigned
@@ -37,8 +38,9 @@ from spartan_ng.arrays import ArrayRef
 from spartan_ng.callers import warn_user
 from spartan_ng.error_state import error_state
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
-from spartan_ng.scratch import own_copy
+from spartan_ng.scratch import copy_fits, own_copy
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -76,7 +78,7 @@ class Handle(HandleFields):
         """The node that gives the elements."""
         cell = self._cell
         if cell.shared:
-            return leaf_of_copy(self._peek())
+            return leaf_of_shared(self._peek())
         node = cell.node if cell._node is None else cell._node
         if not self._views:
             return node
@@ -322,33 +324,43 @@ class Handle(HandleFields):
         if format != "dense":
             raise TypeError(f"an array in {format} format has no memory that can be lent")
         shown = self._memory()
-        with changes:
-            self._cell.shared = True
-            _EXPORTS.pop(self._cell, None)  # what had an end has none now
+        self._cell.share_for_good()
         return shown
 
     def _exported(self, writes: bool) -> Any:
-        """The NumPy array for another who has it for a time, to read or to write it: until that is gone, what
-        is built on the elements is built on a copy, as others may write them."""
-        cell = self._cell
+        """The NumPy array for another who has it for a time, to read or to write it."""
         if not (writes and self.flags.writeable):  # type: ignore[attr-defined]
             if not self._layout().flags.c_contiguous:  # which is refused, or goes by the strides
-                make(cell)._force()
+                make(self._cell)._force()
             return self._to_read()
-        has_end = not cell.shared or cell in _EXPORTS
-        shown = self._memory().view()
-        if has_end:
-            with changes:
-                cell.shared = True
-                _EXPORTS[cell] = _EXPORTS.get(cell, 0) + 1
-            weakref.finalize(shown, _given_back, weakref.ref(cell)).atexit = False
+        return self._on_loan()
+
+    def _on_loan(self) -> Any:
+        """The NumPy array for another, until that and all views of it are gone (`lent.py`)."""
+        while (shown := lend(self)) is None:
+            self._memory()
         return shown
+
+    def _is_lendable(self) -> bool:
+        """Whether the elements are in memory of this process, the array's own or so by a copy; evaluates
+        them, and for those of a view all that there are, if memory has room."""
+        cell = self._cell
+        if cell.value is None:
+            base = make(cell)
+            is_whole = not self._views or (in_process() and copy_fits(base.nbytes))
+            if not is_whole or base.format != "dense":
+                return False
+            settle(base)
+        value = cell.value
+        if type(value) is not np.ndarray or cell.frozen:
+            return False
+        return cell.shared or (value.flags.writeable and not (cell.borrowed and cell.source is not None))
 
     def _memory(self) -> Any:
         """The NumPy array for another who writes it now; elements that lie on workers are gathered for it."""
         cell = self._cell
         value = make(cell)._force()
-        if cell._node is not None or cell.borrowed:
+        if not (cell.shared or cell.frozen) and cell.writable() is None:
             cell.value, cell._node, cell.borrowed = own_copy(value), None, False
         cell.blank = False
         return self._peek()
@@ -365,23 +377,6 @@ class Handle(HandleFields):
             return shown
         cell = self._cell
         return layout_of(cell.shape, cell.dtype, self._views, cell.order)
-
-
-_EXPORTS: weakref.WeakKeyDictionary[Cell, int] = weakref.WeakKeyDictionary()
-"""How many have the memory of a cell for a time, where nobody has it for good."""
-
-
-def _given_back(known: weakref.ref[Cell]) -> None:
-    """One of those who had a cell's memory has it no more."""
-    cell = known()
-    with changes:
-        count = 0 if cell is None else _EXPORTS.pop(cell, 0)
-        if cell is None or not count:
-            return
-        if count > 1:
-            _EXPORTS[cell] = count - 1
-        else:
-            cell.shared = False
 
 
 def make(cell: Cell, views: Views = (), of: type | None = None) -> ndarray:

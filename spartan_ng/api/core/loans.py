@@ -1,9 +1,9 @@
-"""Arrays of NumPy's that a call reads where they lie, and has read when it returns.
+"""Arrays that others write to, NumPy's or ours, which a call reads where they lie, and has read at its end.
 
-Whoever made such an array may write to it as soon as the call is over: what is computed from it later needs
-a copy, which takes longer than most steps. So a call that is given a large one has it on loan. What it makes
-of it is evaluated before it returns, where that is not much larger than the copy would be; whatever else
-still reads it then gets the copy.
+Whoever made such an array, or has its memory (`lent.py`), may write to it as soon as the call is over: what
+is computed from it later needs a copy, which takes longer than most steps. So a call that is given a large
+one has it on loan. What it makes of it is evaluated before it returns, where that is not much larger than the
+copy would be; whatever else still reads it then gets the copy.
 
 Nobody else's function may be called meanwhile: it may write to the array, and ask for what was made of it.
 """
@@ -13,12 +13,13 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spartan_ng.api.core import door
 from spartan_ng.api.core.forcing import compute_nodes
+from spartan_ng.api.core.quick import HandleFields
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.graph import build
@@ -26,40 +27,39 @@ from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.scratch import own_copy
 
-if TYPE_CHECKING:
-    from spartan_ng.api.core.cell import Cell
-
 _GROWTH = 2
 """So many times the bytes on loan, what is evaluated may take: transforms of real numbers are complex. Unless
 the next steps fuse with it, it is written once either way."""
 
 
 class _LendingCall(threading.local):
-    """The call that is under way in a thread: leaves over what it has on loan, by the identity of cells."""
+    """The call that is under way in a thread: arrays on loan to it and leaves over them, by identity."""
 
-    leaves: dict[int, tuple[Cell, Node]] | None = None
+    leaves: dict[int, tuple[Any, Node]] | None = None
 
 
 _call = _LendingCall()
 
 
 def lends(a: Any) -> bool:
-    """Whether an argument is an array of NumPy's that is worth a loan, or a sequence that begins with one: of
-    smaller ones NumPy makes something at once."""
+    """Whether an argument is an array of NumPy's, or of ours whose memory others have, that is worth a loan,
+    or a sequence that begins with one: of smaller ones NumPy makes something at once."""
     if (type(a) is list or type(a) is tuple) and a:
         a = a[0]
+    if isinstance(a, HandleFields) and a._cell.shared:  # type: ignore[attr-defined]
+        a = a._peek()  # type: ignore[attr-defined]
     return type(a) is np.ndarray and not door.is_small(a.nbytes) and door.is_open()
 
 
-def leaf_on_loan(cell: Cell) -> Node | None:
-    """The leaf over what a cell shows of somebody else's memory, for the call that is under way; None where
-    none is that reads it there."""
-    leaves, value = _call.leaves, cell.value
+def leaf_on_loan(value: Any) -> Node | None:
+    """The leaf over what lies in somebody else's memory, for the call that is under way; None where none is
+    that reads it there."""
+    leaves = _call.leaves
     if leaves is None or not lends(value):
         return None
-    known = leaves.get(id(cell))
+    known = leaves.get(id(value))
     if known is None:
-        known = leaves[id(cell)] = cell, build.data(ArrayRef(value.shape, value.dtype, value=value))
+        known = leaves[id(value)] = value, build.data(ArrayRef(value.shape, value.dtype, value=value))
     return known[1]
 
 
@@ -93,7 +93,7 @@ def _flat(items: Iterable[Any], depth: int = 2) -> Iterator[Any]:
             yield item
 
 
-def _evaluate(leaves: dict[int, tuple[Cell, Node]], arrays: Iterable[Any]) -> None:
+def _evaluate(leaves: dict[int, tuple[Any, Node]], arrays: Iterable[Any]) -> None:
     """Evaluate those of the arrays that read what is on loan, if together they are not much larger."""
     cells = {id(c): c for a in arrays if (c := getattr(a, "_cell", None)) is not None}
     waiting = {c._node: c for c in cells.values() if c.value is None and c._node is not None}
@@ -112,7 +112,7 @@ def _evaluate(leaves: dict[int, tuple[Cell, Node]], arrays: Iterable[Any]) -> No
         waiting[node].adopt(ref, node)
 
 
-def _give_back(leaves: dict[int, tuple[Cell, Node]]) -> None:
+def _give_back(leaves: dict[int, tuple[Any, Node]]) -> None:
     """Copy what somebody still reads: the leaves' references are known to nobody else otherwise."""
     refs = [weakref.ref(leaf.data) for _, leaf in leaves.values()]
     leaves.clear()

@@ -77,6 +77,7 @@ if TYPE_CHECKING or _module is None:
         picks: int = 0
         order: tuple[int, ...] | None = None
         shared: bool = False
+        lent: int = 0
         lender: Any = None
         source: Any = None
         owner: Any = None
@@ -123,6 +124,9 @@ if TYPE_CHECKING or _module is None:
     is_open: Callable[[], bool] | None = None
     """The questions of `door.py`, asked without a frame of Python's."""
 
+    lend: Callable[[Any], Any] | None = None
+    """What NumPy is given of an array's memory; see `lent.py`."""
+
     def applied(numpys: Any, operands: tuple[Any, ...], out: Any = None) -> Any:
         """What a function of NumPy's gives for NumPy's arrays and numbers, or writes to `out`."""
         return numpys(*operands) if out is None else numpys(*operands, out=out)
@@ -150,7 +154,8 @@ else:
         return _module.in_front(ours, numpys, names, most, size, fold, is_mean)  # type: ignore[no-any-return]
 
     is_small, is_open = _module.is_small, _module.is_open
-    applied, selected, put, binned = _module.applied, _module.selected, _module.put, _module.binned
+    lend, applied = _module.lend, _module.applied
+    selected, put, binned = _module.selected, _module.put, _module.binned
 
 
 AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE = range(5)

@@ -9,11 +9,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy as np
-
-_SPECIALIZED = 64
-"""After so many calls the interpreter has specialized an instruction."""
-
 
 def learn(probe: Any) -> bool:
     """Have the interpreter call the operators of a class that learns who calls them (`plain/callers.h`).
@@ -29,16 +24,6 @@ def learn(probe: Any) -> bool:
         *(-p(), +p(), ~p()),
     )
     return {*counts} == {1} and named + 1 > 1
-
-
-def learn_asked(probe: Any) -> int:
-    """Have the interpreter call NumPy's functions that ask such a class for its elements, before and after it
-    has specialized the call; how many references a temporary has then, or 0 where variables have as many."""
-    p, named, counts = probe, probe(), set()
-    for _ in range(_SPECIALIZED):
-        asked = np.asarray(p()), np.array(p()), np.asanyarray(p()), np.ascontiguousarray(p())
-        counts |= {a.item() for a in asked}
-    return counts.pop() if len(counts) == 1 and np.asarray(named) > max(counts) else 0
 
 
 class _Asked:

@@ -280,8 +280,9 @@ class ufunc(QuickFunction, Folding):
         lent: bool = False,
     ) -> Any:
         """A map (two for two results); what others own is `lent` to it, if it is large."""
-        if not lent and np.ndarray in map(type, args) and any(map(lends, args)):
-            return on_loan(self._lazy, args, asked, casting, True)
+        for a in () if lent else args:
+            if (type(a) is np.ndarray or (isinstance(a, Handle) and a._cell.shared)) and lends(a):
+                return on_loan(self._lazy, args, asked, casting, True)
         operands = [a if isinstance(a, Handle) else operand(a) for a in args]
         kinds = tuple(map(kind_of, operands))
         strict = error_state().is_strict

@@ -171,7 +171,6 @@ connect(
     field=field,
     learn=learn_lenses,
     temporaries=Probe is not None and temporaries.learn(Probe),
-    asked=0 if Probe is None else temporaries.learn_asked(Probe),
 )
 
 __all__ = ["compute", "ndarray", "persist"]

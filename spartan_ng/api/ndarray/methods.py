@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 import os
@@ -14,6 +15,7 @@ import numpy as np
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import assigning, cumulative, manipulation, reductions
 from spartan_ng.api.core import door
+from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.quick import shortened, shown_by
 from spartan_ng.api.elementwise import logic
 from spartan_ng.api.ndarray.arithmetic import Arithmetic
@@ -44,7 +46,15 @@ _ONE_NAME, _ONE_CELL = _counted.references(1)
 
 def _method(function: F) -> F:
     """A function as a method, which need not look for an array of ours among what it is given."""
-    return inspect.unwrap(function)  # type: ignore[no-any-return]
+    plain = inspect.unwrap(function)
+
+    @functools.wraps(plain)
+    def method(self: Any, *args: Any, **keywords: Any) -> Any:
+        if self._cell.shared and lends(self):
+            return on_loan(plain, self, *args, **keywords)
+        return plain(self, *args, **keywords)
+
+    return method  # type: ignore[return-value]
 
 
 class Methods(Arithmetic):

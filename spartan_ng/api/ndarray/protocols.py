@@ -99,24 +99,23 @@ class Protocols(Methods):
     # --- NumPy's protocols ---------------------------------------------------------------------------
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """The elements in memory of the caller's own; without a copy (`copy=False`), only to be read."""
-        return self._to_numpy(dtype, copy, False)
+        """The elements where they lie, which is the array's memory and the caller's from then on, or a copy.
 
-    def _handed(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """The same of an array that only the call holds, as in `numpy.asarray(a + b)`: their own memory."""
-        return self._to_numpy(dtype, copy, True)
-
-    def _to_numpy(self, dtype: Any, copy: bool | None, is_temporary: bool) -> np.ndarray[Any, Any]:
+        `lent.py` says what has such memory. With `copy=True` it is a copy in any case; with `copy=False` what
+        has none is given to be read only. ValueError where another dtype would need a copy.
+        """
+        is_other = dtype is not None and self.dtype != dtype
+        if is_other and copy is False:
+            raise ValueError(f"a copy is needed to convert {self.dtype} to {np.dtype(dtype)}")
+        if not (is_other or copy) and self._is_lendable():
+            return self._on_loan()  # type: ignore[no-any-return]
         if copy is False:
-            shown = self._to_read()
-            if dtype is not None and shown.dtype != dtype:
-                raise ValueError(f"a copy is needed to convert {shown.dtype} to {np.dtype(dtype)}")
-            return shown
-        if dtype is not None and self.dtype != dtype:
+            return self._to_read()
+        if is_other:
             return np.asarray(self._force()).astype(dtype)
         if self._views and (seen := self._among_others()) is not None:
             return seen
-        return self._own_memory(is_temporary)
+        return self._own_memory(False)
 
     def _among_others(self) -> np.ndarray[Any, Any] | None:
         """A copy of a view's elements, with what lies around them, as its strides say, if that costs little:
@@ -130,11 +129,11 @@ class Protocols(Methods):
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """The elements as by `numpy.asarray(a)`: what matplotlib and others ask of a data frame's column."""
-        return np.asarray(self)
+        return self.__array__(copy=True)
 
     def __arrow_array__(self, type: Any = None) -> Any:
         """The elements as PyArrow's array, of its `type` or of the one that is ours."""
-        return import_module("pyarrow").array(np.asarray(self), type=type)
+        return import_module("pyarrow").array(self.__array__(copy=True), type=type)
 
     def _own_memory(self, is_temporary: bool) -> np.ndarray[Any, Any]:
         """The elements in the caller's own memory: a copy, but of a temporary's and of what was gathered."""

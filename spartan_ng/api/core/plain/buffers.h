@@ -1,7 +1,7 @@
 /* An array's memory by Python's buffer protocol: for files, sockets, codecs, hashes, and loops that Cython compiled.
  *
  * Who asks to be given all that a buffer may be, and only reads it, is refused: NumPy does, before it asks for
- * `__array__`, whose errors it passes on and whose elements are the caller's own. So is who asks for any order of
+ * `__array__`, whose errors it passes on and whose array keeps who lends it. So is who asks for any order of
  * elements: `numpy.ndarray(..., buffer=a)` gives the buffer back and keeps its address, which is ours to change. */
 
 static int
@@ -13,7 +13,7 @@ get_buffer(PyObject *self, Py_buffer *buffer, int flags)
         || (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS) {
         PyErr_SetString(PyExc_BufferError,
                         "an array of spartan_ng has no memoryview: take a.data to read its elements, "
-                        "or numpy.asarray(a) for a copy");
+                        "or numpy.asarray(a) to write to them");
         return -1;
     }
     PyObject *memory = PyObject_CallFunctionObjArgs(known.exported, self, writes ? Py_True : Py_False, NULL);

@@ -27,7 +27,7 @@
 #define NOT_INLINE
 #endif
 
-enum { MOST_CALLERS = 16, MOST_WAYS = 16 }; /* NumPy asks for elements in several functions, and is called in two ways */
+enum { MOST_CALLERS = 16, MOST_WAYS = 16 };
 
 /* The callers from an operator of ours to the interpreter: where their frames begin, counted from the first, and where
  * they go on after the call. */
@@ -118,18 +118,6 @@ probed(const Operator *op, PyObject *a, PyObject *b, const char *callers)
     return PyLong_FromSsize_t(Py_REFCNT(Py_IS_TYPE(a, &Probe) ? a : b));
 }
 
-/* The same of the question that NumPy asks; the number as an array. */
-static PyObject *
-probe_array(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    Py_ssize_t references = Py_REFCNT(self);
-    learn_way(&operators[op_array], CALLERS);
-    PyObject *made = PyArray_SimpleNew(0, NULL, NPY_INTP);
-    if (made != NULL)
-        *(npy_intp *)PyArray_DATA((PyArrayObject *)made) = references;
-    return made;
-}
-
 #define PROBE_OF_TWO(name, ...)                                                                               \
     static PyObject *probe_##name(PyObject *a, PyObject *b) { return probed(&operators[op_##name], a, b, CALLERS); }
 #define PROBE_OF_ONE(name, ...)                                                                               \
@@ -149,11 +137,6 @@ static PyNumberMethods probe_as_number = {
     .nb_power = probe_power,
 };
 
-static PyMethodDef probe_methods[] = {
-    {"__array__", (PyCFunction)(void (*)(void))probe_array, METH_FASTCALL | METH_KEYWORDS, NULL},
-    {NULL},
-};
-
 static PyTypeObject Probe = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "spartan_ng.api.core._quick.Probe",
@@ -161,5 +144,4 @@ static PyTypeObject Probe = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "Operators that learn who calls them, and give the number of references to their operand.",
     .tp_as_number = &probe_as_number,
-    .tp_methods = probe_methods,
 };

@@ -78,7 +78,6 @@ static struct {
     PyTypeObject *number;          /* the class of our numbers of double precision */
     PyObject *transposed, *shape, *ndim, *size, *itemsize, *nbytes, *dtype; /* properties */
     PyObject *copy;                /* a method */
-    PyObject *handed;              /* the method that gives the elements of a temporary */
     PyObject *exported;            /* the method that gives memory to who has it for a time */
     PyObject *field;               /* what a field is as a view */
     PyObject *learn;               /* what NumPy's views are to us */
@@ -87,8 +86,7 @@ static struct {
     Py_ssize_t threads;            /* and how many threads there are to be */
     int cores;                     /* processors that this process may use */
     Py_ssize_t surely, least;      /* bytes of broadcast results, and from which the methods ask more */
-    int temporaries;               /* whether references tell them, */
-    Py_ssize_t asked;              /* and how many they have when NumPy asks for elements; 0 where that tells nothing */
+    int temporaries;               /* whether references tell them */
     Py_ssize_t flops;              /* of products that are done without further questions */
     Py_ssize_t chain;              /* views of views that are joined */
 } known;

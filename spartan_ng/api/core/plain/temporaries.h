@@ -2,7 +2,7 @@
  *
  * In `(a + b) + c` nobody but the interpreter's stack has a reference to the first sum. NumPy's own operators write
  * their result over such an operand; so do these. A chain of operators then stays in what the cache holds of one
- * result, and asks for no memory but the first's. NumPy, asked for a temporary's elements, is given their memory. */
+ * result, and asks for no memory but the first's. */
 
 enum { LEAST_TAKEN = 1 << 12 }; /* bytes; a smaller result is made anew in the time that asking takes */
 
@@ -57,48 +57,4 @@ taken_over(const Operator *op, PyObject *const *operands, int n, const char *cal
         }
     }
     return NULL;
-}
-
-/* A copy of an array of less than `least` bytes that is no view, asked for as it is; NULL, also without an error, where the methods are to see
- * to it. */
-static PyObject *
-copy_asked(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, Py_ssize_t least)
-{
-    PyArrayObject *shown = Py_TYPE(self) == known.array ? shown_of((Handle *)self) : NULL;
-    int is_whole = shown != NULL && PyTuple_GET_SIZE(((Handle *)self)->views) == 0;
-    if (!is_whole || PyArray_NBYTES(shown) >= Py_MIN(least, small_bytes()))
-        return NULL;
-    Py_ssize_t more = names == NULL ? 0 : PyTuple_GET_SIZE(names);
-    if (n > 1 || more > 1 || (n == 1 && args[0] != Py_None && args[0] != (PyObject *)PyArray_DESCR(shown)))
-        return NULL;
-    if (more == 1 && (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "copy") != 0 || args[n] == Py_False))
-        return NULL;
-    return PyArray_NewCopy(shown, NPY_KEEPORDER);
-}
-
-/* The elements as NumPy asks for them: those of a temporary, as in `numpy.asarray(a + b)`, in the memory they lie in. */
-static NOT_INLINE PyObject *
-elements_asked(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, const char *callers)
-{
-    const Operator *op = &operators[op_array];
-    int is_handed = Py_REFCNT(self) == known.asked && is_called_by_interpreter(op, callers);
-    PyObject *found = copy_asked(self, args, n, names, is_handed ? LEAST_TAKEN : known.least);
-    if (found != NULL || PyErr_Occurred())
-        return found;
-    PyObject *method = is_handed ? known.handed : method_of(op, op->method), *all[4] = {self};
-    Py_ssize_t count = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
-    if (method == NULL)
-        return NULL;
-    if (count >= (Py_ssize_t)Py_ARRAY_LENGTH(all)) {
-        PyErr_SetString(PyExc_TypeError, "__array__ takes a dtype and whether to copy");
-        return NULL;
-    }
-    memcpy(all + 1, args, count * sizeof(PyObject *));
-    return PyObject_Vectorcall(method, all, n + 1, names);
-}
-
-static PyObject *
-array(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    return elements_asked(self, args, n, names, CALLERS);
 }
