@@ -360,8 +360,13 @@ class Handle(HandleFields):
         """The NumPy array for another who writes it now; elements that lie on workers are gathered for it."""
         cell = self._cell
         value = make(cell)._force()
-        if not (cell.shared or cell.frozen) and cell.writable() is None:
-            cell.value, cell._node, cell.borrowed = own_copy(value), None, False
+        if not (cell.shared or cell.frozen):
+            try:
+                target = cell.writable()
+            except Exception:  # noqa: BLE001 - of what waits for the elements; who asks for that is told
+                target = None
+            if target is None:
+                cell.value, cell._node, cell.borrowed = own_copy(value), None, False
         cell.blank = False
         return self._peek()
 
