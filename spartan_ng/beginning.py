@@ -5,10 +5,11 @@ what a first program asks for. So programs that NumPy is done with in less than 
 after the wait, a plan without kernels would take half of NumPy's time. Nor is anything imported beside them
 at first: Python runs one thread at a time, and BLAS waits for the slowest of its own, so that of short
 programs it would take more than it could ever give back. Once NumPy has worked for as long as the import
-takes, a thread imports the session, which is never dearer than twice the best. What NumPy is about to do
-counts before it is done, as long as it is predicted to take, and so do the numbers that it draws: who draws
-many has much to do with them, and they are drawn by one thread. Where kernels lie on disk, what loads them
-comes next, for which nobody waits: it takes longer than many a plan.
+takes, a thread imports the session, which is never dearer than twice the best. Where others keep processors
+busy that thread gets little of them: once NumPy has worked beside it for twice the import, programs wait for
+it. What NumPy is about to do counts before it is done, as long as it is predicted to take, and so do the
+numbers that it draws: who draws many has much to do with them, and they are drawn by one thread. Where
+kernels lie on disk, what loads them comes next, for which nobody waits: it takes longer than many a plan.
 
 Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching (Algorithmica 1988), the rule of renting and
 buying.
@@ -28,7 +29,8 @@ from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.system.processes import before_fork, give_way_here
 
 _WAITS = 2
-"""A program waits for the import that NumPy would take so many times as long for."""
+"""A program waits for the import that NumPy would take so many times as long for, with what it has done
+beside it."""
 
 _ENOUGH_S = BEGIN_S
 """Seconds of NumPy's work, done and at hand, from which on the session is imported beside the program."""
@@ -41,12 +43,14 @@ _there = threading.Event()
 """Set once that thread has imported the session."""
 _worked_s = 0.0
 """Seconds that NumPy has worked on programs here."""
+_beside_s = 0.0
+"""Seconds that it has worked on them since the import began."""
 _lock = threading.Lock()
 
 
 def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayRef] | None:
     """The values of `nodes` by NumPy; None where they are for the session, which the caller imports."""
-    global _worked_s
+    global _worked_s, _beside_s
     if not _leaves_to_numpy():
         return None
     from spartan_ng.kernels.direct import as_array_ref, run_stepwise, stepwise_s
@@ -55,13 +59,16 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
     roots, order = _with_slices_pushed(wanted, order)
     predicted_s = stepwise_s(roots, order)
-    if predicted_s > _WAITS * BEGIN_S:
+    if _beside_s + predicted_s > _WAITS * BEGIN_S:
         return None
     if _worked_s + predicted_s >= _ENOUGH_S:
         _begin()
     begun = time.perf_counter()
     found = run_stepwise(roots, order)
-    _worked_s += time.perf_counter() - begun
+    took_s = time.perf_counter() - begun
+    _worked_s += took_s
+    if _importing is not None:
+        _beside_s += took_s
     if _worked_s >= _ENOUGH_S:
         _begin()
     values = {n: as_array_ref(n, v) for n, v in zip(wanted, found, strict=True)}

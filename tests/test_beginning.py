@@ -142,6 +142,29 @@ go.set()
     assert told == "True\n"
 
 
+@pytest.mark.parametrize("takes_s", [0.05, 0.1, 0.4])
+@pytest.mark.parametrize(
+    "what", ["(a * k).sum(axis=0)", "a @ (a[0] * k)", "abs(a[:100] - k)", "np.sort(a[k])"]
+)
+def test_programs_wait_for_an_import_that_nobody_gives_time(what: str, takes_s: float) -> None:
+    """NumPy goes on beside it for twice as long as the import should take, whatever the program asks for."""
+    told = run(
+        f"""
+from types import SimpleNamespace
+ticks = iter(range(10_000))
+beginning.time = SimpleNamespace(perf_counter=lambda: next(ticks) * {takes_s})
+beginning._begin()
+done = 0
+while done < 50 and beginning.evaluate([({what.replace("k", "(done + 2)")})._node()], None) is not None:
+    done += 1
+go.set()
+print(done)
+"""
+    )
+    assert 1 <= int(told) <= math.ceil(2 * BEGIN_S / takes_s) + 1
+    assert int(told) >= 1 / takes_s * BEGIN_S
+
+
 @pytest.mark.slow
 def test_a_longer_program_does_not_wait_either() -> None:
     """NumPy takes longer than the import, but not longer than that and a plan without kernels."""
