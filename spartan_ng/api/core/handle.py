@@ -361,10 +361,8 @@ class Handle(HandleFields):
         cell = self._cell
         value = make(cell)._force()
         if not (cell.shared or cell.frozen):
-            try:
-                target = cell.writable()
-            except Exception:  # noqa: BLE001 - of what waits for the elements; who asks for that is told
-                target = None
+            with changes:
+                target, _ = cell._target(may_wait=False)  # nobody's function runs for it
             if target is None:
                 cell.value, cell._node, cell.borrowed = own_copy(value), None, False
         cell.blank = False

@@ -5,9 +5,9 @@ What `a.__array__()` gives is what NumPy's own arrays give, a view of the memory
 - What others write into it (`scipy.ndimage` by `output=`, scikit-learn by `copy=False`) `a` has, and its
   views have; what is written to `a` by an index, an operator in place or `out=` they have. `Cell.shared` says
   so: no write replaces the cell's memory as long as anybody has it.
-- An expression has the elements that there were when it was built. What had been built on `a` before is
-  computed before its memory is lent, or keeps that memory where `a` is small, and `a` is copied. What is
-  built on it later reads it in the call (`loans.py`), or a copy.
+- An expression has the elements that there were when it was built. What had been built on `a` before keeps
+  the memory that it reads, and `a` is copied. What is built on it later reads it in the call (`loans.py`), or
+  a copy.
 - It ends with the last array that looks at the memory, be it a view of a view: these keep a `Keeper`, and its
   end is counted. Then the cell is as it was before. A pointer (`a.ctypes`) or a view by strides has no end
   that anybody sees; `Cell.lent` is 0 then, and the cell stays shared.
