@@ -188,7 +188,11 @@ r = np.array([a[0], -a[1]])|r = np.array(a, float)|r = np.array([s, 1], dtype=in
 r = np.array([x, s], dtype=np.float32)|r = np.array(y, complex)|r = np.array([300], dtype=np.int8)
 r = np.array(a, None)|r = np.array([1, 2], bool)|r = np.array(['1', 2], float)|r = np.array(x, int)
 r = np.array([a, b], dtype=float)|r = np.array([1, 2], dtype='f4')|r = np.array([1, 2], object)
-r = np.array(3, dtype=np.int8)|a[...] = [a[0], a[1]]; r = a|a[0] = a.tolist(); r = a|a[[0, 1]] = 1, x; r = a
+r = np.array(3, dtype=np.int8)|r = [x + 1 for x in a]|for q in a: q += 1
+q = iter(a); r = next(q); a[...] = 1; r = r, list(q)|r = list(zip(a, a.T))
+with lazily(np): q = a + b;; r = [*a, *q]|q = iter(a[:2]); del a; r = a = list(q)
+q, *r = a|r = [*np.array([])]
+a[...] = [a[0], a[1]]; r = a|a[0] = a.tolist(); r = a|a[[0, 1]] = 1, x; r = a
 a[m] = [1, 2]; r = a|a[0, :2] = s, s; r = a|a[::2] = [s, 1]; r = a
 with lazily(np): q = a + b;; a[:2] = 1, 2; r = q"""
 

@@ -38,6 +38,7 @@
 #include "plain/bins.h"
 #include "plain/elements.h"
 #include "plain/keys.h"
+#include "plain/rows.h"
 #include "plain/operators.h"
 #include "plain/calls.h"
 #include "plain/functions.h"
@@ -103,6 +104,7 @@ static PyTypeObject Quick = {
     .tp_as_mapping = &as_mapping,
     .tp_as_buffer = &as_buffer,
     .tp_richcompare = compare,
+    .tp_iter = iterate,
     .tp_methods = quick_methods,
     .tp_getset = quick_attributes,
 };
@@ -311,7 +313,7 @@ PyInit__quick(void)
     QuickFloat.tp_base = &PyDoubleArrType_Type;
     if (PyType_Ready(&CellFields) < 0 || PyType_Ready(&HandleFields) < 0 || PyType_Ready(&Quick) < 0
         || PyType_Ready(&QuickFloat) < 0 || PyType_Ready(&QuickFunction) < 0 || PyType_Ready(&ShortcutType) < 0
-        || PyType_Ready(&Probe) < 0 || PyType_Ready(&KeeperType) < 0)
+        || PyType_Ready(&Probe) < 0 || PyType_Ready(&KeeperType) < 0 || PyType_Ready(&RowsType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)

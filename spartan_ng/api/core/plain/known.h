@@ -47,7 +47,7 @@ enum {
 #define NUMBERED(name, ...) op_##name,
     BINARY(NUMBERED) INPLACE(NUMBERED) UNARY(NUMBERED) COMPARISON(NUMBERED)
 #undef NUMBERED
-    op_matmul, op_power, op_getitem, op_setitem, op_delitem, op_len, op_array_ufunc, op_array, op_count
+    op_matmul, op_power, op_getitem, op_setitem, op_delitem, op_len, op_iter, op_array_ufunc, op_array, op_count
 };
 
 static Operator operators[op_count] = {
@@ -62,6 +62,7 @@ static Operator operators[op_count] = {
     [op_setitem] = {"__setitem__"},
     [op_delitem] = {"__delitem__"},
     [op_len] = {"__len__"},
+    [op_iter] = {"__iter__"},
     [op_array_ufunc] = {"__array_ufunc__"},
     [op_array] = {"__array__"},
 };
