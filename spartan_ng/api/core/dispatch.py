@@ -106,13 +106,14 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
         if has_device and "device" in keywords:
             check_device(keywords["device"])
         lent = False
+        for a in (*args, *keywords.values()) if keywords else args:
+            kind = type(a)
+            first = a[0] if (kind is list or kind is tuple) and a else a
+            if type(first) is np.ndarray or (isinstance(first, Handle) and first._cell.shared):
+                lent = lent or lends(a)
         for a in args:
             kind = type(a)
-            if isinstance(a, Handle):
-                lent = lent or (a._cell.shared and lends(a))
-                continue
-            lent = lent or ((kind is np.ndarray or kind is list or kind is tuple) and lends(a))
-            if kind in _PLAIN:
+            if kind in _PLAIN or isinstance(a, Handle):
                 continue
             if a is args[0] and _has_its_own(a, method):
                 return by_numpy(numpys, *args, **keywords)
@@ -125,7 +126,6 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
                 return by_numpy(numpys, *args, **keywords)
             if is_dispatched and any(map(_is_foreign, keywords.values())):
                 return _by_others(numpys, FUNCTIONS[numpys], args, keywords)
-            lent = lent or any(map(lends, keywords.values()))
         try:
             found = on_loan(ours, *args, **keywords) if lent else ours(*args, **keywords)
         except SubclassError:
