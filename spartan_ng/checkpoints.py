@@ -21,10 +21,10 @@ import numpy as np
 
 from spartan_ng.api.base.creation import asarray
 from spartan_ng.api.files.io import load, save
-from spartan_ng.api.files.saving import replacing
 from spartan_ng.api.ndarray.array import ndarray, persist
 from spartan_ng.errors import OptionError
 from spartan_ng.graph.node import topological
+from spartan_ng.sinks.places import replacing
 
 _INDEX = "checkpoint.json"
 _PREFIX = "checkpoint-"

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from spartan_ng.api.files.saving import place, replacing
 from spartan_ng.config import TRACE_VARIABLE
 from spartan_ng.ending import at_end
 from spartan_ng.events import KINDS, OVERLAPPING, SAMPLE, Event, now_ns, record
+from spartan_ng.sinks.places import file_place, replacing
 
 MOST_EVENTS = 2_000_000
 """Events that a trace keeps: the first ones; about 300 bytes of memory each."""
@@ -45,7 +45,7 @@ class tracing:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = place(path)
+        self._path = file_place(path)
         self._lock = threading.Lock()
         self._events: list[tuple[str, Event]] = []
         self._left_out = 0

@@ -32,6 +32,9 @@ GROUP_BYTES = 1 << 24
 SHARE = 32
 """It is no more than one part in so many of the memory: several are made and packed at a time."""
 
+_GROUP_SHARE = 8
+"""Nor is a row group that is made here more than one part in so many: pyarrow has it several times over."""
+
 Span = tuple[int, int]
 _NAME = re.compile(r"rows-(\d+)-(\d+)(?:-columns-(\d+)-(\d+))?\.parquet")
 
@@ -151,6 +154,11 @@ class _Piece:
     name: str
     rows: Span
     columns: Span
+
+
+def group_bytes() -> int:
+    """What a row group takes that is made here before it is packed."""
+    return min(GROUP_BYTES, budget_bytes() // _GROUP_SHARE)
 
 
 def table(rows: np.ndarray[Any, Any], names: list[str]) -> Any:

@@ -6,10 +6,15 @@ import errno
 import os
 import shutil
 import tempfile
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any
 
+from spartan_ng.sources.files import local_name
 from spartan_ng.system.files import swap
+
+_TRIES = 16
+"""Writes that ask a disk why it takes no more; there may be room by then."""
 
 
 def check_file(path: str) -> None:
@@ -116,3 +121,61 @@ def take_place_at(files: Any, made: str, path: str) -> None:
         whole = files.unstrip_protocol(made)
         error.add_note(f"what was written lies whole at {whole}; what it was to replace is gone")
         raise
+
+
+def file_place(file: str | os.PathLike[str], suffix: str = "") -> str:
+    """Where a file of that name is, with the suffix that NumPy adds; OSError where none can be written."""
+    path = local_name(file)
+    path = path if path.endswith(suffix) else path + suffix
+    check_file(path)
+    return os.path.realpath(path)
+
+
+@contextmanager
+def replacing(file: str | os.PathLike[str], suffix: str = "") -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of `file` (with `suffix`, as NumPy adds it) at the end."""
+    path = file_place(file, suffix)
+    if not is_replaceable(path):
+        with open(path, "wb") as there:
+            yield there
+        return
+    descriptor, temporary = new_file(path)
+    try:
+        with open(descriptor, "wb") as written:
+            os.chmod(temporary, mode_of(path))
+            yield written
+        os.replace(temporary, path)
+    except BaseException as error:
+        number = _refusal(error, temporary)
+        with suppress(OSError):
+            os.unlink(temporary)
+        if number:
+            raise OSError(number, f"{path}: {os.strerror(number)}") from error
+        raise
+
+
+def is_replaceable(path: str) -> bool:
+    """Whether another file can take the place: not of a device or a pipe, nor in a closed folder."""
+    if not os.path.exists(path):
+        return True
+    return os.path.isfile(path) and os.access(os.path.dirname(path), os.W_OK)
+
+
+def _refusal(error: BaseException, path: str) -> int:
+    """Why the disk takes no more of a file; 0 where that is not what was wrong.
+
+    NumPy's `tofile` says no more than how many elements it took, so that the disk is asked again; or, before
+    it writes any, that there is no room for all.
+    """
+    if type(error) is not OSError:
+        return 0
+    if error.errno is not None:
+        return error.errno
+    if "free space" in str(error):
+        return errno.ENOSPC
+    try:
+        with open(path, "ab", buffering=0) as file:
+            file.writelines(bytes(1 << 16) for _ in range(_TRIES))
+    except OSError as again:
+        return again.errno or 0
+    return 0

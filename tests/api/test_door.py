@@ -69,7 +69,7 @@ OTHER_NUMBERS = {
     "what memory has room for, or the disk": {
         "algebra/factorizations.py": {"GROUP_BYTES", "GROUP_SHARE"},
         "drawing/streams.py": {"PIECE", "_SWAPS", "_FEW_BYTES"},
-        "files/saving.py": {"PART_BYTES", "_TRIES"},
+        "files/saving.py": {"PART_BYTES"},
         "files/sinks.py": {"_PART_BYTES"},
     },
     "what NumPy has so, too": {

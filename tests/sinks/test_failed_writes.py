@@ -67,6 +67,8 @@ def main():
         "x.npz": lambda path, a: np.savez(path, a),
         "x.txt.gz": lambda path, a: np.savetxt(path, a),
         "x.csv": lambda path, a: np.savetxt(path, a, delimiter=","),
+        "x.raw": lambda path, a: a.tofile(path),
+        "x.pkl": lambda path, a: a.dump(path),
     }
     for name, write in writes.items():
         write(f"{folder}/{name}", np.array(value[:50]))
@@ -74,7 +76,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
     if on == "a cluster":
         session.use(stack.enter_context(LocalCluster(2)))
-        for name in ("packed.h5", "x.parquet", "x.npz", "x.txt.gz", "x.csv"):
+        for name in ("packed.h5", "x.parquet", "x.npz", "x.txt.gz", "x.csv", "x.raw", "x.pkl"):
             del writes[name]  # tiles on their way to the driver are files, too
     for name, write in writes.items():
         try:
@@ -88,6 +90,10 @@ def main():
         if name.endswith((".gz", ".csv")):
             found = numpy.loadtxt(f"{folder}/{name}", delimiter="," if name == "x.csv" else None)
             assert (found == value[:50]).all(), name
+        elif name == "x.raw":
+            assert (numpy.fromfile(f"{folder}/{name}") == value[:50].ravel()).all(), name
+        elif name == "x.pkl":
+            assert (numpy.load(f"{folder}/{name}", allow_pickle=True) == value[:50]).all(), name
         elif name != "x.npz":
             assert (numpy.asarray(np.load(f"{folder}/{name}")) == value[:50]).all(), name
     print("done")

@@ -16,8 +16,6 @@ from spartan_ng.api.core.conversion import as_handle, over_buffer, sparse_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, make, wrap
 from spartan_ng.api.files.saving import (
-    place,
-    replacing,
     save_npy,
     uploaded,
     write_npy,
@@ -29,6 +27,7 @@ from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.errors import SourceError
 from spartan_ng.graph.evaluation import in_process
+from spartan_ng.sinks.places import file_place, replacing
 from spartan_ng.sources import MappedFile, npz_member
 from spartan_ng.sources.files import is_url, local_name, open_file
 
@@ -80,7 +79,7 @@ def _savez(
             _savez(is_packed, here, args, named, allow_pickle)
         return
     if is_named:
-        place(file, ".npz")  # before anything is computed
+        file_place(file, ".npz")  # before anything is computed
     every = {f"arr_{k}": as_handle(a) for k, a in enumerate(args)}
     twice = next((name for name in named if name in every), None)
     if twice is not None:
@@ -222,7 +221,7 @@ def savetxt(fname: Any, X: Any, *args: Any, **keywords: Any) -> None:
     if not isinstance(fname, str | os.PathLike):
         np.savetxt(fname, as_handle(X)._force(), *args, **keywords)
         return
-    real = place(fname)
+    real = file_place(fname)
     value = as_handle(X)._force()
     written_anew(real, lambda path: np.savetxt(path, value, *args, **keywords))
 
@@ -288,7 +287,7 @@ def mmread(source: Any) -> ndarray:
 def mmwrite(target: Any, a: Any, comment: str = "", precision: int | None = None) -> None:
     """Write a Matrix Market file: coordinates of a CSR array, all elements of a dense one."""
     if isinstance(target, str | os.PathLike):
-        place(target, ".mtx")
+        file_place(target, ".mtx")
     h = as_handle(a)
     value = h.tocsr() if h.format == "csr" else h._force()
     from scipy import io

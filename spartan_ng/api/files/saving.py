@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
@@ -26,9 +26,16 @@ from spartan_ng.graph.node import VIEWS, Node, Op, topological
 from spartan_ng.memory import budget_bytes, disk_folder
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sinks import NpyFile, Sink
-from spartan_ng.sinks.places import check_file, mode_of, new_file, take_place_at
+from spartan_ng.sinks.places import (
+    file_place,
+    is_replaceable,
+    mode_of,
+    new_file,
+    replacing,
+    take_place_at,
+)
 from spartan_ng.sinks.sink import disk_errors
-from spartan_ng.sources.files import is_url, local_name, system
+from spartan_ng.sources.files import is_url, system
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -37,38 +44,13 @@ PART_BYTES = 1 << 26
 """An array that does not fit is computed and written in parts of about this size."""
 _SHARE = 4
 """It does not fit where it would take more than one part in so many of the memory."""
-_TRIES = 16
-"""Writes that ask a disk why it takes no more; there may be room by then."""
 _BY_PARTS = (VIEWS - {Op.RESHAPE}) | {Op.MAP, Op.DATA, Op.INDEX}
 """Steps of which a part costs a part."""
 
 
-@contextmanager
-def replacing(file: str | os.PathLike[str], suffix: str) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `file` (with `suffix`, as NumPy adds it) at the end."""
-    path = place(file, suffix)
-    if not _replaceable(path):
-        with open(path, "wb") as there:
-            yield there
-        return
-    descriptor, temporary = new_file(path)
-    try:
-        with open(descriptor, "wb") as written:
-            os.chmod(temporary, mode_of(path))
-            yield written
-        os.replace(temporary, path)
-    except BaseException as error:
-        number = _refusal(error, temporary)
-        with suppress(OSError):
-            os.unlink(temporary)
-        if number:
-            raise OSError(number, f"{path}: {os.strerror(number)}") from error
-        raise
-
-
 def written_anew(path: str, write: Callable[[str], None]) -> None:
     """Have a file written by its name, under another one, and put it in its place."""
-    if not _replaceable(path):
+    if not is_replaceable(path):
         write(path)
         return
     descriptor, temporary = new_file(path)
@@ -132,41 +114,6 @@ def uploaded_folder(url: str, options: dict[str, Any] | None) -> Iterator[str]:
             take_place_at(files, first, path)
 
 
-def place(file: str | os.PathLike[str], suffix: str = "") -> str:
-    """Where a file of that name is, with the suffix that NumPy adds; OSError where none can be written."""
-    path = local_name(file)
-    path = path if path.endswith(suffix) else path + suffix
-    check_file(path)
-    return os.path.realpath(path)
-
-
-def _refusal(error: BaseException, path: str) -> int:
-    """Why the disk takes no more of a file; 0 where that is not what was wrong.
-
-    NumPy's `tofile` says no more than how many elements it took, so that the disk is asked again; or, before
-    it writes any, that there is no room for all.
-    """
-    if type(error) is not OSError:
-        return 0
-    if error.errno is not None:
-        return error.errno
-    if "free space" in str(error):
-        return errno.ENOSPC
-    try:
-        with open(path, "ab", buffering=0) as file:
-            file.writelines(bytes(1 << 16) for _ in range(_TRIES))
-    except OSError as again:
-        return again.errno or 0
-    return 0
-
-
-def _replaceable(path: str) -> bool:
-    """Whether another file can take the place: not of a device or a pipe, nor in a closed folder."""
-    if not os.path.exists(path):
-        return True
-    return os.path.isfile(path) and os.access(os.path.dirname(path), os.W_OK)
-
-
 def write_npy(file: Any, a: ndarray, allow_pickle: bool) -> None:
     """Write an array in NumPy's format, in parts if it has neither a value here nor room for one."""
     parts = in_parts(a) if goes_in_parts(a) else None
@@ -206,9 +153,9 @@ def save_npy(path: str, a: ndarray, allow_pickle: bool, options: dict[str, Any] 
         with uploaded(path, options, ".npy") as here:
             save_npy(here, a, allow_pickle)
         return
-    real = place(path, ".npy")
+    real = file_place(path, ".npy")
     plain = a.ndim > 0 and a.size > 0 and not a.dtype.hasobject and a.format == "dense"
-    if plain and goes_in_parts(a) and shares_files() and _replaceable(real):
+    if plain and goes_in_parts(a) and shares_files() and is_replaceable(real):
         node = _unshaped(a)
         drain(wrap_node(node), NpyFile(real, a.shape, a.dtype, node.shape))
         return

@@ -13,15 +13,15 @@ import numpy as np
 
 from spartan_ng.api.base.creation import asarray
 from spartan_ng.api.core.conversion import shape_tuple
-from spartan_ng.api.files.saving import drain, in_parts, place, uploaded, uploaded_folder, written_anew
+from spartan_ng.api.files.saving import drain, in_parts, uploaded, uploaded_folder, written_anew
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
 from spartan_ng.graph.evaluation import shares_files
 from spartan_ng.sinks import Hdf5File, ParquetFolder, ZarrStore
 from spartan_ng.sinks.hdf5 import file_to_fill, lies_as_in_memory
-from spartan_ng.sinks.parquet import GROUP_BYTES, table
-from spartan_ng.sinks.places import check_folder
+from spartan_ng.sinks.parquet import group_bytes, table
+from spartan_ng.sinks.places import check_folder, file_place
 from spartan_ng.sinks.stores import ArrayPlace, array_place, filled
 from spartan_ng.sinks.taken import check_tables, check_tables_at, check_unchanged, checked_dataset, refused
 from spartan_ng.sources.files import is_url, local_name, signs
@@ -104,7 +104,7 @@ def _archived(url: Any, options: dict[str, Any] | None) -> Iterator[str]:
         return
     from zipfile import ZipFile, is_zipfile  # few programs write such a file
 
-    real = place(url)
+    real = file_place(url)
     around, name = os.path.split(real)
     with TemporaryDirectory(dir=around, prefix=f".{name}.") as folder:
         inside = os.path.join(folder, "store")
@@ -170,7 +170,7 @@ def to_hdf5(
         with uploaded(os.fspath(path), storage_options, keeps=True) as here:
             to_hdf5(a, here, name, **options)
         return
-    real = place(path)
+    real = file_place(path)
     name = checked_dataset(real, name)
     array = _dense(a, "to_hdf5")
     if not options and array.ndim and array.size and shares_files() and lies_as_in_memory(array.dtype):
@@ -201,7 +201,7 @@ def to_parquet(
     storage_options: dict[str, Any] | None = None,
     **options: Any,
 ) -> None:
-    """Write an array to a Parquet file from here, a row group of about 16 MB after the other; or, where
+    """Write an array to a Parquet file from here, a row group of 16 MB at most after the other; or, where
     `path` ends with a slash, to a folder of files from the workers, each with the rows of one block.
 
     File and folder are there whole, or what they were before.
@@ -229,7 +229,7 @@ def to_parquet(
         with uploaded(os.fspath(path), storage_options) as here:
             to_parquet(a, here, columns, **options)
         return
-    real = _parquet_folder(local_name(path)) if is_folder else place(path)
+    real = _parquet_folder(local_name(path)) if is_folder else file_place(path)
     array = _dense(a, "to_parquet")
     if array.ndim not in (1, 2):
         raise ShapeError(f"to_parquet: an array of shape {array.shape} has no columns")
@@ -249,7 +249,7 @@ def to_parquet(
 
     def write(temporary: str) -> None:
         with parquet.ParquetWriter(temporary, schema, **options) as writer:
-            for part in in_rows(array, GROUP_BYTES) if array.size else ():
+            for part in in_rows(array, group_bytes()) if array.size else ():
                 writer.write_table(table(part, names), row_group_size=max(len(part), 1))
 
     written_anew(real, write)

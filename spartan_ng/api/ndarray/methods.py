@@ -22,7 +22,7 @@ from spartan_ng.api.ndarray.arithmetic import Arithmetic
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import rearranging, taking
 from spartan_ng.api.statistics import statistics
-from spartan_ng.sinks.places import check_file
+from spartan_ng.sinks.places import check_file, replacing
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -233,16 +233,22 @@ class Methods(Arithmetic):
     # --- files and pickles ---------------------------------------------------------------------------
 
     def tofile(self, file: Any, sep: str = "", format: str = "%s") -> None:
-        """Write the elements to a file."""
-        if isinstance(file, str | os.PathLike):
-            check_file(os.fspath(file))
-        self._force().tofile(file, sep, format)
+        """Write the elements to a file, which takes the place of one that is there when it is whole."""
+        self._written(file, lambda value, to: value.tofile(to, sep, format))
 
     def dump(self, file: Any) -> None:
-        """Pickle to a file."""
-        if isinstance(file, str | os.PathLike):
-            check_file(os.fspath(file))
-        self._force().dump(file)
+        """Pickle to a file, which takes the place of one that is there when it is whole."""
+        self._written(file, lambda value, to: value.dump(to))
+
+    def _written(self, file: Any, write: Callable[[Any, Any], None]) -> None:
+        """Have the elements written to a file of a name, or to an open one."""
+        if not isinstance(file, str | os.PathLike) or isinstance(os.fspath(file), bytes):
+            write(self._force(), file)
+            return
+        check_file(os.fspath(file))
+        value = self._force()
+        with replacing(file) as to:
+            write(value, to)
 
     def dumps(self) -> bytes:
         """The pickle of the elements."""
