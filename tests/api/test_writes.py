@@ -131,7 +131,7 @@ def test_no_write_of_a_part_copies_the_array(name):
         here = address(a)
         for _ in range(3):
             lazy = a * 2 + 1  # has yet to be computed
-            wanted = numpy.asarray(a).copy() * 2 + 1
+            wanted = numpy.array(a) * 2 + 1  # by a copy, which lends no memory
             WRITES[name](np, a, np.array(v))
             assert address(a) == here
             numpy.testing.assert_array_equal(lazy, wanted)
