@@ -15,9 +15,9 @@ SOON_S = 0.02
 """Seconds of a run on its threads that are worth loading kernels that lie on disk. (chosen)"""
 
 BLAS_PART = 8
-"""Of BLAS's time within a stage one part in so many counts for its kernel, which can save no more: a pass of
-products of one matrix with vectors by calls takes 0.9 to 1.3 of a compiled one's. (Measured: 1e6 x 50, 8000 x
-5000, 10000 x 12500; processor's time, loaded)"""
+"""Of BLAS's time within a stage one part in so many counts for its kernel, which saves less of it than of
+other steps: by calls a pass of two products of one matrix takes 1.2 to 2 times a compiled one's. (`npbench`
+bicg, M, idle: 84 to 135 ms for 56 to 79; what compiling beside it costs is not weighed. Chosen)"""
 
 LONG_RUN_S = 0.2
 """Seconds of a first run whose stage is compiled at once. (chosen)"""
