@@ -32,6 +32,12 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "turned": lambda xp: (_floats(xp).reshape(6, 4) + 1).T,
     "part": lambda xp: xp.arange(60.0).reshape(6, 10)[1:5, 2:8],
     "over a buffer": lambda xp: xp.frombuffer(bytearray(numpy.arange(24.0).tobytes())).reshape(4, 6),
+    "copied": lambda xp: (x := xp.array(numpy.arange(24.0).reshape(4, 6)), x.sum(), x.copy())[2],
+    "of a copy": lambda xp: (x := _floats(xp), x.copy(), x)[2],
+    "copied in order": lambda xp: _floats(xp).copy("F"),
+    "a copy's copy": lambda xp: xp.array(_floats(xp).copy()),
+    "cast": lambda xp: (_floats(xp) > 3).astype(float),
+    "drawn": lambda xp: xp.floor(xp.random.default_rng(0).random((4, 6)) * 9),
     "persisted": lambda xp: _persisted(_floats(xp) + 1),
 }
 VIEWS: dict[str, Callable[[Any], Any]] = {

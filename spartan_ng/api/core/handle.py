@@ -351,6 +351,9 @@ class Handle(HandleFields):
             if not is_whole or base.format != "dense":
                 return False
             settle(base)
+            leaf = base._leaf()
+            if leaf is not None and leaf.value is not None:  # also of a copy, whose leaf is the other's
+                base._force()
         value = cell.value
         if type(value) is not np.ndarray or cell.frozen:
             return False
@@ -360,7 +363,8 @@ class Handle(HandleFields):
         """The NumPy array for another who writes it now; elements that lie on workers are gathered for it."""
         cell = self._cell
         value = make(cell)._force()
-        if not (cell.shared or cell.frozen):
+        is_claimed = cell.value is not value or cell._node is not None or cell.borrowed
+        if (is_claimed or not value.flags.writeable) and not (cell.shared or cell.frozen):
             with changes:
                 target, _ = cell._target(may_wait=False)  # nobody's function runs for it
             if target is None:
