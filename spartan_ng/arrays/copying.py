@@ -37,10 +37,12 @@ def whole_lines(nbytes: int) -> np.ndarray[Any, Any]:
 
 
 def owner(array: np.ndarray[Any, Any]) -> Any:
-    """Whose memory an array looks at; None where it is its own."""
+    """Whose memory an array looks at; None where it is its own.
+
+    An array that somebody keeps for another (`kept`) is looked through: it is nobody's memory."""
     base: Any = array.base
-    while isinstance(base, np.ndarray):
-        base = base.base
+    while base is not None and (isinstance(base, np.ndarray) or hasattr(base, "kept")):
+        base = base.base if isinstance(base, np.ndarray) else base.kept
     return base
 
 

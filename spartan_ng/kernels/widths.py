@@ -38,7 +38,6 @@ def widths_of(
     """For each operand and register: bytes an element with its whole axes, and its dimensions."""
     out: list[tuple[float, tuple[int, ...]]] = []
     readers = Counter(r.slot for r in stage.reads)
-    again = _taken_again(stage) if held is None else held
     tables = _tables(stage)
     thin = max(sparse.values(), default=_SPARSE_WIDTH)
     copies = {a: _COPIES if r.kind in LINE_STATES else 1 for r in stage.every_row for a in _copied(r)}
@@ -49,7 +48,7 @@ def widths_of(
         if i in tables or _is_seen_again(stage.reads, i, of_slot[r.slot]):
             continue
         labels = [(a.label, a.size) for a in r.axes]
-        is_held = readers[r.slot] > 1 or i in again
+        is_held = readers[r.slot] > 1 or (held is not None and i in held)
         width: float = max(8 if is_held else 2, NUMBER_BYTES * copies.get(i, 0))
         width = sparse.get(r.slot, width)
         out.append(
@@ -68,12 +67,6 @@ def widths_of(
             whole = prod(n for d, n in pairs if d == WHOLE)
             out.append((_state_width(write.reducer) * whole, tuple(d for d, _ in pairs if d != WHOLE)))
     return out
-
-
-def _taken_again(stage: Fused) -> frozenset[int]:
-    """The reads that several rows take: by calls, each goes over a block's part of them anew."""
-    takers = Counter(a for row in stage.every_row for a in set(row.args))
-    return frozenset(i for i in range(len(stage.reads)) if takers[i] > 1)
 
 
 def _state_width(row: Row) -> int:

@@ -201,22 +201,6 @@ def test_blocks_of_calls_take_what_the_stage_lets_them(shape: list[int], nbytes:
     assert sizes == block_sizes(replace(stage, block_bytes=1), tile) or nbytes > CACHE_BYTES
 
 
-@examples(100)
-@given(
-    st.lists(st.sampled_from([3, 50, 3000, 400_000]), min_size=1, max_size=2),
-    st.lists(st.sets(st.integers(0, 2), min_size=1), min_size=1, max_size=3),
-)
-def test_what_several_calls_take_stays_in_the_cache(shape: list[int], taken: list[set[int]]) -> None:
-    """Each of them reads a block's part of it anew; what one alone takes streams past."""
-    stage = _stage(tuple(shape))
-    reads = tuple(replace(stage.reads[0], slot=slot) for slot in range(3))
-    rows = tuple(replace(stage.rows[0], fn="exp", args=tuple(sorted(args))) for args in taken)
-    stage = replace(stage, reads=reads, rows=rows, block_bytes=BLOCK_BYTES)
-    widths = [8 if sum(i in args for args in taken) > 1 else 2 for i in range(3)]
-    sizes = block_sizes(stage, tuple((0, n) for n in shape))
-    assert prod(sizes) * (sum(widths) + 8 * len(rows)) <= cutting._CALLS_SHARE * CACHE_BYTES
-
-
 def test_whole_dimensions_are_not_cut() -> None:
     shape = (1000, 5000)
     sizes = block_sizes(_stage(shape, whole=(1,)), tuple((0, n) for n in shape))

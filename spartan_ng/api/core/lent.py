@@ -30,10 +30,10 @@ from spartan_ng.api.core.cell import Cell, changes
 class Keeper:
     """What has a cell's memory, as long as there is an array over it."""
 
-    __slots__ = ("__array_interface__", "_cell", "_memory")
+    __slots__ = ("__array_interface__", "_cell", "kept")
 
     def __init__(self, cell: Cell, shown: np.ndarray[Any, Any]) -> None:
-        self._cell, self._memory = cell, shown
+        self._cell, self.kept = cell, shown
         interface = dict(shown.__array_interface__)
         interface["data"] = interface["data"][0], not cell.value.flags.writeable
         self.__array_interface__ = interface

@@ -20,6 +20,11 @@ keeper_dealloc(PyObject *self)
     Py_TYPE(self)->tp_free(self);
 }
 
+static PyMemberDef keeper_members[] = {
+    {"kept", T_OBJECT, offsetof(Keeper, memory), READONLY, "What is lent: `copying.owner` looks through it."},
+    {NULL},
+};
+
 static PyTypeObject KeeperType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "spartan_ng.api.core._quick.Keeper",
@@ -27,6 +32,7 @@ static PyTypeObject KeeperType = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "Who has an array's memory.",
     .tp_dealloc = keeper_dealloc,
+    .tp_members = keeper_members,
 };
 
 /* A view of an array that another object keeps. */
