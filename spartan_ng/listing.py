@@ -20,7 +20,7 @@ from spartan_ng.costs.choices import HOT_S
 from spartan_ng.kernels.compiled.cache import kernel_name
 from spartan_ng.kernels.compiled.compile import Kernel
 from spartan_ng.kernels.compiled.scans import prepare_scan
-from spartan_ng.kernels.compiled.select import explain_plan_tiers, kernel_share
+from spartan_ng.kernels.compiled.select import explain_plan_tiers
 from spartan_ng.kernels.listing import body_text
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import Combine, Fused, Pass, ScanTotals, Stage
@@ -71,18 +71,17 @@ def _pass(stage: Pass, task: Task, operands: list[Any], tiers: tuple[str, ...]) 
         yield f"# in blocks of {shape_text(task.sizes)} of {shape_text(box_shape(task.box or ()))}"
     yield from (f"# {tier}" for tier in tiers)
     for kernel in kernels_of(stage, task, operands):
-        yield f"# {kernel_name(kernel.source)}, {_state(kernel, stage)}:"
+        yield f"# {kernel_name(kernel.source)}, {_state(kernel)}:"
         title, _, functions = kernel.source.partition("\n@compiled\n")  # between them are imports
         yield f"{title.partition(chr(10))[0]}\n\n@compiled\n{functions.rstrip()}"
 
 
-def _state(kernel: Kernel, stage: Pass) -> str:
+def _state(kernel: Kernel) -> str:
     if kernel.function is not None:
         return "compiled"
     if kernel.failure:
         return f"which does not compile: {kernel.reason}"
-    share = kernel_share(stage) if isinstance(stage, Fused) else 1.0
-    return f"compiled once the stage has been interpreted for {time_text(HOT_S / share)}"
+    return f"compiled once the stage has been interpreted for {time_text(HOT_S)}"
 
 
 def kernels_of(stage: Pass, task: Task, operands: list[Any]) -> list[Kernel]:

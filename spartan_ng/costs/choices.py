@@ -14,12 +14,6 @@ HOT_S = 0.02
 SOON_S = 0.02
 """Seconds of a run on its threads that are worth loading kernels that lie on disk. (chosen)"""
 
-BLAS_PART = 8
-"""Of BLAS's time within a stage one part in so many counts for its kernel, which saves less of it than of
-other steps: by calls a pass of two products of one matrix takes 1.2 to 2 times a compiled one's.
-(chosen; measured by `npbench`, bicg, M, idle: 84 to 135 ms for 56 to 79. What compiling beside it costs is
-not weighed)"""
-
 LONG_RUN_S = 0.2
 """Seconds of a first run whose stage is compiled at once. (chosen)"""
 

@@ -1,15 +1,14 @@
 """Choose between the interpreter, numexpr's programs and compiled loops for a task, and have compiled what is
 worth it.
 
-The rule: a stage that the interpreter has worked on for `HOT_S` seconds in all, of which BLAS's own count for
-little (`kernel_share`), will be run again, and is compiled in the background; the first run that finds all
-its kernels ready uses them. A run that is predicted to be long waits for its kernels where these pay within
-it (`Compiler.wait_if_worth`). One that is predicted to take `SOON_S` uses kernels that lie on disk; if there
-are none, they are compiled when the program has ended (`heir`), and its next start has them from the first
-run on. A run never changes its tier under way, so that runs of one plan give the same bits once the tier is
-settled. Where numexpr is asked for, its programs take the place of rows, and give the same bits. Neither
-programs nor compiled loops report floating-point errors: where NumPy's error state asks for more than
-warnings, the interpreter stays.
+The rule: a stage that the interpreter has worked on for `HOT_S` seconds in all will be run again, and is
+compiled in the background; the first run that finds all its kernels ready uses them. A run that is predicted
+to be long waits for its kernels where these pay within it (`Compiler.wait_if_worth`). One that is predicted
+to take `SOON_S` uses kernels that lie on disk; if there are none, they are compiled when the program has
+ended (`heir`), and its next start has them from the first run on. A run never changes its tier under way, so
+that runs of one plan give the same bits once the tier is settled. Where numexpr is asked for, its programs
+take the place of rows, and give the same bits. Neither programs nor compiled loops report floating-point
+errors: where NumPy's error state asks for more than warnings, the interpreter stays.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import numpy as np
 from spartan_ng.arrays import WHOLE, Box, box_of
 from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.config import config
-from spartan_ng.costs.choices import BLAS_PART, COMPILED_ROWS, HOT_S, LONG_RUN_S, SOON_S
+from spartan_ng.costs.choices import COMPILED_ROWS, HOT_S, LONG_RUN_S, SOON_S
 from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
 from spartan_ng.error_state import is_strict
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut_tile
@@ -82,9 +81,8 @@ class Tier:
         """`flops` are the operations of one run; 0 where nobody can tell."""
         self.stage = stage
         self.tile = tile
-        self._share = kernel_share(stage)
-        self._expected_s = self._share * flops / INTERPRETED_FLOPS_S
-        """What the interpreter is predicted to take for one run, on one thread, as far as it counts."""
+        self._expected_s = flops / INTERPRETED_FLOPS_S
+        """What the interpreter is predicted to take for one run, on one thread."""
         self._choices: dict[Signature | SparseSignature, FittedKernel | Sampled | None] = {}
         self._trust = Trust()
         self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
@@ -172,7 +170,7 @@ class Tier:
 
     def record(self, seconds: float) -> None:
         """The interpreter has worked on the task for so long."""
-        self._seconds += seconds * self._share
+        self._seconds += seconds
 
     def _dense(self, operands: list[Any]) -> FittedKernel | Sampled | None:
         key = signature([np.asarray(o) for o in operands])
@@ -200,16 +198,6 @@ def _flaw(choice: FittedKernel | Sampled, operands: list[Any]) -> str:
     if isinstance(choice, Sampled):
         return flaw_at_nonzeros(choice, operands)
     return flaw(choice.body, choice.cut, operands)
-
-
-def kernel_share(stage: Fused) -> float:
-    """The part of the interpreter's time for a stage that counts for its kernel: BLAS makes products as fast,
-    from blocks that the cache holds, and the compiler would take processors from it."""
-    if stage.driver >= 0:
-        return 1.0
-    counts = row_operations(stage.reads, stage.rows, stage.reducers, [None] * len(stage.reads))
-    products = sum(n for n, row in zip(counts, stage.every_row, strict=True) if row.kind == "contract")
-    return 1 - products / max(sum(counts), 1) * (1 - 1 / BLAS_PART)
 
 
 def looped_share(stage: Fused, steps: list[Step]) -> float:

@@ -12,13 +12,8 @@ import pytest
 import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
-from spartan_ng.arrays import box_of
 from spartan_ng.config import config
-from spartan_ng.costs.choices import BLAS_PART, HOT_S, LONG_RUN_S
-from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
-from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.optimizer.fusion.legality import LEAST_TASKS
-from spartan_ng.plan.stages import Fused
 from tests.test_programs import running_on
 
 
@@ -77,26 +72,6 @@ def test_one_pass_reads_the_matrix(name: str, shape: str) -> None:
     lines = SHAPES[shape][name in ALONG_COLUMNS]
     expected = 1 if lines >= LEAST_TASKS else 2
     assert sum(matrix in stage.reads for stage in explained.stages) == expected, explained
-
-
-@pytest.mark.parametrize("shape", [(10_000, 12_500), (8_000, 5_000), (1_000_000, 50)])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_first_run_asks_for_no_kernel_of_blass_products(name: str, shape: tuple[int, int]) -> None:
-    """BLAS is nearly as fast as a kernel, which is not compiled for what NumPy takes a moment for."""
-    with running_on(SimulatedBackend(1)), config.override(small_bytes=0, kernels="auto"):
-        given = [np.empty(n) for n in (shape, shape[1], shape[0])]  # nobody reads them
-        nodes = [a._node() for a in PROGRAMS[name](sp, *map(sp.asarray, given))]
-        plan = session.current().plan(nodes)[0].plan
-        stages = [s for s in plan.stages if isinstance(s, Fused) and not s.heavy]
-        crossing = [s for s in stages if sum(row.kind == "contract" for row in s.every_row) > 1]
-        few = name == "sums" or (name in ALONG_COLUMNS and shape[1] < LEAST_TASKS)
-        assert crossing or few, [s.operators() for s in plan.stages]
-        for stage in crossing:
-            tier = Tier(stage, box_of(stage.domain), int(INTERPRETED_FLOPS_S * LONG_RUN_S * 2))
-            tier.record(HOT_S * 2)
-            assert not tier.is_hot
-            tier.record(HOT_S * BLAS_PART)
-            assert tier.is_hot
 
 
 @pytest.mark.parametrize("kernels", ["interpret", "compile"])
