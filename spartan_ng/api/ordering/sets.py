@@ -251,7 +251,7 @@ def _by_table(a: ndarray, tests: ndarray, invert: bool) -> Any:
     marks = constants.full(tests.size, not invert, bool)
     places = tests.astype(whole) - (low - 1)
     table = build.scatter(constants.full(size, invert, bool)._node(), places._node(), marks._node())
-    asked = as_handle(ufuncs.clip3(a.astype(whole), low - 1, high + 1)) - (low - 1)
+    asked = as_handle(as_handle(ufuncs.clip3(a.astype(whole), low - 1, high + 1)) - (low - 1))
     return wrap_node(build.take(table, asked._node(), 0))
 
 

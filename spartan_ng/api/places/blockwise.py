@@ -96,7 +96,7 @@ def busday_count(
 
 def _calendar(weekmask: Any, holidays: Any, busdaycal: Any) -> dict[str, Any]:
     """The keywords that say which days are business days."""
-    given = {"weekmask": weekmask, "holidays": forced(holidays), "busdaycal": busdaycal}
+    given = {"weekmask": forced(weekmask), "holidays": forced(holidays), "busdaycal": busdaycal}
     days = {name: value for name, value in given.items() if value is not None}
     if "busdaycal" in days and len(days) > 1:
         raise ValueError("Cannot supply both the weekmask/holidays and the busdaycal parameters")
