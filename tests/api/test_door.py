@@ -52,7 +52,9 @@ FILES = sorted(p for p in API.rglob("*.py") if p != DOOR)
 OF_THE_DOOR = frozenset(
     {"small_bytes", "SURELY", "PLAIN_BYTES", "SHORT", "TINY_FLOPS", "QUICK_FLOPS", "AT_ONCE_FLOPS"}
 )
-GIVEN = frozenset(("ndarray/array.py", name) for name in ("SURELY", "PLAIN_BYTES", "QUICK_FLOPS"))
+GIVEN = frozenset(
+    ("ndarray/array.py", name) for name in ("SURELY", "PLAIN_BYTES", "QUICK_FLOPS", "AT_ONCE_FLOPS")
+)
 """Thresholds that the class gives to what is compiled, which answers the plain case by them."""
 MOST_OF_A_COUNT = 15
 """Numbers up to here count copies, shares and tries."""

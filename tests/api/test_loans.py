@@ -40,6 +40,7 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr("spartan_ng.api.core.loans.own_copy", counted(own_copy))
     monkeypatch.setattr("spartan_ng.api.core.cell._on_its_own", counted(cell._on_its_own))
+    monkeypatch.setattr("spartan_ng.api.core.cell._memory_copied", counted(cell._memory_copied))
     return made
 
 
@@ -113,6 +114,43 @@ def test_a_call_copies_nothing_that_it_reads_at_once(call: Any, copies: list[int
     call(x, 2 * x)
     gc.collect()
     assert not copies
+
+
+BY_KEYS = {
+    "a mask": "a[m]",
+    "a mask's sum": "a[m].sum()",
+    "a comparison": "a[a > 0.5]",
+    "rows by a mask": "a[r].mean(0)",
+    "rows by places": "a[i]",
+    "elements by places": "a[i, i % 10]",
+    "of a view": "a[2:, 1:][i % 50, 3]",
+    "of a turned view": "a.T[[1, 2]]",
+    "a list": "a[[1, 5, 7]]",
+    "compressed": "np.compress(r, a, 0)",
+    "extracted": "np.extract(m, a)",
+    "set by a mask": "a.__setitem__(m, 0)",
+    "set by places": "a.__setitem__(i, 1.0)",
+    "rows doubled": "a.__setitem__(r, a[r] * 2)",
+    "added to": "a.__setitem__(i, a[i] + 1)",
+}
+
+
+@pytest.mark.parametrize("keys", ["numpys", "ours"])
+@pytest.mark.parametrize("name", BY_KEYS)
+def test_keys_of_what_others_have_copy_none_of_it(name: str, keys: str, copies: list[int]) -> None:
+    a, rng = _arrays()[0], numpy.random.default_rng(4)
+    given = {"m": a > 0.3, "r": a[:, 0] > 0.3, "i": rng.integers(0, _ROWS, 40)}
+    theirs = {"np": numpy, "a": a.copy(), **given}
+    expected = eval(BY_KEYS[name], theirs)
+    ours = {"np": np, "a": np.array(a), **{k: np.array(v) if keys == "ours" else v for k, v in given.items()}}
+    lent = numpy.asarray(ours["a"])
+    copies.clear()
+    found = eval(BY_KEYS[name], ours)
+    assert all(nbytes <= config.small_bytes for nbytes in copies)
+    numpy.testing.assert_array_equal(lent, theirs["a"])  # what was written they have
+    lent[...] = -3.0
+    if expected is not None:
+        numpy.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_what_grows_stays_lazy_and_has_its_copy(copies: list[int]) -> None:

@@ -11,7 +11,8 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.api.core import quick
+from spartan_ng.api.algebra import products
+from spartan_ng.api.core import door, quick
 from spartan_ng.api.core.dispatch import FUNCTIONS
 
 OURS = str(Path(np.__file__).parent)
@@ -246,6 +247,38 @@ def test_few_calls(statement):
 @pytest.mark.parametrize("statement", AT_ONCE)
 def test_no_calls(statement):
     assert calls_of_ours(statement, small()) == []
+
+
+PRODUCTS = ["m[:, 2] @ m[:, 2:]", "m @ v", "v @ m", "m.T @ m", "v @ v", "m @ m[:, ::-1]", "m @ m.T"]
+
+
+@pytest.mark.skipif(not quick.IS_COMPILED, reason="nothing is compiled here")
+@pytest.mark.parametrize("kind", ["f8", "f4", "c16"])
+@pytest.mark.parametrize("statement", PRODUCTS)
+def test_products_of_what_is_here_ask_no_function(statement: str, kind: str) -> None:
+    m = numpy.random.default_rng(0).random((310, 310)).astype(kind)
+    theirs = {"np": numpy, "m": m, "v": numpy.arange(310).astype(kind) / 310}
+    ours = {"np": np, "m": np.array(m), "v": np.array(theirs["v"])}
+    assert m.size * len(m) > door.QUICK_FLOPS
+    with np.config.override(small_bytes=1 << 25):
+        assert calls_of_ours(statement, ours) == []
+        found, expected = eval(statement, ours), eval(statement, theirs)
+    numpy.testing.assert_array_equal(numpy.asarray(found), expected)
+    assert numpy.asarray(found).strides == expected.strides
+
+
+@pytest.mark.parametrize("statement", ["y @ v", "v @ y", "np.dot(y, v)", "np.matmul(y, y)"])
+def test_products_of_what_is_computed_later_are_asked_for_once(
+    statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(products, "quick", lambda *given: asked.append(given))
+    with np.config.override(small_bytes=64):
+        y = np.array(numpy.random.default_rng(0).random((30, 30))) * 2
+        found = eval(statement, {"np": np, "y": y, "v": np.array(numpy.arange(30.0))})
+    assert len(asked) == 1
+    plain, v = numpy.asarray(y), numpy.arange(30.0)
+    numpy.testing.assert_allclose(found, eval(statement, {"np": numpy, "y": plain, "v": v}), rtol=1e-12)
 
 
 @pytest.mark.parametrize("statement", [*CALLS, *AT_ONCE])

@@ -72,8 +72,11 @@ def matmul(
     if _is_watched(a, b):
         return _watched(np.matmul, a, b, out=out, casting=casting, dtype=dtype)
     quickly = quick(np.matmul, a, b, out) if dtype is None and casting == "same_kind" else None
-    if quickly is not None:
-        return quickly
+    return _larger(a, b, out, casting, dtype) if quickly is None else quickly
+
+
+def _larger(a: ndarray, b: ndarray, out: Any, casting: str = "same_kind", dtype: Any = None) -> ndarray:
+    """The matrix product where it is not done without further questions."""
     if a.ndim == 0 or b.ndim == 0:
         np.matmul.resolve_dtypes((a.dtype, b.dtype, None))  # NumPy looks at dtypes first
         raise ShapeError(
@@ -126,7 +129,7 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
         if _are_single(a, b):
             shape = a.shape[:-1] + b.shape[:-2] + b.shape[-1:] if b.ndim > 1 else a.shape[:-1]
             return stored("dot", ufuncs.multiply(a.reshape(shape), b.reshape(shape)), out)
-        return matmul(a, b, out)  # type: ignore[no-any-return]
+        return _larger(a, b, out)
     return stored("dot", tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2 if b.ndim > 1 else 0,))), out)
 
 

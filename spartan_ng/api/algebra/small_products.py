@@ -34,8 +34,9 @@ def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | Non
     rows, columns = x.shape, y.shape
     if not (0 < len(rows) <= 2 and 0 < len(columns) <= 2) or rows[-1] != columns[0]:
         return None
-    flops = x.size * columns[-1] if len(columns) == 2 else x.size
-    if not door.is_quick_product(flops):
+    made = rows[0] if len(rows) == 2 else 1
+    lines = columns[-1] if len(columns) == 2 else 1
+    if not door.is_quick_product(made * lines, x.size * lines, x.nbytes + y.nbytes):
         return None
     if out is None:
         return wrap(function(x, y))

@@ -18,6 +18,7 @@ from spartan_ng.api.core.chains import basic_steps, is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys, with_elements
 from spartan_ng.api.core.handle import Handle, converted_node, make, wrap_node
 from spartan_ng.api.core.kinds import is_subclass, stays
+from spartan_ng.api.core.loans import by_key
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -32,6 +33,14 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
         return
     if stays(a.dtype) and not a._cell.frozen:
         make(a._cell)._force()
+    if keys.is_simple(key):
+        _set(a, key, value)
+    else:
+        by_key(_set, a, key, value)
+
+
+def _set(a: Handle, key: Any, value: Any) -> None:
+    """`a[key] = value` of what has no fields."""
     if not keys.is_simple(key):
         key = keys.plain_key(key)
     if isinstance(value, np.ndarray) and is_subclass(value):

@@ -29,6 +29,7 @@ from spartan_ng.api.core.handle import (
 )
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lying_as_taken
+from spartan_ng.api.core.loans import by_key
 from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.views import Field, Reshape, Slice, Transpose, field
 from spartan_ng.graph import build
@@ -44,7 +45,12 @@ def getitem(a: Handle, key: Any) -> ndarray:
         return fields(a, key, value)
     if keys.is_simple(key):
         return _basic(a, key, value)
-    given, key = key, keys.plain_key(key)
+    return by_key(_selected, a, key)  # type: ignore[no-any-return]
+
+
+def _selected(a: Handle, key: Any) -> ndarray:
+    """`a[key]` of a key with arrays in it."""
+    value, given, key = a._peek(), key, keys.plain_key(key)
     if value is not None or not keys.names_element(key, a.ndim):  # an element may wait for its place
         key = keys.of_known_numbers(key)
     if keys.is_simple(key):

@@ -142,9 +142,11 @@ def is_quick_work(flops: int) -> bool:
     return flops <= QUICK_FLOPS
 
 
-def is_quick_product(flops: int) -> bool:
-    """Whether such a product is so small that nothing else is asked; it has no more elements than that."""
-    return is_quick_work(flops) and 8 * flops < config.small_bytes
+def is_quick_product(size: int, flops: int, nbytes: int) -> bool:
+    """Whether NumPy does a product, with so many elements, of what is here: it is so little work that nothing
+    else is asked, as it has no more elements than that, or its operands take so few bytes."""
+    is_quick = is_quick_work(flops) and 8 * flops < config.small_bytes
+    return is_quick or (is_little_product(size, flops) and is_small(nbytes))
 
 
 def is_tiny_product(flops: int) -> bool:

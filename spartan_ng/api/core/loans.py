@@ -80,6 +80,12 @@ def on_loan(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     return found
 
 
+def by_key(function: Callable[..., Any], a: Any, key: Any, *more: Any) -> Any:
+    """What a function does by a key with the elements of an array, which is on loan to it where others have
+    its memory; of a key alone there are as many copies as there were."""
+    return on_loan(function, a, key, *more) if lends(a) else function(a, key, *more)
+
+
 def _may_call_back(a: Any) -> bool:
     return callable(a) and not isinstance(a, type)
 
@@ -96,20 +102,30 @@ def _flat(items: Iterable[Any], depth: int = 2) -> Iterator[Any]:
 def _evaluate(leaves: dict[int, tuple[Any, Node]], arrays: Iterable[Any]) -> None:
     """Evaluate those of the arrays that read what is on loan, if together they are not much larger."""
     cells = {id(c): c for a in arrays if (c := getattr(a, "_cell", None)) is not None}
-    waiting = {c._node: c for c in cells.values() if c.value is None and c._node is not None}
     lent = {leaf for _, leaf in leaves.values()}
-    reading = set(lent)
-    for node in topological(list(waiting)):
-        if not reading.isdisjoint(node.inputs):
-            reading.add(node)
-    readers = [node for node in waiting if node in reading]
-    if sum(node.nbytes for node in readers) > _GROWTH * sum(leaf.nbytes for leaf in lent):
+    room = _GROWTH * sum(leaf.nbytes for leaf in lent)
+    for cell in cells.values():
+        masked = cell.masked  # of what it keeps, which is counted, there may be as much as of all
+        if masked is not None and masked.a.nbytes <= room and _readers(lent, [masked.a, masked.mask]):
+            cell.node  # noqa: B018
+    waiting = {c._node: c for c in cells.values() if c.value is None and c._node is not None}
+    readers = _readers(lent, list(waiting))
+    if sum(node.nbytes for node in readers) > room:
         return
     values = [leaf.data.value for leaf in lent if leaf.data is not None]
     for node, ref in zip(readers, compute_nodes(readers), strict=True):
         if isinstance(ref.value, np.ndarray) and any(np.may_share_memory(ref.value, v) for v in values):
             ref = ArrayRef(ref.shape, ref.dtype, value=own_copy(ref.value))
         waiting[node].adopt(ref, node)
+
+
+def _readers(lent: set[Node], nodes: list[Node]) -> list[Node]:
+    """Those of `nodes` that read what is `lent`."""
+    reading = set(lent)
+    for node in topological(nodes):
+        if not reading.isdisjoint(node.inputs):
+            reading.add(node)
+    return [node for node in nodes if node in reading]
 
 
 def _give_back(leaves: dict[int, tuple[Any, Node]]) -> None:

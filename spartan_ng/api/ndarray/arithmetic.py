@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.algebra import products, small_products
+from spartan_ng.api.algebra import products
 from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import values
@@ -203,10 +203,6 @@ class Arithmetic(Handle):
 
     @plainly(np.matmul)
     def __matmul__(self, other: Any) -> Any:
-        if isinstance(other, Handle):
-            product = small_products.quick(np.matmul, self, other)
-            if product is not None:
-                return product
         return products.matmul(self, other) if is_operand(other) else _theirs(np.matmul, self, other)
 
     def __rmatmul__(self, other: Any) -> Any:

@@ -166,6 +166,7 @@ connect(
     surely=door.SURELY,
     least=door.PLAIN_BYTES,
     flops=door.QUICK_FLOPS,
+    most_flops=door.AT_ONCE_FLOPS,
     chain=CHAIN,
     cores=cores(),
     field=field,

@@ -88,7 +88,7 @@ static struct {
     int cores;                     /* processors that this process may use */
     Py_ssize_t surely, least;      /* bytes of broadcast results, and from which the methods ask more */
     int temporaries;               /* whether references tell them */
-    Py_ssize_t flops;              /* of products that are done without further questions */
+    Py_ssize_t flops, most_flops;  /* of products that are done without further questions, and of small operands */
     Py_ssize_t chain;              /* views of views that are joined */
 } known;
 

@@ -53,7 +53,7 @@ of_two(const Operator *op, PyObject *a, PyObject *b, const char *callers)
     return by_methods(op, &Quick, a, b);
 }
 
-/* Whether a product of vectors and matrices is small, and their shapes fit (`products.quick`). */
+/* Whether a product of vectors and matrices is NumPy's at once, and their shapes fit (`small_products.quick`). */
 static int
 is_quick_product(PyObject *x, PyObject *y)
 {
@@ -63,10 +63,13 @@ is_quick_product(PyObject *x, PyObject *y)
     int na = PyArray_NDIM(a), nb = PyArray_NDIM(b);
     if (na < 1 || na > 2 || nb < 1 || nb > 2 || PyArray_DIM(a, na - 1) != PyArray_DIM(b, 0))
         return 0;
-    Py_ssize_t size = PyArray_SIZE(a), columns = nb == 2 ? PyArray_DIM(b, 1) : 1;
-    if (size > known.flops || columns > known.flops)
+    Py_ssize_t size = PyArray_SIZE(a), columns = nb == 2 ? PyArray_DIM(b, 1) : 1, small = small_bytes();
+    if (size > known.most_flops || columns > known.most_flops || size * columns > known.most_flops)
         return 0;
-    return size * columns <= known.flops && 8 * size * columns < small_bytes();
+    if (size * columns <= known.flops && 8 * size * columns < small)
+        return 1;
+    Py_ssize_t made = (na == 2 ? PyArray_DIM(a, 0) : 1) * columns;
+    return PyArray_NBYTES(a) + PyArray_NBYTES(b) <= small && 8 * made <= small;
 }
 
 /* Such a product; NULL, also without an error, where the methods have to see to it. */
