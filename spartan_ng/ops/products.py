@@ -1,39 +1,42 @@
-"""The fold of products: one whose blocks do not forget that a zero or an overflow came first."""
+"""The fold of products: one whose blocks neither forget what came first nor leave the range by themselves."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from spartan_ng.ops.by_ufunc import Fold, State, each_unit
 
-_ZERO, _INFINITE, _NAN, _NEGATIVE = (np.uint8(1 << i) for i in range(4))
-"""What a product remembers of its factors: one is zero, infinite, NaN, an odd number of them negative."""
+_EXPONENT = np.dtype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class ProductFold(Fold):
-    """Products, which stay what they are behind a zero or an overflow, as where factors come one by one.
+    """Products, which are within range where they are as factors come one by one, and zero or infinite where
+    the first ones have made them so.
 
-    Of floats and complex numbers the state is (product, what its factors are): the infinity of a later block
-    that has only overflowed makes no NaN of an earlier zero, nor does the zero of one that has underflowed of
-    an earlier infinity. Factors are looked at where a block's product is zero, infinite or NaN.
+    Of floats and complex numbers the state is (v, m, e): v is what NumPy has where the state's factors are
+    the array's first ones, and m * 2**e their product without bounds, by which what lies before is
+    multiplied: that of later factors alone may leave the range where NumPy's never does. Factors are taken
+    apart only where a block's product is out of range, or was on the way.
     """
 
     def state_dtypes(self, dtype: np.dtype[Any], out: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
-        """The product, and of inexact numbers what its factors are."""
-        return (out, np.dtype(np.uint8)) if out.kind in "fc" else (out,)
+        """The product, and of inexact numbers also that without bounds."""
+        return (out, out, _EXPONENT) if out.kind in "fc" else (out,)
 
     def block(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, offset: int) -> State:
         """The state of one block."""
-        (value,) = Fold.block(self, x, axes, out, where, offset)
         if out.kind not in "fc":
-            return (value,)
-        if _within_range(value):
-            return value, _negative(value)
-        return value, self._factors(self._kept(x, out, where), axes)
+            return Fold.block(self, x, axes, out, where, offset)
+        value, is_within = _within(lambda: Fold.block(self, x, axes, out, where, offset))
+        if is_within:
+            return value, value, np.zeros(np.shape(value), _EXPONENT)
+        return value, *_unbounded(self._kept(x, out, where), axes)
 
     def units(
         self,
@@ -45,46 +48,102 @@ class ProductFold(Fold):
         lengths: tuple[int, ...],
     ) -> State:
         """As in `Fold`."""
-        (value,) = Fold.units(self, x, axes, out, where, shape, lengths)
         if out.kind not in "fc":
-            return (value,)
-        if _within_range(value):
-            return value, _negative(value)
+            return Fold.units(self, x, axes, out, where, shape, lengths)
+        value, is_within = _within(lambda: Fold.units(self, x, axes, out, where, shape, lengths))
+        if is_within:
+            return value, value, np.zeros(np.shape(value), _EXPONENT)
         kept = self._kept(x, out, where)
-        return value, *each_unit(lambda part: (self._factors(part, axes),), kept, axes, lengths)
+        return value, *each_unit(lambda part: _unbounded(part, axes), kept, axes, lengths)
 
     def combine(self, a: State, b: State) -> State:
-        """The product, unless the earlier factors have decided it."""
+        """What `a` comes to with `b`'s factors behind it."""
         if len(a) == 1:
             return Fold.combine(self, a, b)
-        (x, before), (y, after) = a, b
-        if not _within_range(y):
-            overflowed = (x == 0) & ~np.isfinite(y) & (after & (_INFINITE | _NAN) == 0)
-            underflowed = np.isinf(x) & ((y == 0) | np.isnan(y)) & (after & (_ZERO | _NAN) == 0)
-            sign = np.where(after & _NEGATIVE, y.dtype.type(-1), y.dtype.type(1))
-            y = np.where(overflowed | underflowed, sign, y)
-        return self.ufunc(x, y), (before | after) & ~_NEGATIVE | (before ^ after) & _NEGATIVE
+        (v, m, e), (_, factor, exponent) = a, b
+        with np.errstate(over="ignore", under="ignore"):
+            product = m * factor
+        if np.any(e) or np.any(exponent) or not _within_range(product):
+            (m, grown), (factor, more) = _apart(m), _apart(factor)
+            exponent = exponent + more
+            product, e = m * factor, e + grown + exponent
+        with np.errstate(all="ignore"):  # `finalize` reports what has left the range
+            if not np.any(exponent):
+                return v * factor, product, e
+            v, own = _apart(v)
+            return _together(v * factor, own + exponent), product, e
+
+    def finalize(self, state: State) -> Any:
+        """The product, as NumPy has it."""
+        value = state[0]
+        if len(state) > 1 and not _within_range(value):
+            left = np.isfinite(state[1]) & ((value != 0) | (state[1] != 0))
+            bounds = np.finfo(value.dtype)
+            gone = left & ((np.abs(value) < bounds.tiny) | ~np.isfinite(value))
+            beyond = np.where(np.abs(value) < bounds.tiny, bounds.tiny, bounds.max)[gone]
+            np.multiply(beyond * beyond, np.asarray(state[1])[gone])  # as NumPy reports it, on its way
+        return value
 
     def _kept(self, x: Any, out: np.dtype[Any], where: Any) -> Any:
         """The factors themselves, in the product's dtype."""
         x = x.astype(out, copy=False)
         return x if where is None else np.where(where, x, out.type(self.identity))
 
-    @staticmethod
-    def _factors(x: Any, axes: tuple[int, ...]) -> Any:
-        """What factors are, along `axes`."""
-        marks = (x == 0, _ZERO), (np.isinf(x), _INFINITE), (np.isnan(x), _NAN)
-        found = np.bitwise_xor.reduce(_negative(x), axis=axes)
-        for mark, bit in marks:
-            found = found | np.any(mark, axis=axes) * bit
-        return found
+
+def _within(make: Callable[[], State]) -> tuple[Any, bool]:
+    """The product that `make` gives, without a report of what leaves the range, and whether nothing has: what
+    was too small on the way has lost digits, and may have come back."""
+    small: list[int] = []
+
+    def note(kind: str, flags: int) -> None:
+        small.append(flags)
+
+    with np.errstate(over="ignore", invalid="ignore", under="call", call=note):
+        (value,) = make()
+    return value, not small and _within_range(value)
+
+
+def _unbounded(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    """The product of `x` along `axes` as m and e of m * 2**e."""
+    x = np.moveaxis(x, axes, range(-len(axes), 0))
+    kept = x.shape[: x.ndim - len(axes)]
+    m, e = _apart(x.reshape(*kept, -1))
+    exponent = e.sum(axis=-1)
+    many = _factors_within_range(m.dtype)
+    while (n := m.shape[-1]) > 1:
+        m, e = _apart(np.multiply.reduceat(m, range(0, n, many), axis=-1))
+        exponent += e.sum(axis=-1)
+    return (m[..., 0] if m.shape[-1] else np.ones(kept, m.dtype)), exponent
+
+
+@cache
+def _factors_within_range(dtype: np.dtype[Any]) -> int:
+    """How many numbers of 0.5 to 1, or complex ones of as much to twice it, have a product within half the
+    range."""
+    return max(2, -int(np.finfo(dtype).minexp) // 2)
+
+
+def _apart(x: Any) -> tuple[Any, Any]:
+    """Mantissas and exponents; what is zero, infinite or NaN has the exponent 0."""
+    x = np.asarray(x)
+    if x.dtype.kind == "c":
+        _, e = _apart(np.maximum(np.abs(x.real), np.abs(x.imag)))
+        return _together(x, -e), e
+    m, e = np.frexp(x)
+    return m, np.where(np.isfinite(x), e, 0).astype(_EXPONENT)
+
+
+def _together(m: Any, e: Any) -> Any:
+    """The numbers m * 2**e."""
+    e = np.clip(e, -100_000, 100_000)
+    if m.dtype.kind != "c":
+        return np.ldexp(m, e)
+    parts = np.stack([np.ldexp(m.real, e), np.ldexp(m.imag, e)], axis=-1)
+    return parts.view(m.dtype)[..., 0]
 
 
 def _within_range(x: Any) -> bool:
-    """Whether no product is zero, infinite or NaN."""
-    return bool(np.all(np.isfinite(x) & (x != 0)))
-
-
-def _negative(x: Any) -> Any:
-    """The mark of negative numbers; complex ones have none."""
-    return (np.zeros(np.shape(x), bool) if x.dtype.kind == "c" else np.signbit(x)) * _NEGATIVE
+    """Whether no product is zero or too small for all digits, infinite or NaN."""
+    bounds = np.finfo(x.dtype)
+    size = np.abs(x)
+    return bool(np.all((size >= bounds.tiny) & (size <= bounds.max)))

@@ -1,14 +1,19 @@
-"""Products behind a zero or an overflow: what is decided stays so, however factors are cut into blocks."""
+"""Products near the ends of the range, however factors are cut into blocks: what is decided stays so, and so
+does what is within range as factors come one by one."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
+from spartan_ng.ops.folds import FOLDS
+from tests.sampling import examples
 from tests.test_programs import running_on
 
 
@@ -41,6 +46,67 @@ def test_what_is_decided_stays(kernels, workers, dtype, reproducible):
             expected = [array.prod(axis), (array + array).prod(axis), array.prod(axis, where=mask)]
             for f, e in zip(found, expected, strict=True):
                 _assert_same(f, e)
+
+
+def _wandering(dtype: str, seed: int, shape: tuple[int, int]) -> np.ndarray:
+    """Columns whose products go up and down within nine tenths of the range, so that those of some of their
+    factors would leave it."""
+    rng = np.random.default_rng(seed)
+    bound = -0.9 * float(np.log(np.finfo(dtype).tiny))
+    steps = rng.normal(0, bound * rng.choice([0.01, 0.1, 0.3], shape[1]), shape).clip(-bound, bound)
+    places = np.abs((steps.cumsum(0) + bound) % (4 * bound) - 2 * bound) - bound
+    x = np.exp(np.diff(places, axis=0, prepend=0).astype(np.longdouble)) * rng.choice([-1, 1], shape)
+    x = x * np.exp(1j * rng.uniform(0, 6, shape)) if dtype in ("c8", "c16") else x
+    return x.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "c8", "c16"])
+@examples(60)
+@given(st.integers(0, 2**32), st.integers(1, 300), st.data())
+def test_parts_leave_the_range(dtype: str, seed: int, n: int, data: st.DataObject) -> None:
+    """In any cut and tree, and without a report, as NumPy has none."""
+    x = _wandering(dtype, seed, (n, 5))
+    fold = FOLDS["multiply"]
+    cuts = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=9))) if n > 1 else []
+    with np.errstate(all="raise"):
+        expected = np.prod(x, axis=0)
+        states = [fold.block(p, (0,), x.dtype, None, 0) for p in np.split(x, cuts)]
+        while len(states) > 1:
+            at = data.draw(st.integers(0, len(states) - 2))
+            states[at : at + 2] = [fold.combine(*states[at : at + 2])]
+        found = fold.finalize(states[0])
+    np.testing.assert_allclose(found, expected, rtol=(n + 9) * 4 * float(np.finfo(dtype).eps))
+
+
+def test_what_leaves_the_range_is_reported() -> None:
+    """Once it is known to, as NumPy reports it."""
+    fold = FOLDS["multiply"]
+    for x in (np.full(40, 1e20), np.full(40, 1e-20)):
+        states = [fold.block(p, (0,), x.dtype, None, 0) for p in np.split(x, [10])]
+        state = fold.combine(*states)
+        with np.errstate(over="raise", under="raise"):
+            with pytest.raises(FloatingPointError):
+                np.prod(x)
+            with pytest.raises(FloatingPointError):
+                fold.finalize(state)
+            np.testing.assert_allclose(fold.finalize(states[0]), x[0] ** 10)
+
+
+@pytest.mark.parametrize("kernels", ["interpret", "compile"])
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("reproducible", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_blocks_leave_the_range(kernels, workers, reproducible, dtype):
+    settings = {"small_bytes": 0, "kernels": kernels, "reproducible": reproducible}
+    for shape in ((100, 3000), (20_000, 40), (500_000, 1)):
+        x = _wandering(dtype, 3, shape)
+        backend = EmbeddedBackend(2) if workers == 1 else SimulatedBackend(workers)
+        with running_on(backend), config.override(**settings):
+            for axis, array in ((0, x), (1, np.ascontiguousarray(x.T))):
+                a = sp.asarray(array)
+                expected = [np.prod(array, axis), np.prod(-array, axis)]
+                for f, e in zip(sp.compute(a.prod(axis), (-a).prod(axis)), expected, strict=True):
+                    np.testing.assert_allclose(f, e, rtol=shape[0] * 4 * float(np.finfo(dtype).eps))
 
 
 @pytest.mark.parametrize("first", [0.0, -0.0, 1e200, -1e200, 1.0])
