@@ -116,8 +116,20 @@ class Elements(Copies):
         if not shape:
             raise TypeError("iteration over a 0-d array")
         if len(shape) == 1 and self.dtype.kind != "V":
-            return iter(self._force())
+            return iter(self._force()) if self._cell.frozen else self._numbers(shape[0])
         return self._parts(shape[0])
+
+    def _numbers(self, n: int) -> Iterator[Any]:
+        """The elements of a line, each as it is when asked for: a loop may write to what it goes over."""
+        cell, taken = self._cell, 0
+        while taken < n:
+            found = self._force()
+            state, node = cell.value, cell._node
+            for element in found[taken:] if taken else found:
+                taken += 1
+                yield element
+                if cell.value is not state or cell._node is not node:
+                    break
 
     def _parts(self, n: int) -> Iterator[Any]:
         """What the first axis has, one after the other."""

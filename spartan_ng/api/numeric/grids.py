@@ -237,7 +237,8 @@ def _to_show(a: Any) -> Any:
 
 def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
     """Indices and elements in C order."""
-    return iter(np.ndenumerate(as_handle(arr)._force()))
+    a = as_handle(arr)
+    return zip(np.ndindex(a.shape), a.flat, strict=True)
 
 
 class vectorize:

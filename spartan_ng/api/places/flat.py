@@ -57,6 +57,8 @@ class Flat:
     def __init__(self, array: Handle) -> None:
         self.base = array
         self._index = 0
+        self._value: Any = None
+        self._node: Any = None
 
     @property
     def index(self) -> int:
@@ -76,13 +78,16 @@ class Flat:
         return self
 
     def __next__(self) -> Any:
-        if not self._index:
-            self._rest = self.base._force().flat
-        if self._index == self.base.size:
-            raise StopIteration
-        value = next(self._rest)
+        cell = self.base._cell
+        if not self._index or cell.value is not self._value or cell._node is not self._node:  # written to
+            self._elements = self.base._force().flat
+            self._value, self._node = cell.value, cell._node
+        try:
+            value = self._elements[self._index]
+        except IndexError:
+            raise StopIteration from None
         self._index += 1
-        return wrap(value)
+        return value if type(value) in NUMBERS else wrap(value)
 
     def __delitem__(self, key: Any) -> None:
         raise TypeError("Cannot delete iterator elements")

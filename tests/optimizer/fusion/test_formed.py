@@ -319,3 +319,23 @@ def test_an_update_of_k_means_computes_its_scores_once() -> None:
         operators = [s["operators"] for s in sp.explain(made).to_dict()["stages"]]
         np.testing.assert_allclose(np.asarray(made), _update(np, *values.values()), rtol=1e-9)
     assert sum("less_equal" in names for names in operators) == 1
+
+
+@examples(150)
+@given(st.integers(0, 10**6), st.integers(1, 5))
+def test_pieces_of_large_partitions(seed: int, most: int) -> None:
+    """What is joined to a value that another piece asks for, which may have gone into what reads it."""
+    _, roots = random_graph(seed, 16)
+    order = topological(roots)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("spartan_ng.optimizer.fusion.select.MOST_OPERATORS", most)
+        patched.setattr("spartan_ng.optimizer.fusion.select.partitions", lambda memo: partitions(memo, most))
+        memo = candidates(order, set(roots), Profile())
+        choice = select(memo, Profile())
+        formed = form_chosen(order, set(roots), Profile(), memo, choice)
+    computed = {node for stage in formed.groups for node, _ in stage.members} | set(formed.stored)
+    assert computed >= choice.fusing.keys() | set(roots)
+    for host, end, _ in choice.joined:
+        if host in formed.stored and end in formed.stored:
+            one, other = formed.stored[host], formed.stored[end]
+            assert one is other or leads_to(one, other) or leads_to(other, one)

@@ -62,7 +62,7 @@ iterate(PyObject *self)
 {
     const Operator *op = &operators[op_iter];
     PyArrayObject *shown = Py_TYPE(self) == known.array ? value_of((Handle *)self) : NULL;
-    if (shown == NULL || PyArray_NDIM(shown) < 2)
+    if (shown == NULL || PyArray_NDIM(shown) < 1)
         return method_of(op, op->method) == NULL ? NULL : call_one(op->method, self);
     Rows *rows = (Rows *)RowsType.tp_alloc(&RowsType, 0);
     if (rows != NULL) {
