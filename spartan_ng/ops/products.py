@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy as np
 from spartan_ng.ops.by_ufunc import Fold, State, each_unit
 
 _EXPONENT = np.dtype(np.int64)
+_FEW = 16
+"""Factors that are multiplied before they are taken apart, where these products are within range. (chosen)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,10 @@ class ProductFold(Fold):
         if out.kind not in "fc":
             return Fold.block(self, x, axes, out, where, offset)
         value, is_within = _within(lambda: Fold.block(self, x, axes, out, where, offset))
-        if is_within:
+        kept = None if is_within else self._kept(x, out, where)
+        if is_within or np.all((value == 0) & np.any(kept == 0, axis=axes)):  # zero by a factor that is
             return value, value, np.zeros(np.shape(value), _EXPONENT)
-        return value, *_unbounded(self._kept(x, out, where), axes)
+        return value, *_unbounded(kept, axes)
 
     def units(
         self,
@@ -105,6 +108,15 @@ def _within(make: Callable[[], State]) -> tuple[Any, bool]:
 
 def _unbounded(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """The product of `x` along `axes` as m and e of m * 2**e."""
+    zero = x == 0
+    if np.any(zero):
+        ones = 1 if x.dtype.kind == "c" else np.copysign(x.dtype.type(1), x)
+        m, e = _unbounded(np.where(zero, ones, x), axes)
+        with np.errstate(invalid="ignore"):
+            return np.where(np.any(zero, axis=axes), m * m.dtype.type(0), m), e
+    for axis in sorted(axes, reverse=True):
+        few, is_within = _within(partial(_in_parts, x, axis))
+        x = few if is_within else x
     x = np.moveaxis(x, axes, range(-len(axes), 0))
     kept = x.shape[: x.ndim - len(axes)]
     m, e = _apart(x.reshape(*kept, -1))
@@ -114,6 +126,11 @@ def _unbounded(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
         m, e = _apart(np.multiply.reduceat(m, range(0, n, many), axis=-1))
         exponent += e.sum(axis=-1)
     return (m[..., 0] if m.shape[-1] else np.ones(kept, m.dtype)), exponent
+
+
+def _in_parts(x: Any, axis: int) -> State:
+    """The products of few factors each along an axis."""
+    return (np.multiply.reduceat(x, range(0, x.shape[axis], _FEW), axis),)
 
 
 @cache

@@ -42,6 +42,8 @@ _DRAWN, _DRAWN_BYTES = 1 << 10, 1 << 17
 these count as small, nothing is NumPy's at once, not even they."""
 _BLANK_BYTES = 1 << 28
 """Zeros up to so large are asked of the operating system at once, which has them for nothing."""
+_WRITTEN_FLOPS = 4
+"""Operations an element that NumPy does as fast as memory is written, on one thread."""
 _PICKS = 8
 """So many single elements are read from a lazy array before it is evaluated for them."""
 _PICKED_BYTES = 1 << 28
@@ -120,6 +122,12 @@ def works_here() -> bool:
     """Whether what is bound by the memory's speed is done at once, however large it is: where the array lies
     here, and so do programs. On workers a write is a step of the graph."""
     return is_open() and in_process()
+
+
+def is_written_here(target: Any, flops: int) -> bool:
+    """Whether NumPy writes so many operations an element into a part of an array, however large that is: it
+    is computed before the call ends in any case, and a pass would make it elsewhere, to be copied."""
+    return bool(target._views) and flops <= _WRITTEN_FLOPS and works_here()
 
 
 def is_blank(nbytes: int) -> bool:

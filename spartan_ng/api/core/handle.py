@@ -74,6 +74,14 @@ class Handle(HandleFields):
             self._state, self._shown = value, seen_through(value, self._views)
         return self._shown
 
+    def _found(self) -> Any:
+        """The same, also where an evaluation has left the elements of the base here and nobody has asked."""
+        value, node = self._peek(), self._cell._node
+        if value is None and node is not None and node.data is not None and node.data.value is not None:
+            self._cell.adopt(node.data, node)
+            value = self._peek()
+        return value
+
     def _node(self) -> Node:
         """The node that gives the elements."""
         cell = self._cell
@@ -114,7 +122,9 @@ class Handle(HandleFields):
 
     def _force(self) -> Any:
         """The dense NumPy value, evaluated if need be; memory may be shared, so do not write."""
-        value = self._peek()
+        value = self._peek() if self._views else self._cell.value
+        if value is None and self._views:
+            value = self._found()
         if value is not None:
             return value
         base = self._unturned()
@@ -480,7 +490,11 @@ def copied(a: Any, order: Any = "C") -> ndarray:
 
 def settle(*arrays: Any) -> None:
     """Evaluate several arrays together; their elements stay where they are."""
-    handles = [a._unturned() for a in arrays if isinstance(a, Handle) and a._peek() is None]
+    handles = [
+        a._unturned()
+        for a in arrays
+        if isinstance(a, Handle) and (a._found() if a._views else a._peek()) is None
+    ]
     waiting = [(h, n) for h in handles if (n := h._node()).data is None]
     for (h, node), ref in zip(waiting, compute_nodes([n for _, n in waiting]), strict=True):
         h._settle(ref, node)

@@ -13,7 +13,7 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import PYTHON_SCALARS, as_handle, check_wraps, forced, is_array_like
 from spartan_ng.api.core.handle import Handle, converted_node, copied, wrap, wrap_array, wrap_node
-from spartan_ng.api.core.kinds import any_stays
+from spartan_ng.api.core.kinds import NUMBERS, any_stays
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.callers import warn_user
 from spartan_ng.errors import ShapeError, alone
@@ -105,6 +105,12 @@ def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ..
     if not door.is_small(nbytes) and not any_stays(known):
         return None
     return tuple(known) if alike or not broadcast or stay_small(tuple(known)) else None
+
+
+def values_here(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """NumPy values of operands that are numbers or dense arrays of this process, however large, or None."""
+    known = tuple(a._found() if isinstance(a, Handle) else a for a in args)
+    return known if all(type(a) is np.ndarray or type(a) in NUMBERS for a in known) else None
 
 
 def has_objects(*operands: Any) -> bool:

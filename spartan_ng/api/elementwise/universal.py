@@ -46,6 +46,7 @@ from spartan_ng.api.core.operands import (
     stay_small,
     stored,
     unfiltered,
+    values_here,
     without_output,
     wrapped_by,
 )
@@ -187,9 +188,14 @@ class ufunc(QuickFunction, Folding):
         """Have NumPy write where the elements of `out` lie; whether they are here, and nobody else's."""
         if type(out) is not Late.ndarray:
             return False
-        mask = [True] if where is True else few_values((where,))
         target = out._open()
-        if mask is None or target is None or not door.is_small(target.nbytes):
+        if target is None:
+            return False
+        large = not door.is_small(target.nbytes)
+        if large and not door.is_written_here(out, self.row.flops):
+            return False
+        mask = [True] if where is True else (values_here if large else few_values)((where,))
+        if mask is None:
             return False
         if where is True and not asked:
             applied(self.np, known, target)
@@ -203,6 +209,8 @@ class ufunc(QuickFunction, Folding):
             return False
         try:
             known = small_values(args)
+            if known is None and type(out) is Late.ndarray and door.is_written_here(out, self.row.flops):
+                known = values_here(args)
             return known is not None and self._write(known, out, where, **asked)
         except ValueError as error:
             if not is_refusal(error):

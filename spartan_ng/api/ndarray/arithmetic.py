@@ -20,7 +20,7 @@ from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.handle import Handle, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.late import Late
-from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored
+from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored, values_here
 from spartan_ng.api.core.quick import applied, plainly
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.sparse import is_sparse
@@ -324,8 +324,9 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
             a._cell.masked = again
             return a  # type: ignore[return-value]
     value = a._peek()
-    operands = small_values((other,))
-    if value is not None and operands is not None and door.is_small(value.nbytes):
+    large = value is not None and door.is_written_here(a, function.row.flops)
+    operands = values_here((other,)) if large else small_values((other,))
+    if value is not None and operands is not None and (large or door.is_small(value.nbytes)):
         target = a._in_place()
         if target is not None:
             try:

@@ -1,0 +1,70 @@
+"""What is written to parts of large arrays by functions: NumPy writes it where it lies, and no pass makes it
+elsewhere to be copied."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy
+import pytest
+
+import spartan_ng as sp
+from spartan_ng.config import config
+from tests.api.test_writes import address
+
+PARTS = {
+    "rows": lambda a: a[1:],
+    "columns": lambda a: a[:, :-1],
+    "steps": lambda a: a[::2],
+    "back": lambda a: a[::-1],
+    "turned": lambda a: a.T,
+    "block": lambda a: a[3:20, 2:11],
+}
+CALLS = {
+    "+=": lambda np, t, x, y: t.__iadd__(y),
+    "*= number": lambda np, t, x, y: t.__imul__(3),
+    "/=": lambda np, t, x, y: t.__itruediv__(y),
+    "add": lambda np, t, x, y: np.add(x, y, out=t),
+    "add of itself": lambda np, t, x, y: np.add(t, y, out=t),
+    "maximum": lambda np, t, x, y: np.maximum(t, x, out=t),
+    "where": lambda np, t, x, y: np.subtract(x, y, out=t, where=x > y),
+    "sqrt": lambda np, t, x, y: np.negative(x, out=t),
+    "row": lambda np, t, x, y: np.multiply(x, y[:1], out=t),
+}
+
+
+@pytest.mark.some(60)
+@pytest.mark.parametrize(("part", "call"), list(product(PARTS, CALLS)))
+@pytest.mark.parametrize("overlap", [False, True])
+def test_parts_are_written_where_they_lie(part, call, overlap, monkeypatch):
+    def run(np):
+        a = np.array(numpy.arange(600.0).reshape(30, 20) + 1)
+        b = a if overlap else np.array(a[::-1] * 2)
+        if np is sp:
+            sp.compute(a, b)
+            place = address(a)
+            evaluated = []
+            monkeypatch.setattr(sp.session.Session, "_plan_and_run", lambda *args: evaluated.append(args))
+        target = PARTS[part](a)
+        x, y = (PARTS[part](v) for v in (b, b))
+        given = CALLS[call](np, target, x, y[::-1] if overlap and y.ndim > 1 else y)
+        if np is sp:
+            monkeypatch.undo()
+            assert "where" in call or not evaluated
+            assert address(a) == place
+        assert given is target
+        return numpy.array(a)
+
+    with config.override(small_bytes=100):
+        numpy.testing.assert_array_equal(run(sp), run(numpy))
+
+
+def test_what_an_evaluation_left_here_is_not_copied_for_its_parts():
+    with config.override(small_bytes=100):
+        drawn = sp.random.default_rng(0).random((30, 20))
+        sp.compute(drawn)
+        a = sp.zeros((30, 20))
+        sp.compute(a)
+        a[1:] = drawn[:-1]
+        assert drawn._peek() is not None
+        numpy.testing.assert_array_equal(numpy.array(a[1:]), numpy.array(drawn[:-1]))
