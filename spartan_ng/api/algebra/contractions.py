@@ -108,6 +108,9 @@ def einsum(
         if not result:
             return shown[()]  # type: ignore[no-any-return]
         return in_order(manipulation.transpose(shown, [term.index(c) for c in result]), order)
+    for i, (a, term) in enumerate(zip(arrays, terms, strict=True)):
+        if len(set(term)) < len(term) and a.format == "dense" and _are_square(a.shape, term):
+            arrays[i], terms[i] = _diagonals(a, term)  # views: nobody reads what lies beside them
     known = None if out is not None else _small_values(arrays, terms, result)
     if known is not None:
         found = _at_once(known, terms, result, {"dtype": dtype, "order": order, "casting": casting})
@@ -149,6 +152,11 @@ def _spelled(terms: list[str], result: str) -> str:
     return (
         ",".join("".join(letters[c] for c in t) for t in terms) + "->" + "".join(letters[c] for c in result)
     )
+
+
+def _are_square(shape: tuple[int, ...], term: str) -> bool:
+    """Whether axes of one letter have one length."""
+    return len(set(zip(term, shape, strict=True))) == len(set(term))
 
 
 def _diagonals(a: ndarray, term: str) -> tuple[ndarray, str]:
