@@ -71,9 +71,12 @@ def select(memo: Memo, profile: Profile, policy: str = "cost") -> Choice:
         fusing.update(passes)
         joined += together
         cost += costs.cost(mask)
-    for node in open_nodes(memo, found):
+    unknown = open_nodes(memo, found)
+    for node in unknown:
         del fusing[node]
-    return Choice(fusing, tuple(joined), cost)
+    # Where a value goes of which nothing is chosen, and whose pass computes it, is seen as stages are formed.
+    kept = [j for j in joined if j.labels is None or unknown.isdisjoint((j.host, j.end))]
+    return Choice(fusing, tuple(kept), cost)
 
 
 def open_nodes(memo: Memo, found: Sequence[Partition]) -> set[Node]:
