@@ -10,6 +10,7 @@ import pytest
 
 import spartan_ng as sp
 from spartan_ng.config import config
+from spartan_ng.session import Session
 from tests.sampling import Some
 
 SIZES = {"i": 12, "j": 5, "k": 6, "l": 2}
@@ -45,7 +46,7 @@ def test_nothing_beside_a_diagonal_is_read(text: str, monkeypatch: pytest.Monkey
         more = [sp.arange(float(SIZES["k"]))] if "," in text else []
         sp.compute(a, *more)
         assert a.nbytes > config.small_bytes
-        monkeypatch.setattr(sp.session.Session, "_plan_and_run", None)  # NumPy does it at once
+        monkeypatch.setattr(Session, "_plan_and_run", None)  # NumPy does it at once
         found = sp.einsum(text, a, *more)
         wanted = numpy.einsum(text, *(numpy.asarray(x) for x in (a, *more)))
         numpy.testing.assert_array_equal(numpy.asarray(found), wanted)

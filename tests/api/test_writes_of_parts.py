@@ -10,6 +10,7 @@ import pytest
 
 import spartan_ng as sp
 from spartan_ng.config import config
+from spartan_ng.session import Session
 from tests.api.test_writes import address
 
 PARTS = {
@@ -44,7 +45,7 @@ def test_parts_are_written_where_they_lie(part, call, overlap, monkeypatch):
             sp.compute(a, b)
             place = address(a)
             evaluated = []
-            monkeypatch.setattr(sp.session.Session, "_plan_and_run", lambda *args: evaluated.append(args))
+            monkeypatch.setattr(Session, "_plan_and_run", lambda *args: evaluated.append(args))
         target = PARTS[part](a)
         x, y = (PARTS[part](v) for v in (b, b))
         given = CALLS[call](np, target, x, y[::-1] if overlap and y.ndim > 1 else y)
@@ -68,3 +69,14 @@ def test_what_an_evaluation_left_here_is_not_copied_for_its_parts():
         a[1:] = drawn[:-1]
         assert drawn._peek() is not None
         numpy.testing.assert_array_equal(numpy.array(a[1:]), numpy.array(drawn[:-1]))
+
+
+@pytest.mark.parametrize("other", [[1, 2, 3], (4.0, 5, 6), 2, numpy.float32(3), numpy.arange(3)])
+def test_small_parts_take_what_they_took(other, monkeypatch):
+    wanted = numpy.arange(12.0).reshape(4, 3)
+    a = sp.array(wanted)
+    monkeypatch.setattr("spartan_ng.api.ndarray.arithmetic.stored", None)  # nothing is copied
+    for x in (a, wanted):
+        part = x[1:]
+        part += other
+    numpy.testing.assert_array_equal(numpy.asarray(a), wanted)

@@ -324,9 +324,10 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
             a._cell.masked = again
             return a  # type: ignore[return-value]
     value = a._peek()
-    large = value is not None and door.is_written_here(a, function.row.flops)
+    is_small = value is not None and door.is_small(value.nbytes)
+    large = value is not None and not is_small and door.is_written_here(a, function.row.flops)
     operands = values_here((other,)) if large else small_values((other,))
-    if value is not None and operands is not None and (large or door.is_small(value.nbytes)):
+    if operands is not None and (is_small or large):
         target = a._in_place()
         if target is not None:
             try:

@@ -141,7 +141,7 @@ def _store(
                 _join(node, *seat, demands)
             return
     for stage, seat in inside.items():
-        if keeper is not None and stage is result.stored.get(keeper):
+        if keeper is not None and stage is result.stored[keeper]:
             for other in inside.values():
                 _join(node, *other, demands)
             stage.more.append(Result(node, seat[1]))

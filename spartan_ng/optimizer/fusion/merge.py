@@ -49,10 +49,10 @@ def merge(
         return then not in readers[first]
 
     for one, end, labels in joined:
-        if labels is None or one not in result.stored or end not in result.stored:
-            continue  # a value that another piece of a large partition asks for went into what reads it
+        if labels is None:
+            continue
         host, stage = result.stored[one], result.stored[end]
-        if host is stage or not apart(host, stage):
+        if not apart(host, stage):
             continue  # what other partitions have joined lies between them
         absorb(host, stage, labels, position)
         result.put(host, stage)

@@ -74,8 +74,8 @@ def select(memo: Memo, profile: Profile, policy: str = "cost") -> Choice:
     unknown = open_nodes(memo, found)
     for node in unknown:
         del fusing[node]
-    # Where a value goes of which nothing is chosen, and whose pass computes it, is seen as stages are formed.
-    kept = [j for j in joined if j.labels is None or unknown.isdisjoint((j.host, j.end))]
+    # Where a value goes of which nothing is chosen is seen as stages form: it ends no pass to be joined.
+    kept = [j for j in joined if j.host not in unknown and (j.labels is None or j.end not in unknown)]
     return Choice(fusing, tuple(kept), cost)
 
 
