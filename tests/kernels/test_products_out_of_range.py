@@ -60,6 +60,17 @@ def _wandering(dtype: str, seed: int, shape: tuple[int, int]) -> np.ndarray:
     return x.astype(dtype)
 
 
+def _is_quiet(x: np.ndarray) -> bool:
+    """Whether NumPy reports nothing; a part of a complex product may be too small where that is not."""
+    try:
+        with np.errstate(all="raise"):
+            np.prod(x, axis=0)
+    except FloatingPointError:
+        assert x.dtype.kind == "c"
+        return False
+    return True
+
+
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "c8", "c16"])
 @examples(60)
 @given(st.integers(0, 2**32), st.integers(1, 300), st.data())
@@ -68,8 +79,9 @@ def test_parts_leave_the_range(dtype: str, seed: int, n: int, data: st.DataObjec
     x = _wandering(dtype, seed, (n, 5))
     fold = FOLDS["multiply"]
     cuts = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=9))) if n > 1 else []
-    with np.errstate(all="raise"):
+    with np.errstate(all="ignore"):
         expected = np.prod(x, axis=0)
+    with np.errstate(all="raise" if _is_quiet(x) else "ignore"):
         states = [fold.block(p, (0,), x.dtype, None, 0) for p in np.split(x, cuts)]
         while len(states) > 1:
             at = data.draw(st.integers(0, len(states) - 2))
