@@ -14,6 +14,10 @@ SHARES = (2, 3)
 """Arrays may take two thirds of it; the rest is for the program, its libraries and the pages of files."""
 _COPIES = 4
 
+READERS, _UNPACKED_SHARE = 4, 4
+"""Threads that read ahead in a pass over what lies outside; and all that they have unpacked besides what they
+give is no more than one part in so many of the memory, unless one of them has more."""
+
 BLOCK_BYTES, _BLOCKS_SHARE = 1 << 23, 8
 """What a thread works on at a time takes no more than this, and that of all threads no more than one part in
 so many of the memory."""
@@ -62,6 +66,27 @@ def threads_at_work(each: int, memory: int | None = None) -> int:
     """How many threads, of this process or of one with so much memory, work at a time on what takes so many
     bytes each and cannot be cut."""
     return max(1, min(threads(), _of(memory) // _LINES_SHARE // max(each, 1)))
+
+
+def unpacked_bytes(memory: int | None = None) -> int:
+    """What all who read may have unpacked at a time besides what they give, of this process's memory or of so
+    much."""
+    return _of(memory) // _UNPACKED_SHARE
+
+
+def readers_at_once(each: int, memory: int | None = None) -> int:
+    """How many threads, of this process or of one with so much memory, read at a time where each has so many
+    bytes besides what it gives."""
+    return max(1, min(READERS, unpacked_bytes(memory) // max(each, 1)))
+
+
+def too_large(what: str, nbytes: int, memory_bytes: int) -> str:
+    """Why something cannot be read, whose chunks are larger than the memory."""
+    return (
+        f"{what}: to unpack one chunk of what is read takes {nbytes:,} bytes, with a budget of "
+        f"{memory_bytes:,} bytes: raise config.memory_bytes (a worker's --memory) to more than that, or have "
+        "it written in smaller chunks"
+    )
 
 
 def threads() -> int:

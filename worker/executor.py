@@ -312,8 +312,9 @@ class Executor(BlockThreads):
 
     def read(self, unread: Unread) -> np.ndarray[Any, Any]:
         """A region of a source, as a whole."""
-        out = self.store.allocate(unread.shape, unread.dtype)
-        unread.into(out)
+        with self.store.room_beside(unread.source.beside_bytes):
+            out = self.store.allocate(unread.shape, unread.dtype)
+            unread.into(out)
         return out
 
     def gather(self, run: Run, operand: PiecedOperand) -> Any:

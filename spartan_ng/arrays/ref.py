@@ -114,6 +114,16 @@ class ArrayRef:
         return self.source.chunks if self.source is not None and self.value is None else None
 
     @property
+    def beside_bytes(self) -> int:
+        """What reading it takes at a time besides what is read."""
+        return self.source.beside_bytes if self.source is not None and self.value is None else 0
+
+    @property
+    def whole_bytes(self) -> int:
+        """What no read of it does without."""
+        return self.source.whole_bytes if self.source is not None and self.value is None else 0
+
+    @property
     def is_mapped(self) -> bool:
         """Whether the elements are in the memory of a file, here or on the workers."""
         return self.on_disk or (self.source is not None and self.value is not None)

@@ -31,7 +31,7 @@ def flatten(order: Sequence[Node], roots: Sequence[Node]) -> tuple[Hashable, lis
             nnz = None if ref.nnz is None else ref.nnz.bit_length()
             also = tuple(copy.tiling for copy in ref.also) if ref.also else ()
             skewed = ref.serial if ref.skewed else None  # its plan has its own cuts
-            outside = ref.chunks if ref.value is None else ref.is_mapped
+            outside = (ref.chunks, ref.beside_bytes, ref.whole_bytes) if ref.value is None else ref.is_mapped
             row.append((leaf, ref.shape, ref.dtype, ref.format, ref.tiling, also, nnz, skewed, outside))
     row.append(tuple(map(place, roots)))
     return tuple(row), list(leaf_number)

@@ -84,10 +84,11 @@ class Cut:
         for node, tiling in zip(self.nodes, tilings.arrays, strict=False):
             ref = node.data
             chunks, mapped = (None, False) if ref is None else (ref.chunks, ref.is_mapped)
+            beside = (0, 0) if ref is None else (ref.beside_bytes, ref.whole_bytes)
             form, stored = stored_format(node), None
             if form != "dense":
                 stored = self.sparse_bytes.get(node, node.nbytes) if ref is None else ref.nbytes
-            self.slots.append(Slot(node.shape, node.dtype, tiling, form, chunks, mapped, stored))
+            self.slots.append(Slot(node.shape, node.dtype, tiling, form, chunks, mapped, stored, *beside))
         for i, draft in enumerate(drafts):
             self._find_copies(draft, i, tilings)
             self._cut(draft, i, tilings)

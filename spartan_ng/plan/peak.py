@@ -17,6 +17,7 @@ from math import prod
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.memory import readers_at_once, too_large
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.reads import is_own
 from spartan_ng.plan.rows import VALUE, Read, Slot
@@ -40,13 +41,14 @@ class Peak:
     """What threads work on beside arrays, so that no stage takes more than the two together."""
 
 
-def projected_peak(plan: Plan, profile: Profile) -> Peak:
-    """What a plan takes at one time on one worker."""
+def projected_peak(plan: Plan, profile: Profile, unpacked: bool = True) -> Peak:
+    """What a plan takes at one time on one worker, with what is unpacked or without."""
     name, peak = "", sum(_share(plan.slots[n]) for n in plan.inputs)
     room = profile.memory_bytes if profile.limited else None
     together = 0
     for i, (stage, live) in enumerate(zip(plan.stages, _living(plan), strict=False)):
         total = live + sum(source_bytes(plan, stage)) + _arriving_bytes(plan, i) + _between_bytes(plan, stage)
+        total += _beside_bytes(plan, stage, profile.memory_bytes) if unpacked else 0
         if total >= peak:
             name, peak = stage.name, total
         working = working_bytes(plan, stage, profile.memory_bytes)
@@ -56,9 +58,13 @@ def projected_peak(plan: Plan, profile: Profile) -> Peak:
 
 
 def check(plan: Plan, profile: Profile, free_bytes: int) -> None:
-    """Raise MemoryBudgetError where the disk, of which `free_bytes` are free, has no room for what the memory
-    of all workers has none for."""
-    peak = projected_peak(plan, profile)
+    """Raise MemoryBudgetError where a chunk that has to be unpacked has no room in memory, or the disk, of
+    which `free_bytes` are free, none for what the memory of all workers has none for."""
+    for stage in plan.stages:
+        least = max((plan.slots[read.slot].whole_bytes for read in _outside(plan, stage)), default=0)
+        if least > profile.memory_bytes:
+            raise MemoryBudgetError(too_large(stage.name, least, profile.memory_bytes))
+    peak = projected_peak(plan, profile, unpacked=False)  # which takes what there is, and goes to no disk
     if peak.disk_bytes * plan.workers > free_bytes:
         every = peak.memory_bytes + peak.disk_bytes
         raise MemoryBudgetError(
@@ -80,6 +86,13 @@ def source_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
             yield min(2 * whole, whole * parts // lines * length * SLABS) if lines > 1 else whole
         return
     yield from (n for _, n in _whole(plan, stage))
+
+
+def _beside_bytes(plan: Plan, stage: Stage, memory_bytes: int) -> int:
+    """Bytes that those who read sources have at a time, with so much memory, besides what they give."""
+    beside = max((plan.slots[read.slot].beside_bytes for read in _outside(plan, stage)), default=0)
+    is_cut = isinstance(stage, Fused) and stage.band is not None
+    return min(beside * (readers_at_once(beside, memory_bytes) if is_cut else 1), memory_bytes)
 
 
 def _whole(plan: Plan, stage: Stage) -> Iterator[tuple[Read, int]]:

@@ -32,6 +32,11 @@ class Slot:
     expected_bytes: int | None = None
     """Of a sparse or compressed array the bytes that it takes, as far as they are known; else None."""
 
+    beside_bytes: int = 0
+    """What reading a source takes at a time besides what is read, and"""
+    whole_bytes: int = 0
+    """what no read of it does without."""
+
     @property
     def is_outside(self) -> bool:
         """Whether its elements are read as they are used, and take no memory of a worker's."""

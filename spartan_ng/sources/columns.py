@@ -12,7 +12,10 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, count, pairwise
+from contextlib import contextmanager
+from functools import cache
+from itertools import accumulate, pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,7 @@ from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.memory import budget_bytes, free_disk_bytes
 from spartan_ng.scratch import on_disk, put
-from spartan_ng.sources.column_kinds import common_kind, in_lines, is_number, kinds_of, with_room
+from spartan_ng.sources.column_kinds import common_kind, kinds_of
 from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs
 from spartan_ng.sources.kept import DISK_SHARE, KEPT, kept_bytes, owner_of, piece_bytes
 from spartan_ng.sources.keys import Keys, with_keys
@@ -34,7 +37,7 @@ _BUFFER_BYTES = 1 << 18
 a row group in memory before it unpacks any, which saves requests to a server."""
 _READINGS = 1
 """Row groups of a file, or columns of one, that are read on in where somebody left off."""
-_COLUMN_BYTES = 5 << 19
+COLUMN_BYTES = 5 << 19
 """What pyarrow has of a column while it is unpacked: its dictionary, and a page, packed and not;"""
 _READINGS_SHARE = 8
 """and what all columns of a row group may take of it that are unpacked beside each other: one part in so many
@@ -43,9 +46,8 @@ _GROUPS = 5
 """Row groups of a file that are on disk at a time: those of four threads that read ahead, and the next."""
 _SHARE = 4
 """What is kept of tables takes no more than one part in so many of the memory."""
+_POOLS, _MEASURES = Lock(), Lock()
 _AS_FLOATS = "ask for a float dtype"
-CSV_BYTES = 1 << 22
-"""Lines of a CSV file are read in runs of about this size."""
 
 
 class Columns(OpenedSource):
@@ -98,6 +100,22 @@ class Columns(OpenedSource):
         if rows * self._row_bytes(self.names) > kept_bytes(_SHARE):
             rows = min(self._at_once(self.names), rows)
         return (rows, *self.shape[1:])
+
+    @property
+    def beside_bytes(self) -> int:  # type: ignore[override]
+        """The longest batch, its columns as arrays, what pyarrow has of one while it is unpacked, and what is
+        kept of others."""
+        each = 2 * self._longest * self._row_bytes(self.names)
+        return self._at_most(each + COLUMN_BYTES + self._kept_bytes)
+
+    def _at_most(self, nbytes: int) -> int:
+        """No more than a few times all there is."""
+        return min(nbytes, 4 * self.shape[0] * self._row_bytes(self.names))
+
+    @property
+    def _kept_bytes(self) -> int:
+        """What may be kept of it."""
+        return min(kept_bytes(_SHARE), self.shape[0] * self._row_bytes(self.names))
 
     def _row_bytes(self, names: Sequence[str]) -> int:
         """Of columns that are unpacked."""
@@ -224,14 +242,41 @@ class _Reading:
         return table.slice(0, self._rows)
 
 
+@contextmanager
+def _in_systems_pool() -> Iterator[None]:
+    """While a reader is made that takes its memory from the default pool of its time: pyarrow's own keeps
+    what is freed, for each thread that has unpacked something."""
+    arrow = needed("pyarrow", "tables")
+    with _POOLS:
+        before = arrow.default_memory_pool()
+        arrow.set_memory_pool(arrow.system_memory_pool())
+        try:
+            yield
+        finally:
+            arrow.set_memory_pool(before)
+
+
 class ParquetColumns(Columns):
     """Of a Parquet file."""
 
     def open(self) -> Any:
         """Pyarrow's file, who reads on in it, and row groups that are on disk, column by column."""
         parquet = needed("pyarrow.parquet", "tables").ParquetFile
-        file = parquet(self._file(), buffer_size=_BUFFER_BYTES, pre_buffer=is_url(self.path))
+        with _in_systems_pool():
+            file = parquet(self._file(), buffer_size=_BUFFER_BYTES, pre_buffer=is_url(self.path))
         return file, OrderedDict[Any, _Reading](), OrderedDict[Any, np.ndarray[Any, Any] | None]()
+
+    @property
+    def beside_bytes(self) -> int:  # type: ignore[override]
+        """As of any table; of larger row groups some rows, as pyarrow gives them and as they are put
+        together, beside what it has of each column, or of one after the other."""
+        row = self._row_bytes(self.names)
+        if self._longest * row <= kept_bytes(_SHARE):
+            return super().beside_bytes
+        beside = len(self.names) * COLUMN_BYTES
+        each = COLUMN_BYTES if beside > budget_bytes() // _READINGS_SHARE else beside
+        pieces = 3 * min(self._at_once(self.names), self._longest) * row
+        return self._at_most(each + pieces + self._kept_bytes)
 
     def _described(self) -> tuple[Any, list[int]]:
         file, *_ = self.opened
@@ -244,7 +289,7 @@ class ParquetColumns(Columns):
         nbytes = (self._ends[batch + 1] - self._ends[batch]) * self._row_bytes(names)
         if nbytes <= kept_bytes(_SHARE):
             return super()._piece(batch, rows, names)
-        beside = len(names) * _COLUMN_BYTES
+        beside = len(names) * COLUMN_BYTES
         if beside > budget_bytes() // _READINGS_SHARE and nbytes <= free_disk_bytes() // DISK_SHARE:
             if rows[1] <= self._at_once(names) and (batch, *names) not in self.opened[2]:
                 return 0, self._beginning(batch, names)
@@ -289,7 +334,6 @@ class ParquetColumns(Columns):
                     own = self._elements(column, name).astype(self.dtype, copy=False)
                     put(place[at : at + len(own)], own)
                     at += len(own)
-            arrow.default_memory_pool().release_unused()
             groups[key] = found
         return found
 
@@ -310,7 +354,7 @@ class ParquetColumns(Columns):
         _, batch, rows, *names = own
         reading = readings.pop(own, None)
         if reading is None or reading.number > number:
-            reading = _Reading(file.iter_batches(rows, [batch], names), names, rows)
+            reading = _Reading(file.iter_batches(rows, [batch], names, use_threads=False), names, rows)
         found = reading.number, reading.next()
         if found[0] * rows + found[1].num_rows < self._ends[batch + 1] - self._ends[batch]:
             readings[own] = reading
@@ -329,8 +373,15 @@ class ParquetColumns(Columns):
         file, *_ = self.opened
         arrow = needed("pyarrow", "tables")
         found = [file.read_row_group(number, [name], use_threads=False).column(0) for name in names]
-        arrow.default_memory_pool().release_unused()
         return arrow.table(found, names=names)
+
+
+@cache
+def _measured_pool() -> Any:
+    """Of which nobody takes anything but who holds `_MEASURES`. It stays: what is taken of it knows where it
+    is, and does not keep it."""
+    arrow = needed("pyarrow", "tables")
+    return arrow.proxy_memory_pool(arrow.system_memory_pool())
 
 
 class ArrowColumns(Columns):
@@ -338,113 +389,35 @@ class ArrowColumns(Columns):
 
     def open(self) -> Any:
         """Pyarrow's reader, over a map of a local file."""
-        arrow = needed("pyarrow", "tables")
-        file = self._file() if is_url(self.path) else arrow.memory_map(self.path)
-        return needed("pyarrow.ipc", "tables").open_file(file)
+        return self._reader(needed("pyarrow", "tables").system_memory_pool())
+
+    def _reader(self, pool: Any) -> Any:
+        file = self._file() if is_url(self.path) else needed("pyarrow", "tables").memory_map(self.path)
+        return needed("pyarrow.ipc", "tables").open_file(file, memory_pool=pool)
+
+    @property
+    def beside_bytes(self) -> int:  # type: ignore[override]
+        """A batch as it is unpacked, all columns together; nothing of what is mapped as it is."""
+        return self._batch_bytes
+
+    @property
+    def whole_bytes(self) -> int:  # type: ignore[override]
+        """Its smallest batch."""
+        return self._least_bytes
 
     def _described(self) -> tuple[Any, list[int]]:
-        reader = self.opened
-        return reader.schema, [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
+        pool, unpacked, lengths = _measured_pool(), list[int](), list[int]()
+        with _MEASURES:
+            reader = self._reader(pool)
+            for i in range(reader.num_record_batches):
+                before = pool.bytes_allocated()
+                batch = reader.get_batch(i)
+                unpacked.append(int(pool.bytes_allocated()) - before)
+                lengths.append(batch.num_rows)
+                del batch
+        self._batch_bytes, self._least_bytes = max(unpacked, default=0), min(unpacked, default=0)
+        return reader.schema, lengths
 
     def _batch(self, number: int, names: list[str]) -> Any:
         arrow = needed("pyarrow", "tables")
         return arrow.Table.from_batches([self.opened.get_batch(number)]).select(names)
-
-
-class CsvColumns(Columns):
-    """Of a CSV file.
-
-    Where its lines begin is found when it is made, by one look at the whole file; a text in quotes has no
-    line breaks. What the first run of lines has says of which type a column is; whole numbers of which some
-    are missing there are floats.
-
-    Parameters
-    ----------
-    header : whether its first line has names; None: it has to, and numbers are none
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        columns: str | Sequence[str] | None = None,
-        dtype: Any = None,
-        options: dict[str, Any] | None = None,
-        keys: Keys | None = None,
-        header: bool | None = None,
-    ) -> None:
-        self.header = header
-        super().__init__(path, columns, dtype, options, keys)
-
-    def open(self) -> Any:
-        """Pyarrow's module for it: the file is opened for each run of lines."""
-        return needed("pyarrow.csv", "tables")
-
-    def _described(self) -> tuple[Any, list[int]]:
-        head, self._starts, lengths = _lines(self._file_of_bytes(), self.header is not False)
-        if not self._starts[-1]:
-            raise SourceError(f"{self} is empty")
-        self._names = None if self.header is False else self._named(head)
-        found = self._parsed(0, 1, None)
-        self._names = found.schema.names
-        self._head = with_room(found)
-        return self._head, lengths
-
-    def _named(self, head: bytes) -> list[str]:
-        """The names in the first line; of those that stand there again the second is called "a.1"."""
-        arrow, found = needed("pyarrow", "tables"), list[str]()
-        names = self.opened.read_csv(arrow.BufferReader(head)).schema.names
-        if self.header is None and all(map(is_number, names)):
-            raise SourceError(
-                f"{self} begins with numbers, where names of columns are to stand: put a line of names "
-                "there, or read it by np.from_csv(path, header=False); header=True takes them as names"
-            )
-        for name in names:
-            others = (f"{name}.{k}" for k in count(1))
-            found.append(name if name not in found else next(n for n in others if n not in (*found, *names)))
-        return found
-
-    def _batch(self, number: int, names: list[str]) -> Any:
-        lines = self._ends[number + 1] - self._ends[number]
-        return in_lines(self, self._parsed(number, number + 1, names), lines)
-
-    def _file_of_bytes(self) -> Any:
-        return open_file(self.path, self.options)
-
-    def _parsed(self, first: int, last: int, names: list[str] | None) -> Any:
-        csv, arrow = self.opened, needed("pyarrow", "tables")
-        with self._file_of_bytes() as file:
-            file.seek(self._starts[first])
-            text = file.read(self._starts[last] - self._starts[first]) if last < len(self._starts) else b""
-        if not text.strip():  # pyarrow refuses that
-            return arrow.table({n: arrow.nulls(0) for n in self._names or ()})
-        options = {
-            "read_options": csv.ReadOptions(
-                column_names=self._names, autogenerate_column_names=self._names is None
-            )
-        }
-        if names is not None:
-            types = {n: self._type_of(n) for n in names}
-            options["convert_options"] = csv.ConvertOptions(include_columns=names, column_types=types)
-        return csv.read_csv(arrow.BufferReader(text), **options)
-
-    def _type_of(self, name: str) -> Any:
-        """What a column is parsed as: floats, where whole numbers were seen and floats are wanted."""
-        found, types = self._head.field(name).type, needed("pyarrow", "tables").types
-        is_vague = types.is_integer(found) or types.is_null(found)
-        return needed("pyarrow", "tables").float64() if is_vague and self.dtype.kind in "fc" else found
-
-
-def _lines(file: Any, has_head: bool) -> tuple[bytes, list[int], list[int]]:
-    """The first line that is not empty, where the runs of those behind it begin, with the end of the file,
-    and how many lines each has."""
-    with file:
-        head = file.readline() if has_head else b""
-        while has_head and head and not head.strip():
-            head = file.readline()
-        starts, lengths = [file.tell()], []
-        while part := file.read(CSV_BYTES):
-            part += file.readline()
-            lines = part.split(b"\n")
-            starts.append(file.tell())
-            lengths.append(sum(1 for line in lines if line.strip()))  # pyarrow skips empty ones
-    return head, starts, lengths

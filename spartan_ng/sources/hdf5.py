@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,14 @@ from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs
+from spartan_ng.sources.kept import kept_bytes
 from spartan_ng.sources.mapped import MappedFile
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, Serial, Source, checked_dtype, said_of
+
+_BESIDE = 2
+"""Of a packed chunk the library has two at a time besides what it gives of it: one packed, or in the place
+where it is put together, and one unpacked."""
 
 
 class Hdf5Dataset(OpenedSource):
@@ -45,14 +51,25 @@ class Hdf5Dataset(OpenedSource):
             self.shape = (*dataset.shape, *dtype.shape)
             stored = dataset.chunks
             self._chunks: tuple[int, ...] | None = stored and (*stored, *dtype.shape)
+            self._is_packed = bool(stored) and dataset.id.get_create_plist().get_nfilters() > 0
+            self._chunk_bytes = prod(self._chunks or ()) * self.dtype.itemsize
+            if self._is_packed:
+                self.beside_bytes = _BESIDE * self._chunk_bytes
+                self.whole_bytes = prod(map(min, self._chunks or (), self.shape)) * self.dtype.itemsize
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """The dataset's."""
-        return super().chunks if self._chunks is None else self._chunks
+        """The dataset's, where they are read as wholes."""
+        return super().chunks if self._chunks is None or self._is_read_in_parts() else self._chunks
+
+    def _is_read_in_parts(self) -> bool:
+        """Whether chunks need not be unpacked, and are too large to be kept."""
+        return not self._is_packed and self._chunk_bytes > kept_bytes()
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """What the library says, of chunks that are cut in pieces."""
+        if self._is_read_in_parts():
+            return np.asarray(self._whole(box))
         return self.by_chunks(self.chunks).read(box, self._whole)
 
     def _whole(self, box: Box) -> Any:

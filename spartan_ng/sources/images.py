@@ -14,6 +14,8 @@ from spartan_ng.sources.files import open_file, signs
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import Source, checked_dtype, said_of
 
+_BESIDE = 3
+"""Of an image libraries have so many at a time: packed, unpacked, and as an array."""
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
 """What is taken for an image in a folder."""
 
@@ -35,6 +37,7 @@ class ImageStack(Source):
         self._one = first.shape
         self.shape = (len(self.paths), *first.shape)
         self.dtype = checked_dtype(first.dtype, self.paths[0])
+        self.whole_bytes, self.beside_bytes = first.nbytes, _BESIDE * first.nbytes
 
     @property
     def chunks(self) -> tuple[int, ...]:

@@ -43,6 +43,16 @@ class Joined(Source):
         """Those of the first one."""
         return self.parts[0].chunks
 
+    @property
+    def beside_bytes(self) -> int:  # type: ignore[override]
+        """The most of any."""
+        return max(part.beside_bytes for part in self.parts)
+
+    @property
+    def whole_bytes(self) -> int:  # type: ignore[override]
+        """The least of any: no more than that may be asked for."""
+        return min(part.whole_bytes for part in self.parts)
+
     def is_current(self) -> bool:
         """Whether all are."""
         return all(part.is_current() for part in self.parts)

@@ -27,6 +27,16 @@ class Picked(Source):
         """Those of what it picks from."""
         return self.of.chunks
 
+    @property
+    def beside_bytes(self) -> int:  # type: ignore[override]
+        """That of what it picks from."""
+        return self.of.beside_bytes
+
+    @property
+    def whole_bytes(self) -> int:  # type: ignore[override]
+        """That of what it picks from."""
+        return self.of.whole_bytes
+
     def is_current(self) -> bool:
         """Whether what it picks from is."""
         return self.of.is_current()

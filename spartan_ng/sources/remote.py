@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_shape
+from spartan_ng.arrays import Box, box_of, box_shape
 from spartan_ng.errors import SourceError
 from spartan_ng.sources.files import open_file, signs, system
 from spartan_ng.sources.given_whole import given_whole
@@ -66,8 +66,19 @@ class RemoteFile(OpenedSource):
         return not self.is_current()
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
-        """The range of bytes of the rows, or columns, of which the box is shown."""
-        return self._rows(box[::-1]).T if self._turned else self._rows(box)
+        """The ranges of bytes of the rows, or columns, of which the box is shown: one, where it shows all of
+        them."""
+        own = box[::-1] if self._turned else box
+        rows = max(_RANGE_BYTES // max(self._line, 1), 1)
+        if not own or own[0][1] - own[0][0] <= rows or own[1:] == box_of(self._laid)[1:]:
+            found = self._rows(own)
+        else:
+            found = np.empty(box_shape(own), self.dtype)
+            lo, hi = own[0]
+            for at in range(lo, hi, rows):
+                end = min(at + rows, hi)
+                found[at - lo : end - lo] = self._rows(((at, end), *own[1:]))
+        return found.T if self._turned else found
 
     def _rows(self, box: Box) -> np.ndarray[Any, Any]:
         lo, hi = box[0] if box else (0, 1)

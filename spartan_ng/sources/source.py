@@ -12,6 +12,11 @@ by the worker that works on the box. The contract of every kind:
 - pickled it is small: it says where the elements are, and opens that in each process when it is first asked;
 - `chunks` is a hint: the shape of the boxes, counted from the origin, that are read best. What is asked for
   is made of whole ones where memory allows it; nothing depends on it;
+- `beside_bytes` says what a read has in memory at a time besides what it gives, as a chunk that is unpacked
+  for a part of it, packed and unpacked: projections count it, and no more readers go at a time than have room
+  for it (`reading.read_in_turn`);
+- `whole_bytes` says what any read has to have in memory as a whole: with less there is no reading, and plans
+  say so before they begin. What goes on with less memory, as tables do, has none;
 - `mapped` gives the whole as an array in the memory of a file where that is possible. Then nobody asks for
   boxes.
 """
@@ -46,6 +51,10 @@ class Source(ABC):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    beside_bytes = 0
+    """What a read has at a time besides what it gives."""
+    whole_bytes = 0
+    """What no read does without."""
     waits_for_loop = False
     """Whether it is read by one of `LOOPS`."""
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.memory import band_bytes
-from spartan_ng.sources.source import Source, read_box
+from spartan_ng.sources.reading import read_in_turn
+from spartan_ng.sources.source import Source
 
 _GAP = 64
 """Rows that are asked for one by one are read together where no more than so many others lie between them."""
@@ -76,7 +77,7 @@ class Unread:
             return
         for region, place in self._pieces():
             box, chosen = _covering(region)
-            np.copyto(out[place], read_box(self.source, box)[chosen])
+            np.copyto(out[place], read_in_turn(self.source, box)[chosen])
 
     def _pieces(self) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
         """The region in parts that are read together (a band, or one chunk's rows), and their places: cut

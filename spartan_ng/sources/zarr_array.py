@@ -12,6 +12,7 @@ import os
 import time
 from contextlib import suppress
 from itertools import islice, product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from spartan_ng.sources.source import OpenedSource, checked_dtype, note_loop
 
 _HEADS = "zarr.json", ".zarray"
 """The descriptions of arrays, in either format."""
+_BESIDE = 3
+"""Of a chunk zarr has so many at a time besides what it gives of it: packed, unpacked, and put together."""
 _LOOKED_AT = 4096
 """Files of a store whose times are asked for when it is opened: clocks of other machines may be ahead."""
 
@@ -56,6 +59,8 @@ class ZarrArray(OpenedSource):
         self.shape = tuple(array.shape)
         self.dtype = checked_dtype(array.dtype, str(self))
         self._chunks, self._packed = tuple(array.shards or array.chunks), tuple(array.chunks)
+        self.beside_bytes = _BESIDE * prod(self._packed) * self.dtype.itemsize
+        self.whole_bytes = prod(map(min, self._packed, self.shape)) * self.dtype.itemsize
 
     @property
     def chunks(self) -> tuple[int, ...]:

@@ -162,7 +162,8 @@ def test_broken_files_take_one_line(suffix, defect, tmp_path) -> None:
 
 TABLES = {
     "no names": ("1,2.5\n3,4\n", "put a line of names there"),
-    "no rows": ("a,b\n", "no rows"),
+    "no rows": ("a,b\n", "0 sample"),
+    "nothing": ("", "is empty"),
     "texts": ("a,b\n1,x\n2,y\n", "ask for columns=['a']"),
     "texts alone": ("a,b\nz,x\nw,y\n", "none of its columns has numbers"),
     "semicolons": ("a;b\n1;2\n3;4\n", "separated by commas"),

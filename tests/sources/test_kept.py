@@ -189,7 +189,7 @@ def test_row_groups_that_are_larger_than_memory_are_read_on_in(
     """Some rows at a time: from the first one again only where somebody goes back; or column by column, each
     once, and once for its first rows, where pyarrow has much of each beside them, and the disk has room."""
     if how == "in turn":
-        monkeypatch.setattr(columns, "_COLUMN_BYTES", 0)
+        monkeypatch.setattr(columns, "COLUMN_BYTES", 0)
     else:
         monkeypatch.setattr(columns, "budget_bytes", lambda: 1000)
     if how == "no room on disk":

@@ -282,7 +282,7 @@ def test_columns_by_name(tmp_path: Path) -> None:
 
 
 def test_csv_files_are_read_in_runs_of_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spartan_ng.sources.columns.CSV_BYTES", 100)
+    monkeypatch.setattr("spartan_ng.sources.csv_columns.CSV_BYTES", 100)
     for end in ("\n", ""):
         lines = [f"{k},{k * 0.5},t{k}" for k in range(300)]
         (tmp_path / "t.csv").write_text("i,x,s\n" + "\n".join(lines) + end)

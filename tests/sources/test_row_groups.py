@@ -32,7 +32,7 @@ def test_a_row_group_is_not_in_memory_as_a_whole_before_it_is_unpacked(tmp_path:
     table = pyarrow.table({f"c{k}": value[:, k] for k in range(COLUMNS)})
     parquet.write_table(table, file, row_group_size=ROWS, use_dictionary=False, data_page_size=1 << 14)
     del table
-    pool = pyarrow.default_memory_pool()
+    pool = pyarrow.system_memory_pool()
     before = pool.bytes_allocated()
     with np.config.override(memory_bytes=4_000_000):
         source = ParquetColumns(file)
@@ -123,7 +123,7 @@ def test_columns_are_not_unpacked_beside_each_other(
     table = pyarrow.table({f"c{k}": value[:, k] for k in range(MANY)})
     parquet.write_table(table, file, row_group_size=-(-len(value) // groups))
     del table
-    pool, seen = pyarrow.default_memory_pool(), list[int]()
+    pool, seen = pyarrow.system_memory_pool(), list[int]()
     before, read = pool.bytes_allocated(), ParquetColumns.read
 
     def watched(source: ParquetColumns, box: Any) -> Any:

@@ -134,7 +134,7 @@ def test_missing_elements_of_several_files(tmp_path: Path) -> None:
 
 def test_whole_numbers_of_csv_files_are_floats_where_floats_are_wanted(tmp_path: Path, monkeypatch) -> None:
     """Also those of which no run of lines that was looked at has a fraction."""
-    monkeypatch.setattr("spartan_ng.sources.columns.CSV_BYTES", 10)
+    monkeypatch.setattr("spartan_ng.sources.csv_columns.CSV_BYTES", 10)
     (tmp_path / "x.csv").write_text("\n\na,b\n" + "1,2\n" * 20 + "1.5,\n")
     found = np.from_csv(tmp_path / "x.csv", dtype=float)
     _loaded(found, numpy.array([[1, 2.0]] * 20 + [[1.5, numpy.nan]]))

@@ -103,9 +103,18 @@ def test_folders_may_say_texts(tmp_path: Path) -> None:
 
 
 def test_texts_of_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spartan_ng.sources.columns.CSV_BYTES", 64)
+    monkeypatch.setattr("spartan_ng.sources.csv_columns.CSV_BYTES", 64)
     words = ["w" * (k % 9) + "x" for k in range(200)]
     (tmp_path / "x.csv").write_text("n,w,v\n" + "".join(f"{k},{w},{w}{w}\n" for k, w in enumerate(words)))
     found = np.from_csv(tmp_path / "x.csv", ["w", "v"])
     assert found.dtype == "U18"
     numpy.testing.assert_array_equal(numpy.asarray(found)[:, 0], words)
+
+
+@pytest.mark.parametrize("text", ["a,b\n", "a,b", "a,b\n\n", "\na,b\n"])
+def test_a_csv_file_with_names_alone_has_no_rows(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(text)
+    for columns, shape in ((None, (0, 2)), ("b", (0,)), (["b"], (0, 1))):
+        x = np.from_csv(tmp_path / "x.csv", columns)
+        assert (x.shape, x.dtype) == (shape, numpy.float64)
+        assert numpy.asarray(x * 2).shape == shape

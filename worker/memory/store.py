@@ -12,7 +12,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -102,6 +102,14 @@ class Store:
             yield
         finally:
             self.pool.unreserve(nbytes)
+
+    @contextmanager
+    def room_beside(self, nbytes: int) -> Iterator[None]:
+        """The same of what goes on with less where there is no room."""
+        with ExitStack() as stack:
+            with suppress(MemoryBudgetError):
+                stack.enter_context(self.room(nbytes))
+            yield
 
     def put(self, key: Key, tile: Any, reads: int | None = None, lent: bool = False) -> None:
         """Complete a tile; reads that were parked for it go on.

@@ -21,6 +21,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.memory import READERS, readers_at_once
 from spartan_ng.plan.rows import Read
 from spartan_ng.plan.stages import Fused
 from spartan_ng.sources import Unread
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 AHEAD = 2
 """Slabs that are read while those before are worked on."""
-READERS = 4
-"""Threads that read."""
 _LARGE = 1 << 22
 """Slabs of so many bytes take large pages: fewer of them cost less to get."""
 _CHECK_S = 0.1
@@ -155,7 +154,13 @@ class Bands:
     def held_bytes(self) -> int:
         """What all windows take at a time, with what sources give while slabs are read."""
         slabs = self._ex.threads + AHEAD + 1 + READERS
-        return sum(min(w.slab_bytes * slabs, w.line_bytes * w.size) for w in self._windows)
+        return int(sum(min(w.slab_bytes * slabs, w.line_bytes * w.size) for w in self._windows))
+
+    @property
+    def beside_bytes(self) -> int:
+        """And what is unpacked for that besides."""
+        beside: int = max(w.unread.source.beside_bytes for w in self._windows)
+        return readers_at_once(beside) * beside
 
     def show_end(self, box: Box) -> None:
         """Have the end of the dimension read: a kernel that has to prove itself works on the last block."""
@@ -258,6 +263,7 @@ def opened(
         stack.callback(bands.close)
         try:
             stack.enter_context(ex.store.room(bands.held_bytes))
+            stack.enter_context(ex.store.room_beside(bands.beside_bytes))
         except MemoryBudgetError:
             each = zip(task.operands, operands, strict=True)
             found = [o.present(ex.read(v)) if isinstance(v, Unread) else v for o, v in each]

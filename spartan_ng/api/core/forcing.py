@@ -35,7 +35,7 @@ from spartan_ng.graph.axes import reordered
 from spartan_ng.graph.evaluation import evaluate, in_process, is_dear
 from spartan_ng.graph.node import OPERATORS, Node, Op, become, topological
 from spartan_ng.memory import budget_bytes
-from spartan_ng.sources import read_box
+from spartan_ng.sources.reading import read_in_turn
 
 _SHARE = 8
 """What may be needed again takes no more than one part in so many of the memory."""
@@ -151,7 +151,9 @@ def value_of(ref: ArrayRef) -> Any:
         return ref.value
     if ref.source is not None:
         return (
-            read_box(ref.source, box_of(ref.shape)) if 0 not in ref.shape else np.empty(ref.shape, ref.dtype)
+            read_in_turn(ref.source, box_of(ref.shape))
+            if 0 not in ref.shape
+            else np.empty(ref.shape, ref.dtype)
         )
     holder: Holder = ref.backend  # type: ignore[assignment]
     return holder.gather(ref, box_of(ref.shape))

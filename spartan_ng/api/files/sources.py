@@ -13,11 +13,12 @@ from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import shape_tuple
 from spartan_ng.api.core.handle import Handle, make, wrap_node
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.errors import ShapeError, SourceError
+from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction, require_function
 from spartan_ng.sources.column_kinds import together
-from spartan_ng.sources.columns import ArrowColumns, Columns, CsvColumns, ParquetColumns
+from spartan_ng.sources.columns import ArrowColumns, Columns, ParquetColumns
+from spartan_ng.sources.csv_columns import CsvColumns
 from spartan_ng.sources.files import absolute, files_for, is_folder, is_url, listed_files, local_name
 from spartan_ng.sources.function import BoxFunction
 from spartan_ng.sources.hdf5 import hdf5_dataset
@@ -256,7 +257,7 @@ def from_csv(
 
     The file is looked through once for the places of its lines, and parsed where it is worked on. Texts in
     quotes must have no line breaks. The first 4 MB say whether a column has integers or floats (which whole
-    numbers are of which some are missing there).
+    numbers are of which some are missing there). A file with a line of names alone has no rows, of float64.
 
     Parameters
     ----------
@@ -265,16 +266,13 @@ def from_csv(
 
     Raises
     ------
-    SourceError : there are no rows, or numbers where names are to stand
+    SourceError : there is nothing in the file, or numbers where names are to stand
     """
 
     def one(p: str, keys: Keys) -> Columns:
         return CsvColumns(p, columns, dtype, storage_options, keys, header)
 
-    found = _from_columns(one, (".csv",), path, columns, storage_options)
-    if not len(found):
-        raise SourceError(f"{path} has no rows")
-    return found
+    return _from_columns(one, (".csv",), path, columns, storage_options)
 
 
 def from_images(path: Any, *, storage_options: dict[str, Any] | None = None) -> ndarray:

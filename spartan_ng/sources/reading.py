@@ -1,0 +1,53 @@
+"""How many read at a time: what is unpacked besides what readers are given takes a part of the memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.arrays import Box
+from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.memory import budget_bytes, too_large, unpacked_bytes
+from spartan_ng.sources.source import Source, read_box
+
+
+class RoomToUnpack:
+    """Who reads now, and what all of them have besides what they give."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._nbytes = 0
+
+    @contextmanager
+    def room(self, nbytes: int) -> Iterator[None]:
+        """While something of so many bytes is unpacked; it waits for others, where it is not alone."""
+        with self._changed:
+            while self._nbytes and nbytes and self._nbytes + nbytes > unpacked_bytes():
+                self._changed.wait()
+            self._nbytes += nbytes
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._nbytes -= nbytes
+                self._changed.notify_all()
+
+
+_ROOM = RoomToUnpack()
+
+
+def read_in_turn(source: Source, box: Box) -> np.ndarray[Any, Any]:
+    """What `read_box` gives, as soon as there is room for what is unpacked besides.
+
+    Raises
+    ------
+    MemoryBudgetError : there never is
+    """
+    if source.whole_bytes > budget_bytes():
+        raise MemoryBudgetError(too_large(str(source), source.whole_bytes, budget_bytes()))
+    with _ROOM.room(source.beside_bytes):
+        return read_box(source, box)
