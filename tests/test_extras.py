@@ -1,6 +1,8 @@
 """Who asks for what an extra brings, and does not have it, is told which; the command says so in one line."""
 
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -82,3 +84,31 @@ def test_every_extra_that_programs_ask_for_has_a_door_here():
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     asked = {extra for _, extra, _ in (*DOORS.values(), *COMMANDS.values())}
     assert known.keys() - asked == {"bench", "dev", "mpi", "notebooks", "telemetry", "test"}
+
+
+@pytest.mark.parametrize("budget", [None, 26_000_000])
+@pytest.mark.parametrize("said", ["", "system", "mimalloc"])
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_under_a_budget_pyarrow_takes_the_systems_memory(
+    budget: int | None, said: str, first: str, tmp_path: Path
+) -> None:
+    """Where the user has neither said otherwise nor imported it before; and nobody finds that said."""
+    code = f"""if 1:
+        import os, sys
+        before = dict(os.environ)
+        if {first == "theirs"}:
+            import pyarrow
+        import spartan_ng as np
+        np.config.memory_bytes = {budget}
+        np.to_parquet(np.ones((4, 3)), "x.parquet")
+        assert dict(os.environ) == before
+        import pyarrow
+        print(pyarrow.default_memory_pool().backend_name)
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "ARROW_DEFAULT_MEMORY_POOL"}
+    environment |= {"ARROW_DEFAULT_MEMORY_POOL": said} if said else {}
+    environment["PYTHONPATH"] = str(ROOT)
+    words = [sys.executable, "-c", code]
+    found = subprocess.run(words, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
+    pool = found.stdout.strip()
+    assert pool == said if said else (pool == "system") == (budget is not None and first == "ours")

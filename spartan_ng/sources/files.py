@@ -68,14 +68,15 @@ def system(url: str, options: dict[str, Any] | None) -> tuple[Any, str]:
     return found
 
 
-def open_file(path: Path, options: dict[str, Any] | None = None) -> Any:
-    """A binary file to read, which can be seeked."""
+def open_file(path: Path, options: dict[str, Any] | None = None, **read_by: Any) -> Any:
+    """A binary file to read, which can be seeked; one at a URL is `read_by` blocks and a cache as fsspec's
+    files take them."""
     if not is_url(path):
         return open(local_name(path), "rb")
     files, name = system(os.fspath(path), options)
     with asked_again(files, os.fspath(path)):
         whole = given_whole(files, name)
-        return files.open(name, "rb") if whole is None else as_file(whole)
+        return files.open(name, "rb", **read_by) if whole is None else as_file(whole)
 
 
 def files_for(

@@ -6,6 +6,7 @@ need it for nothing but where they begin: they are mapped.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
@@ -19,12 +20,15 @@ from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs
 from spartan_ng.sources.kept import kept_bytes
 from spartan_ng.sources.mapped import MappedFile
+from spartan_ng.sources.remote import RemoteFile
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, Serial, Source, checked_dtype, said_of
 
 _BESIDE = 2
 """Of a packed chunk the library has two at a time besides what it gives of it: one packed, or in the place
 where it is put together, and one unpacked."""
+_PART_BYTES = 1 << 20
+"""Of what is not packed about so many bytes are read together, and of a file at a URL of whatever is."""
 
 
 class Hdf5Dataset(OpenedSource):
@@ -49,28 +53,24 @@ class Hdf5Dataset(OpenedSource):
             # Elements that are arrays have axes of their own, as in what the library gives.
             self._axes, self.dtype = dataset.ndim, dtype.base
             self.shape = (*dataset.shape, *dtype.shape)
-            stored = dataset.chunks
-            self._chunks: tuple[int, ...] | None = stored and (*stored, *dtype.shape)
-            self._is_packed = bool(stored) and dataset.id.get_create_plist().get_nfilters() > 0
-            self._chunk_bytes = prod(self._chunks or ()) * self.dtype.itemsize
-            if self._is_packed:
-                self.beside_bytes = _BESIDE * self._chunk_bytes
-                self.whole_bytes = prod(map(min, self._chunks or (), self.shape)) * self.dtype.itemsize
+            chunk = (*(dataset.chunks or dataset.shape), *dtype.shape)
+            if dataset.chunks and dataset.id.get_create_plist().get_nfilters():
+                self._chunks = chunk
+                self.beside_bytes = _BESIDE * prod(chunk) * self.dtype.itemsize
+                self.whole_bytes = prod(map(min, chunk, self.shape)) * self.dtype.itemsize
+            else:  # nothing has to be unpacked
+                self._chunks = _part(chunk, self.dtype.itemsize)
+            if is_url(self.path):
+                self.beside_bytes += _remote_bytes()
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """The dataset's, where they are read as wholes."""
-        return super().chunks if self._chunks is None or self._is_read_in_parts() else self._chunks
-
-    def _is_read_in_parts(self) -> bool:
-        """Whether chunks need not be unpacked, and are too large to be kept."""
-        return not self._is_packed and self._chunk_bytes > kept_bytes()
+        """The dataset's, or parts of those that are large and not packed, as of what lies in one piece."""
+        return self._chunks
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """What the library says, of chunks that are cut in pieces."""
-        if self._is_read_in_parts():
-            return np.asarray(self._whole(box))
-        return self.by_chunks(self.chunks).read(box, self._whole)
+        return self.by_chunks(self._chunks).read(box, self._whole)
 
     def _whole(self, box: Box) -> Any:
         with self._serial, self._dataset() as dataset:
@@ -102,14 +102,37 @@ class Hdf5Dataset(OpenedSource):
 
     def open(self) -> Any:
         """Of a file at a URL the library's dataset, with which it stays open."""
-        return needed("h5py", "hdf5").File(open_file(self.path, self.options), "r")[self.name]
+        return needed("h5py", "hdf5").File(_remote(self.path, self.options), "r")[self.name]
 
     def __str__(self) -> str:
         return f"{self.path}:{self.name}"
 
 
+def _remote(url: Path, options: dict[str, Any] | None) -> Any:
+    """A file at a URL, of which blocks are kept wherever they lie, since descriptions and chunks lie apart:
+    what fsspec keeps of itself is what lies around the last read."""
+    blocks = {"maxblocks": _remote_bytes() // _PART_BYTES}
+    return open_file(url, options, block_size=_PART_BYTES, cache_type="blockcache", cache_options=blocks)
+
+
+def _remote_bytes() -> int:
+    """What is kept of a file at a URL."""
+    return max(kept_bytes(), 2 * _PART_BYTES)
+
+
+def _part(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """What lies one after the other in an array of that shape, of about `_PART_BYTES`. The library reads each
+    run of bytes by itself: a column costs as much as all columns, and at a URL as all their requests."""
+    found = [max(n, 1) for n in shape]
+    for axis in range(len(found)):
+        line = max(prod(found[axis + 1 :]) * itemsize, 1)
+        found[axis] = max(min(found[axis], _PART_BYTES // line), 1)
+    return tuple(found)
+
+
 def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | None = None) -> Source:
-    """The dataset `name`, or the only one, in whatever file links lead to; mapped where it lies in one piece.
+    """The dataset `name`, or the only one, in whatever file links lead to; mapped where it lies in one piece,
+    or, at a URL, by ranges of bytes.
 
     Raises
     ------
@@ -117,7 +140,7 @@ def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | 
     SourceError : it has no shape
     """
     h5py = needed("h5py", "hdf5")
-    where = open_file(path, options) if is_url(path) else absolute(path)
+    where = _remote(path, options) if is_url(path) else absolute(path)
     with said_of(path):
         opened_file = h5py.File(where, "r")
     with opened_file as file:
@@ -133,13 +156,10 @@ def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | 
         if dataset.shape is None:
             raise SourceError(f"{path}: the dataset {name!r} has no shape, and no elements")
         offset = dataset.id.get_offset()
-        if (
-            offset is not None
-            and not is_url(path)
-            and not dataset.external
-            and dataset.dtype.kind in "biufcS"
-        ):
+        if offset is not None and not dataset.external and dataset.dtype.kind in "biufcS":
             shape, dtype = tuple(dataset.shape), np.dtype(dataset.dtype.str)
             if dtype.itemsize == dataset.id.get_type().get_size() and dataset.dtype.kind != "b":
+                if is_url(path):
+                    return RemoteFile(os.fspath(path), shape, dtype, offset, options)
                 return MappedFile(absolute(dataset.file.filename), shape, dtype, offset)
     return Hdf5Dataset(path, name, options)

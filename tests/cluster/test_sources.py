@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from math import prod
 
+import h5py
 import numpy
 import pytest
+import zarr
 
 import spartan_ng as np
 from spartan_ng import memory
 from spartan_ng import session as sessions
 from spartan_ng.api.files import saving
+from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import config
-from spartan_ng.errors import UserFunctionError
+from spartan_ng.errors import MemoryBudgetError, UserFunctionError
 from spartan_ng.worker.network.transfer import Peers
 from tests.cluster.conftest import start
 
@@ -112,3 +115,28 @@ def test_workers_write_their_own_blocks(tmp_path, suffix, monkeypatch):
     found = np.load(tmp_path / f"x{suffix}")
     numpy.testing.assert_array_equal(numpy.asarray(found), VALUE * 2)
     assert os.listdir(tmp_path) == [f"x{suffix}"]
+
+
+@pytest.mark.parametrize("rows", [1000, 60_000])
+@pytest.mark.parametrize("kind", ["hdf5", "zarr"])
+def test_chunks_have_to_fit_the_worker_with_the_least_memory(kind, rows, tmp_path):
+    """What one of them has no room for is said before any reads, and what it has is read by all."""
+    value = numpy.random.default_rng(1).integers(0, 100, (60_000, 20)).astype("f8")
+    if kind == "hdf5":
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file.create_dataset("x", data=value, chunks=(rows, 20), compression="gzip", compression_opts=1)
+    else:
+        zarr.create_array(tmp_path / "x.zarr", data=value, chunks=(rows, 20))
+    programs = (lambda x: x.sum(axis=0), lambda x: x[12_345:12_400] * 2, lambda x: x[:, 3] + 1)
+    cluster = LocalCluster(1, memory=40_000_000)
+    with cluster as backend:
+        cluster.add_worker(memory=6_000_000)
+        assert backend.wait_for_workers(2, 30.0)
+        sessions.use(backend)
+        x = np.load(next(tmp_path.iterdir()))
+        for program in programs:
+            if rows == 1000:
+                numpy.testing.assert_array_equal(program(x), program(value))
+                continue
+            with pytest.raises(MemoryBudgetError, match="9,600,000 bytes, with a budget of"):
+                np.compute(program(x))

@@ -23,7 +23,7 @@ from spartan_ng.api.core.handle import wrap_node
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process, shares_files
 from spartan_ng.graph.node import VIEWS, Node, Op, topological
-from spartan_ng.memory import budget_bytes, disk_folder
+from spartan_ng.memory import budget_bytes, copied_bytes, disk_folder
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sinks import NpyFile, Sink
 from spartan_ng.sinks.places import (
@@ -193,8 +193,8 @@ def in_parts(a: ndarray, most: int | None = None) -> Iterator[np.ndarray[Any, An
     parts = _in_parts(a)
     if parts is None:
         return None
-    # Rows, at least one, however long it is.
-    step = max(1, min(PART_BYTES, most or PART_BYTES) * parts.shape[0] // parts.nbytes)
+    part_bytes = min(PART_BYTES, most or PART_BYTES, copied_bytes())
+    step = max(1, part_bytes * parts.shape[0] // parts.nbytes)  # rows, at least one, however long it is
     return (once(parts[start : start + step]._node()) for start in range(0, parts.shape[0], step))
 
 
