@@ -83,6 +83,15 @@ def is_programs(value: np.ndarray[Any, Any]) -> bool:
     return getattr(owner(value), "mapping", None) in _programs
 
 
+def to_be_written(zeros: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Zeros of the program's, of which nobody has touched any: on disk where memory has no room for them."""
+    if copy_fits(zeros.nbytes) or zeros.dtype.hasobject:
+        return zeros
+    found = on_disk(zeros.shape, zeros.dtype, "an array")
+    _programs.add(owner(found).mapping)
+    return found
+
+
 def c_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy in C order, on disk where memory has no room for it."""
     if copy_fits(value.nbytes) or value.dtype.hasobject or value.ndim == 0:

@@ -28,7 +28,7 @@ from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
-from spartan_ng.scratch import c_copy, own_copy
+from spartan_ng.scratch import c_copy, own_copy, to_be_written
 
 changes = threading.RLock()
 """Held while what a cell stands for is changed."""
@@ -265,6 +265,7 @@ class Cell(CellFields):
             return self.value, None
         if self.blank:  # what a graph has taken is the constant, not this memory
             self.blank, self._node = False, None
+            self.value = to_be_written(self.value)
         node = self._node
         if node is not None:
             watch = weakref.ref(node.data)

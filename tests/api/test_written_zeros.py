@@ -1,0 +1,98 @@
+"""Zeros that a program makes and then writes to: in memory where a budget has room for them, else on disk."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.arrays.copying import is_mapped
+from spartan_ng.backends.embedded import EmbeddedBackend
+from spartan_ng.config import config
+from tests.test_programs import running_on
+
+ROWS, COLUMNS = 1000, 300
+LIMIT = ROWS * COLUMNS * 8
+
+MADE: dict[str, Callable[[Any], Any]] = {
+    "zeros": lambda m: m.zeros((ROWS, COLUMNS)),
+    "empty": lambda m: m.zeros((ROWS, COLUMNS)) if m is numpy else m.empty((ROWS, COLUMNS)),
+    "in Fortran's order": lambda m: m.zeros((ROWS, COLUMNS), order="F"),
+    "integers": lambda m: m.zeros((ROWS, COLUMNS), "i8"),
+    "like": lambda m: m.zeros_like(m.ones((ROWS, COLUMNS))),
+    "turned": lambda m: m.zeros((COLUMNS, ROWS)).T,
+}
+
+
+def _rows(m: Any, a: Any, draw: random.Random) -> None:
+    a[draw.randrange(10) :: 3] = numpy.arange(COLUMNS)
+
+
+def _by_places(m: Any, a: Any, draw: random.Random) -> None:
+    order = m.argsort(m.asarray(numpy.random.default_rng(draw.randrange(99)).random(ROWS)))
+    a[order] = m.arange(ROWS)[:, None]
+
+
+def _by_mask(m: Any, a: Any, draw: random.Random) -> None:
+    mask = numpy.random.default_rng(draw.randrange(99)).random((ROWS, COLUMNS)) > 0.5
+    a[m.asarray(mask)] = 7
+
+
+def _through_a_view(m: Any, a: Any, draw: random.Random) -> None:
+    view = a[draw.randrange(5) : 90, ::-2]
+    view[1:3] = 4
+    view[0] += 2
+
+
+def _elements(m: Any, a: Any, draw: random.Random) -> None:
+    for _ in range(9):
+        a[draw.randrange(ROWS), draw.randrange(COLUMNS)] += 1
+
+
+def _added(m: Any, a: Any, draw: random.Random) -> None:
+    a += 3
+    m.add(a, draw.randrange(9), out=a)
+
+
+def _put(m: Any, a: Any, draw: random.Random) -> None:
+    m.put(a, [1, 5, 700 + draw.randrange(99)], 5)
+    a.flat[3] = 8
+    a[-1].fill(2)
+
+
+WRITES: dict[str, Callable[[Any, Any, random.Random], None]] = {
+    "rows": _rows,
+    "by places": _by_places,
+    "by a mask": _by_mask,
+    "through a view": _through_a_view,
+    "elements": _elements,
+    "in place": _added,
+    "put": _put,
+}
+
+
+@pytest.mark.parametrize("share", [4, 1])
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("first", WRITES)
+def test_what_has_no_room_is_written_on_disk(first: str, made: str, share: int) -> None:
+    """All of it was memory of the program's, however little there was."""
+    seed = random.randrange(1000)
+    second = random.Random(seed).choice([*WRITES])
+    budget = LIMIT * share
+    with config.override(memory_bytes=budget, small_bytes=1000), running_on(EmbeddedBackend(2, budget)):
+        found, expected = MADE[made](np), MADE[made](numpy)
+        before = (found + 1).sum(axis=0)  # which has the zeros, whatever is written meanwhile
+        for name in (first, second):
+            WRITES[name](np, found, random.Random(seed))
+            WRITES[name](numpy, expected, random.Random(seed))
+            said = f"{name} behind {first}, seed {seed}"
+            numpy.testing.assert_array_equal((found * 1).compute(), expected, said)
+        numpy.testing.assert_array_equal(before, numpy.full(COLUMNS, ROWS))
+        value = found._cell.value
+        if made != "like":  # which is computed, and has room
+            assert value is None or is_mapped(value) == (share == 1), said
+        assert found.dtype == expected.dtype
