@@ -42,6 +42,9 @@ def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: boo
         return _multiply_in_threads(a, b) if in_threads else np.matmul(a, b)
     if not shape.inner:
         return _outer(a, b, shape, lo)
+    if shape.batch and not (shape.rows or shape.columns):
+        # Sums along lines of two arrays alike: a product of matrices would be one of each line.
+        return np.einsum(a, la, b, lb, lo)
     return _batched(a, b, shape)
 
 

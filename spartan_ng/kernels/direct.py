@@ -32,7 +32,7 @@ from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.searches import searched
 from spartan_ng.kernels.stored import StoredSteps, is_sparse_graph
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS, ArgFold
+from spartan_ng.ops.folds import FOLDS, ArgFold, fold_whole
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.matrices import evaluate_matrices
@@ -40,6 +40,7 @@ from spartan_ng.ops.scans import SCANS
 
 _LYING_OTHERWISE = frozenset({Op.BROADCAST, Op.TRANSPOSE, Op.SLICE})
 MOST_NODES = 24
+"""Steps, at most, and as many for each product of a matrix and a vector, which takes longer than they do."""
 
 
 _PLACED = frozenset({"argmax", "argmin"})
@@ -64,11 +65,11 @@ def run_direct(
     if not most_bytes:
         return None
     order = topological(roots) if order is None else order
-    if len(order) > MOST_NODES:
+    if len(order) > MOST_NODES and len(order) > MOST_NODES * (1 + sum(map(_is_of_vector, order))):
         return None
     tiny = _tiny_bytes(order)
     counted, touched, alone = 0, 0, True
-    matrices = set[Node]()
+    matrices: dict[Node, tuple[int, Node]] = {}
     for node in order:
         if not _has_step(node):
             return _run_sparse(roots, order) if node.format == "csr" else None
@@ -77,7 +78,7 @@ def run_direct(
             if max(nbytes) > tiny:
                 counted, touched = counted + 1, touched + sum(nbytes)
                 alone = alone and (
-                    _is_another(node, matrices) or (counted == 1 and _is_stream(node, threads))
+                    _is_read_alone(node, matrices) or (counted == 1 and _is_stream(node, threads))
                 )
                 much = touched > (most_bytes if counted == 1 else most_bytes // 8)
                 if not alone and (much or _operations(node) > DIRECT_FLOPS):
@@ -167,17 +168,33 @@ def _is_of_vector(node: Node) -> bool:
     return floats and node.ndim == 1 and node.nbytes * FLAT < max(i.nbytes for i in node.inputs)
 
 
-def _is_another(node: Node, matrices: set[Node]) -> bool:
-    """Whether a node is a product of a vector and a matrix that is none of `matrices`, but is from now on:
-    one pass for two products reads their matrix once."""
+def _is_read_alone(node: Node, matrices: dict[Node, tuple[int, Node]]) -> bool:
+    """Whether a node is a product of a vector and a matrix that no pass reads for another, too: none of
+    `matrices`, which have the axis that is summed and the last product; or one along the same axis with what
+    is made of that product, and needs all of it."""
     if not _is_of_vector(node):
         return False
     matrix = max(node.inputs, key=lambda i: i.nbytes)
+    labels = node.params[node.inputs.index(matrix)]
+    axis = next(i for i, x in enumerate(labels) if x not in node.params[2])
     while matrix.op is Op.TRANSPOSE:
+        axis = matrix.params[0][axis]
         (matrix,) = matrix.inputs
-    is_another = matrix not in matrices
-    matrices.add(matrix)
-    return is_another
+    before = matrices.get(matrix)
+    matrices[matrix] = axis, node
+    return before is None or (before[0] == axis and _is_made_of(node, before[1]))
+
+
+def _is_made_of(node: Node, step: Node) -> bool:
+    """Whether a node comes after a step."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        below = set(waiting.pop().inputs) - seen
+        if step in below:
+            return True
+        seen |= below
+        waiting.extend(below)
+    return False
 
 
 def _tiny_bytes(order: Sequence[Node]) -> int:
@@ -190,12 +207,20 @@ def _is_stream(node: Node, threads: int) -> bool:
     """Whether NumPy takes in the operands as fast as our threads would."""
     if _is_of_matrices(node):
         return not _is_long_sum(node)
+    if node.fn == "contract" and threads <= FEW_THREADS and _is_along_lines(node):
+        return True
     if node.nbytes > TINY_BYTES:
         return False
     if node.fn == "contract":
         return True
     is_fold = threads <= FEW_THREADS and node.size == 1 and node.op is Op.FOLD and node.fn in _STREAMED
     return is_fold and (node.fn not in _PLACED or _lies_plain(node.inputs[0]))
+
+
+def _is_along_lines(node: Node) -> bool:
+    """Whether a product adds up along lines of two arrays alike, and so reads more than it writes."""
+    a, b, _ = node.params
+    return set(a) == set(b) and 4 * node.nbytes <= node.inputs[0].nbytes
 
 
 def _lies_plain(node: Node) -> bool:
@@ -276,7 +301,7 @@ def _fold(node: Node, x: Any, where: Any = None) -> Any:
     row = FOLDS[str(node.fn)]
     if isinstance(row, ArgFold):
         return row.find(x, axis=axes[0])
-    return row.finalize(row.block(x, axes, node.dtype, where, 0))
+    return fold_whole(row, x, axes, node.dtype, where)
 
 
 def _scan(node: Node, x: Any) -> Any:

@@ -25,7 +25,7 @@ from spartan_ng.kernels.sparse_folds import sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.kernels.virtual.machine import program
 from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS, ArgFold
+from spartan_ng.ops.folds import FOLDS, ArgFold, fold_whole
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import evaluate_matrices
@@ -185,7 +185,7 @@ def _fold(row: Row) -> Evaluate:
                 return value
         if isinstance(known, ArgFold):  # nobody asks for the extreme values themselves
             return np.asarray(known.find(dense(x), axis=axes[0]))
-        return known.finalize(known.block(dense(x), axes, row.dtype, dense(where), 0))
+        return fold_whole(known, dense(x), axes, row.dtype, dense(where))
 
     return evaluate
 

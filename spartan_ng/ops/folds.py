@@ -304,13 +304,20 @@ def is_ordered(fold: AnyFold, dtype: np.dtype[Any]) -> bool:
     return not isinstance(fold, ArgFold)
 
 
+def fold_whole(fold: AnyFold, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any) -> Any:
+    """A fold of all of `x` along `axes`, which no other block's is combined with."""
+    if isinstance(fold, ProductFold):  # nothing lies before or behind it that exponents are for
+        return Fold.block(fold, x, axes, out, where, 0)[0]
+    return fold.finalize(fold.block(x, axes, out, where, 0))
+
+
 def fold_in_order(
     fold: AnyFold, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any, shape: tuple[int, ...]
 ) -> Any:
     """A fold of all of `x` along `axes` in the order of `ops.order`; `shape` is that of the array that `x` is
     a part of, along other axes."""
     if isinstance(fold, ArgFold) or not is_ordered(fold, out):
-        return fold.finalize(fold.block(x, axes, out, where, 0))
+        return fold_whole(fold, x, axes, out, where)
     state = fold.units(x, axes, out, where, shape, order.units(shape, axes))
     for a in sorted(axes, reverse=True):
         state = order.tree(fold.combine, state, a)

@@ -108,15 +108,15 @@ def _within(make: Callable[[], State]) -> tuple[Any, bool]:
 
 def _unbounded(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """The product of `x` along `axes` as m and e of m * 2**e."""
+    for axis in sorted(axes, reverse=True):
+        few, is_within = _within(partial(_in_parts, x, axis))
+        x = few if is_within else x
     zero = x == 0
     if np.any(zero):
         ones = 1 if x.dtype.kind == "c" else np.copysign(x.dtype.type(1), x)
         m, e = _unbounded(np.where(zero, ones, x), axes)
         with np.errstate(invalid="ignore"):
             return np.where(np.any(zero, axis=axes), m * m.dtype.type(0), m), e
-    for axis in sorted(axes, reverse=True):
-        few, is_within = _within(partial(_in_parts, x, axis))
-        x = few if is_within else x
     x = np.moveaxis(x, axes, range(-len(axes), 0))
     kept = x.shape[: x.ndim - len(axes)]
     m, e = _apart(x.reshape(*kept, -1))
@@ -129,8 +129,14 @@ def _unbounded(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _in_parts(x: Any, axis: int) -> State:
-    """The products of few factors each along an axis."""
-    return (np.multiply.reduceat(x, range(0, x.shape[axis], _FEW), axis),)
+    """The products of few factors each along an axis, that lie far from each other: so NumPy's loops go over
+    many products at a time, and not over few factors."""
+    n = x.shape[axis] // _FEW
+    if not n:
+        return (np.multiply.reduce(x, axis=axis, keepdims=True),)
+    front, rest = np.split(x, [n * _FEW], axis)
+    front = front.reshape(*x.shape[:axis], _FEW, n, *x.shape[axis + 1 :])
+    return (np.concatenate([np.multiply.reduce(front, axis=axis), rest], axis),)
 
 
 @cache

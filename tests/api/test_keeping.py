@@ -9,6 +9,8 @@ from scipy import sparse
 import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
+from spartan_ng.kernels import contract as products
+from spartan_ng.kernels import direct
 from tests.test_programs import running_on
 
 N = 5_000
@@ -119,3 +121,111 @@ def test_of_a_temporary_left_in_one_view_only_the_view_is_computed():
     for k, row in enumerate(rows, 3):
         np.testing.assert_allclose(row.compute(), a[k] @ b)
     assert rows[0]._cell.value is not None, "two views have one product"
+
+
+READS = {
+    "einsum": lambda np, a: np.einsum("ij,ij->i", a, a),
+    "sums by einsum": lambda np, a: np.einsum("ij->j", a),
+    "sum": lambda np, a: np.sum(a, 1),
+    "prod": lambda np, a: np.prod(a),
+    "product": lambda np, a: a @ np.ones(20),
+    "tensordot": lambda np, a: np.tensordot(a, a, 2),
+    "inner": lambda np, a: np.inner(a, np.ones(20)),
+    "var": lambda np, a: np.var(a, 0),
+    "median": lambda np, a: np.median(a, 1),
+    "sort": lambda np, a: np.sort(a, 0)[5],
+    "cumsum": lambda np, a: np.cumsum(a, 0)[-1],
+    "where": lambda np, a: np.where(a > 0.5, a, 0).sum(0),
+    "clip": lambda np, a: np.clip(a, 0.2, 0.8).max(),
+    "average": lambda np, a: np.average(a, axis=0),
+    "norm": lambda np, a: np.linalg.norm(a, axis=1),
+    "diff": lambda np, a: np.diff(a, axis=0).max(),
+    "of a copy": lambda np, a: np.sum(a.copy() * 2),
+    "turned": lambda np, a: np.sum(a.T, 0),
+    "stacked": lambda np, a: np.stack([a, a]).sum(),
+    "histogram": lambda np, a: np.histogram(a, 7)[0],
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_is_drawn_is_kept_whatever_reads_it(name):
+    """What a function wraps on its way takes nobody's array away: it was drawn again at every read."""
+    drawn = sp.random.default_rng(0).random((N, 20))
+    found = [np.array(READS[name](sp, drawn)) for _ in range(3)]
+    assert drawn._found() is not None
+    wanted = READS[name](np, np.random.default_rng(0).random((N, 20)))
+    for each in found:
+        np.testing.assert_allclose(each, wanted)
+
+
+def test_copies_keep_what_their_original_had():
+    first = sp.random.default_rng(0).random((N, 20))
+    copy = first.copy()
+    first += 1
+    for _ in range(3):
+        float(sp.einsum("ij,ij->", copy, copy))
+    assert copy._found() is not None
+
+
+def _lanczos(np, A, alphas):
+    v, old, beta = np.ones(len(A)) / len(A) ** 0.5, np.zeros(len(A)), 0
+    for _ in range(4):
+        w = A @ v
+        alpha = w @ v
+        w -= alpha * v + beta * old
+        beta = np.linalg.norm(w)
+        old, v = v, w / beta
+        alphas += [float(alpha), float(beta)]
+
+
+def _orthogonal(np, A, norms):
+    found = [np.ones(len(A)) / len(A) ** 0.5]
+    for _ in range(4):
+        z = A @ found[-1]
+        for v in found:
+            z -= (v @ z) * v
+        norms.append(float(np.linalg.norm(z)))
+        found.append(z / norms[-1])
+
+
+def _gradients(np, A, sums):
+    x, b = np.zeros(len(A)), np.ones(len(A))
+    p = r = b - A @ x
+    for _ in range(3):
+        q = A @ p
+        step = (r @ r) / (p @ q)
+        x = x + step * p
+        rest = r - step * q
+        sums.append(float(rest @ rest))
+        p, r = rest + (rest @ rest) / (r @ r) * p, rest
+
+
+def _powers(np, A, found):
+    x = np.ones(len(A))
+    for _ in range(4):
+        y = A @ x
+        length = x @ y
+        x = y / np.linalg.norm(y)
+    found.append(float(length))
+
+
+@pytest.mark.parametrize("program", [_lanczos, _orthogonal, _gradients, _powers])
+def test_a_product_is_made_once_a_step(program, monkeypatch):
+    """Also of what has been written over meanwhile, whose product nobody holds any more."""
+    made = []
+
+    def contract(a, b, *args):
+        made.extend([a] if a.ndim == 2 else [])
+        return multiply(a, b, *args)
+
+    multiply = products.contract
+    monkeypatch.setattr(direct, "contract", contract)
+    monkeypatch.setattr(EmbeddedBackend, "run", None)  # a plan's passes are no faster than BLAS
+    A = np.random.default_rng(0).random((300, 300)) + np.eye(300)
+    found: list[float] = []
+    wanted: list[float] = []
+    with config.override(small_bytes=300_000):
+        program(sp, sp.asarray(A), found)
+    program(np, A, wanted)
+    assert len(made) == 4
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)

@@ -125,3 +125,17 @@ def test_sparse_operands(turn_a: bool, turn_b: bool, which: str) -> None:
     found = contract(left, right, (2, 0) if turn_a else (0, 2), (1, 2) if turn_b else (2, 1), (0, 1))
     found = found.toarray() if sparse.issparse(found) else found
     np.testing.assert_allclose(found, a @ b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text", ["ij,ij->i", "ij,ij->j", "ij,ji->j", "ijk,kij->ik", "ijk,ijk->j", "ij,ij->ij"]
+)
+def test_sums_along_lines_of_arrays_alike_are_no_products_of_matrices(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which would be one for each line."""
+    left, right, out = (tuple("ijk".index(c) for c in t) for t in text.replace("->", ",").split(","))
+    rng = np.random.default_rng(0)
+    a, b = (rng.random([5 + i for i in term]) for term in (left, right))
+    monkeypatch.setattr("spartan_ng.kernels.contract._batched", None)
+    np.testing.assert_array_equal(contract(a, b, left, right, out), np.einsum(text, a, b))

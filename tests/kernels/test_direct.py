@@ -211,3 +211,18 @@ def test_a_first_program_imports_nothing_that_compiles() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_products_that_need_all_of_the_last_one_are_blass():
+    """One pass for both would read their matrix once, where one needs rows of the other as they come."""
+    A = np.asarray(numpy.ones((800, 800)))
+    x, y = (np.asarray(numpy.full(800, v)) for v in (1.0, 2.0))
+    with config.override(small_bytes=0):
+        found = A @ (A @ x), A @ (A @ (A @ x + y) * 2), (x @ A) @ A, A.T @ (A.T @ y)
+        alone = [run_direct([a._node()], 1 << 20) is not None for a in found]
+        shared = A.T @ (A @ x), (x @ A) @ A.T, A @ x + A @ y, A @ (A @ x) + A @ y, (A @ x) * (x @ A)
+        assert alone == [True] * len(alone)
+        assert [run_direct([a._node()], 1 << 20) for a in shared] == [None] * len(shared)
+        for _ in range(20):
+            x = A @ (x / 800) + y - y
+        assert run_direct([x._node()], 1 << 20) is not None

@@ -12,7 +12,9 @@ import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
+from spartan_ng.kernels.direct import run_direct
 from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.products import _apart
 from tests.sampling import examples
 from tests.test_programs import running_on
 
@@ -148,3 +150,30 @@ def _assert_same(found, expected):
     if np.asarray(expected).dtype.kind == "f":
         known = ~np.isnan(expected)
         np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])
+
+
+def test_no_exponents_are_asked_for_where_nothing_is_combined(monkeypatch):
+    x = np.random.default_rng(0).random((1000, 50))
+    monkeypatch.setattr("spartan_ng.ops.products._unbounded", None)
+    with config.override(small_bytes=0, kernels="interpret"), running_on(EmbeddedBackend(2)):
+        a = sp.asarray(x)
+        for axis in (None, 0, 1):  # by a program of one step
+            found = run_direct([a.prod(axis)._node()], 1 << 25)
+            assert found is not None
+            _assert_same(found[0], x.prod(axis))
+        _assert_same((a + 0.0).prod(1).compute(), x.prod(1))
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_few_factors_are_taken_apart(axes, monkeypatch):
+    """Of a block that leaves the range: the others are multiplied before."""
+    taken = []
+
+    def apart(x):
+        taken.append(np.size(x))
+        return _apart(x)
+
+    monkeypatch.setattr("spartan_ng.ops.products._apart", apart)
+    x = np.random.default_rng(0).random((1000, 500))
+    FOLDS["multiply"].block(x, axes, x.dtype, None, 0)
+    assert sum(taken) <= x.size // 8

@@ -3,8 +3,9 @@
 Nothing else remembers results: when an array that the user still holds is a step on the way to what is
 evaluated, it may be worth keeping its value, too. It is kept when it is small, or no larger than what it
 comes from and dear (computing it again would take longer than writing it now), or when its steps have been
-evaluated once before. So a loop that looks at one number an iteration costs its own steps only, and
-a temporary array that is used once is still fused away.
+evaluated once before. What nobody holds any more, as it was written over, but living steps outside the
+evaluation read, is kept where it is small and dear. So a loop that looks at one number an iteration costs its
+own steps only, and a temporary array that is used once is still fused away.
 
 What is kept is the node's own from then on (`graph.node.become`): steps that were built on it before read it,
 too, and a loop that asks for one number an iteration computes that iteration alone, whatever it has written
@@ -18,8 +19,10 @@ Fusion plans (SystemML), section 4.3: the costs, see `optimizer.fusion.keeping`.
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -41,6 +44,8 @@ _SHARE = 8
 """What may be needed again takes no more than one part in so many of the memory."""
 _COMPUTED = OPERATORS | {Op.RANDOM}
 """Nodes whose elements are made by work, and not where they are read."""
+_READ_ONCE = 4
+"""References that `_worth_keeping` sees of a step that one reads: that, `order`, a name, an argument."""
 _ALWAYS_DEAR = frozenset({Op.SCAN, Op.FILTER})
 """Operators with passes and moves of their own, besides joins that are no products."""
 
@@ -134,7 +139,7 @@ def once(node: Node) -> Any:
 
 def release(ref: ArrayRef) -> None:
     """Evaluate the arrays that are still to be computed from `ref`: its memory is about to change."""
-    waiting = {node: cell for node, cell in lazy() if cell.holds(node)}
+    waiting = dict(lazy())
     reading: set[Node] = set()
     # Inputs come before readers: whoever reads one that reads it, reads it.
     for node in topological(list(waiting)):
@@ -199,6 +204,7 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
     """Nodes on the way (all of them in `order`) whose values should be kept, and the cells that hold them."""
     stored, before = set(asked), set()
     held: set[Node] = set()
+    shared: set[Node] = set()
     ends: set[Node] = set()
     for node in order:
         if node.op not in _COMPUTED:
@@ -212,8 +218,11 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
                 ends.update(before.intersection(node.inputs))
         if node not in stored and holder_of(node) is not None:
             held.add(node)
-    if not held and not ends:
+        elif node.op is Op.JOIN_UPDATE and sys.getrefcount(node) > _READ_ONCE and node not in stored:
+            shared.add(node)
+    if not held and not ends and not shared:
         return []
+    shared = _read_elsewhere(shared, order)
     again: set[Node] = set()
     sources: dict[Node, int] = {}
     kept: list[tuple[Node, Adopter | None]] = []
@@ -229,7 +238,8 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
         if node in before or not again.isdisjoint(node.inputs):
             again.add(node)
         if cell is None or not cell.holds(node):
-            if node in ends and node not in stored and door.is_small(node.nbytes):
+            is_shared = node in shared and node.nbytes <= sources[node] and _is_dear(node, stored)
+            if (node in ends or is_shared) and node not in stored and door.is_small(node.nbytes):
                 kept.append((node, None))
                 stored.add(node)
                 again.discard(node)
@@ -243,6 +253,13 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
             again.discard(node)
             sources[node] = node.nbytes
     return kept
+
+
+def _read_elsewhere(nodes: set[Node], order: Sequence[Node]) -> set[Node]:
+    """Those of `nodes` (in `order`) that steps outside of `order` read, too."""
+    inside = Counter([i for node in order for i in node.inputs if i in nodes]) if nodes else {}
+    # Known to the set, to `order`, to the counter, to the name here, and to the argument, besides.
+    return {node for node in nodes if sys.getrefcount(node) > 5 + inside[node]}
 
 
 def is_kept(node: Node, stored: set[Node]) -> bool:

@@ -34,12 +34,14 @@ class Adopter(Protocol):
 
 Step = tuple[CodeType | None, int]
 
-_held: dict[ref[Node], tuple[ref[Any], CodeType | None, int, int]] = {}
-"""By lazy nodes, as long as they live: the cell that holds one, as long as the user holds an array of it, the
+_held: dict[ref[Node], tuple[tuple[ref[Any], ...], CodeType | None, int, int]] = {}
+"""By lazy nodes, as long as they live: the cells that hold one, as long as the user holds an array of it, the
 user's code and the instruction in it that made it, where that is known, and how many steps on small arrays
 lead to it. Each lazy array comes by: a weak dictionary takes several calls for each that comes and goes."""
 _forget = _held.pop
 _find = _held.get
+_SHARING = 4
+"""Cells of one node that are known, at most: an array, copies of it, and what functions of ours wrap."""
 _INSIDE = 4
 """Nodes in a row, at most, that one step of the user's is made of."""
 _frame = sys._getframe
@@ -55,6 +57,10 @@ def hold(node: Node, cell: Adopter) -> bool:
     Of the line there is what `place_of` makes one of, should anybody ask. It is looked for where it was the
     last time for such a node: each frame that is looked at takes its while.
     """
+    held = _find(ref(node))
+    if held is not None and (cells := _living(held[0], node)):  # a function wraps it anew
+        _held[ref(node, _forget)] = (*cells, ref(cell)), *held[1:]
+        return False
     fn = node.fn
     name = fn if fn.__class__ is str else node.op  # no function of the user's, which would live on with it
     try:
@@ -73,8 +79,13 @@ def hold(node: Node, cell: Adopter) -> bool:
                 held = _find(ref(operand))
                 steps = max(steps, _steps_to(operand) if held is None else held[3])
         steps += bool(node.inputs)
-    _held[ref(node, _forget)] = ref(cell), frame.f_code, frame.f_lasti, steps
+    _held[ref(node, _forget)] = (ref(cell),), frame.f_code, frame.f_lasti, steps
     return steps > CHAIN_STEPS
+
+
+def _living(cells: tuple[ref[Any], ...], node: Node) -> list[ref[Any]]:
+    """Those of the cells that hold a node still, but for the last of many."""
+    return [r for r in cells if (cell := r()) is not None and cell.holds(node)][: _SHARING - 1]
 
 
 def _steps_to(node: Node) -> int:
@@ -90,7 +101,9 @@ def _steps_to(node: Node) -> int:
 
 def hold_as(node: Node, cell: Adopter, step: Step = (None, 0)) -> None:
     """Note that a cell holds a lazy node that an earlier step has made; by default nobody knows which."""
-    _held[ref(node, _forget)] = ref(cell), *step, 0
+    held = _find(ref(node))
+    others = [] if held is None else _living(held[0], node)
+    _held[ref(node, _forget)] = (*others, ref(cell)), *step, 0
 
 
 def step_of(node: Node) -> Step:
@@ -100,16 +113,21 @@ def step_of(node: Node) -> Step:
 
 
 def holder_of(node: Node) -> Any:
-    """The cell that holds a lazy node; None where none does."""
+    """A cell that holds a lazy node; None where none does."""
     held = _find(ref(node))
-    return None if held is None else held[0]()
+    if held is not None:
+        for found in held[0]:
+            cell = found()
+            if cell is not None and cell.holds(node):
+                return cell
+    return None
 
 
 def lazy() -> Iterator[tuple[Node, Any]]:
     """The lazy nodes that cells hold, and the cells."""
-    for key, (holder, *_) in list(_held.items()):  # others may add theirs
-        node, cell = key(), holder()
-        if node is not None and cell is not None:
+    for key in list(_held):  # others may add theirs
+        node = key()
+        if node is not None and (cell := holder_of(node)) is not None:
             yield node, cell
 
 
