@@ -49,6 +49,9 @@ _IDLE_S = 0.01
 """How long a worker waits before it asks for others' tasks."""
 _ASKED = 8
 """How many others a worker that has done its part asks, so that messages grow with the workers only."""
+_WAYS = 3
+"""To so many jobs that begin a worker gives way which helps with another; then it helps beside them, as who
+stands still would be waited for as long as one job follows another."""
 _PROGRAMS = 256
 """Programs that a worker keeps for plans it may run again."""
 
@@ -116,7 +119,7 @@ class Executor(BlockThreads):
             keys[slot] = key
         run = Run(job, plan, program, keys, cancelled, report=progress)
         self._begun += 1
-        if not program.is_shared:
+        if self.world == 1:
             self._run_stages(run, begun_ns)
             return run.took
         self.transfer.offers.begin(job)
@@ -124,7 +127,8 @@ class Executor(BlockThreads):
             self._run_stages(run, begun_ns)
         finally:
             self.transfer.offers.end(job)
-        self._done[job] = run
+        if program.is_shared:
+            self._done[job] = run
         return run.took
 
     def _run_stages(self, run: Run, end_ns: int) -> None:
@@ -201,23 +205,29 @@ class Executor(BlockThreads):
         """After the own part of a job: do tasks of those next to us who have not finished theirs.
 
         It asks nobody at first, as most end at about the same time, and less and less often while there are
-        none. Whole shares of theirs it runs only until a job begins here.
+        none. Whole shares of theirs it leaves to others for a while where a job begins here.
         """
-        done, begun = self._done.pop(job, None), self._begun
+        done, begun, ways = self._done.pop(job, None), self._begun, 0
         if done is None or stopped.wait(_IDLE_S if done.program.lends else BACKUP_S):
             return
-        if not done.program.lends and self._begun != begun:
-            return
+
+        def is_busy() -> bool:
+            return self._begun != begun and ways < _WAYS
+
         run = replace(done, cancelled=stopped)
         # Each rank begins with its own neighbour, so that not all ask the first.
-        near = range(1, min(self.world, 1 + _ASKED))
-        ranks = [(self.rank + k) % self.world for k in near]
+        near = range(1, min(run.plan.ranks, 1 + _ASKED))
+        ranks = [(self.rank + k) % run.plan.ranks for k in near]
         pause = _IDLE_S
         while ranks and not stopped.is_set():
+            if is_busy():
+                begun, ways = self._begun, ways + 1
+                stopped.wait(BACKUP_S)
+                continue
             rank = ranks.pop(0)
             try:
                 with Acting(job):
-                    worked = borrow(self, run, rank, lambda: self._begun != begun)
+                    worked = borrow(self, run, rank, is_busy)
             except JobCancelled:
                 return  # stopped meanwhile
             if worked:
@@ -405,7 +415,7 @@ class Executor(BlockThreads):
             if run.program.is_shared:
                 worked = rank != self.rank and borrow(self, run, rank, future.done)
                 pause = _IDLE_S if worked else min(2 * pause, _CHECK_S)
-                rank = rank if worked else (rank + 1) % self.world
+                rank = rank if worked else (rank + 1) % run.plan.ranks
 
     def fetch_all(self, run: Run, slot: int, reads: Iterable[tuple[int, Region]]) -> list[Any]:
         """Regions of ranks' tiles, known only now (data-dependent reads), all under way at once."""

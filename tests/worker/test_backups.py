@@ -103,7 +103,7 @@ def test_the_first_result_counts_and_the_others_are_dropped(clock: SimpleNamespa
     assert len(stored) == 2
 
 
-def test_who_cannot_is_followed_by_nobody_and_who_has_no_time_by_the_next(clock: SimpleNamespace) -> None:
+def test_who_has_no_time_is_followed_by_the_next_and_who_cannot_after_a_while(clock: SimpleNamespace) -> None:
     offers = Offers()
     offers.begin("c/1")
     backup = Backup(0, lambda slot, tile: None)
@@ -116,7 +116,11 @@ def test_who_cannot_is_followed_by_nobody_and_who_has_no_time_by_the_next(clock:
     offers.come_back("c/1", number, task, False)
     assert offers.lend("c/1", 7, 1.0) == (number, 7, task, None)
     offers.come_back("c/1", number, task, None)
-    clock.now = 1e6
+    assert offers.lend("c/1", 7, 1.0) == (7,)
+    clock.now = 20.1
+    assert offers.lend("c/1", 7, 1.0) == (number, 7, task, None)
+    offers.come_back("c/1", number, task, None)
+    clock.now = 40.0  # each waits twice as long
     assert offers.lend("c/1", 7, 1.0) == (7,)
 
 

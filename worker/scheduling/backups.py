@@ -98,11 +98,9 @@ class Backup:
             return True
 
     def come_back(self, made: Mapping[int, Any] | None) -> None:
-        """Another worker has made these tiles; None where it cannot, as nobody else can then."""
+        """Another worker has made these tiles; None where it cannot: the next one may try when it is due."""
         with self._lock:
-            if made is None:
-                self._due_s = float("inf")
-            elif not self._ended.is_set():
+            if made is not None and not self._ended.is_set():
                 for slot, tile in made.items():
                     self._put(slot, tile)
                 self.is_overtaken = True

@@ -6,27 +6,36 @@ interprets them as the owner would have done, block by block.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.error_state import entered
-from spartan_ng.errors import ConnectionFailed, WorkerLost
+from spartan_ng.errors import (
+    ConnectionFailed,
+    JobCancelled,
+    OutOfResources,
+    WorkerLost,
+    WorkerUnreachable,
+)
 from spartan_ng.kernels.blocks import box_around
 from spartan_ng.kernels.body import Body, Runner, slicer
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import reducer_of
 from spartan_ng.kernels.sampled import runner
+from spartan_ng.kernels.user import interrupt
 from spartan_ng.memory import copied_bytes
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.memory.regions import data_bytes
 from spartan_ng.worker.scheduling.shares import Task
-from spartan_ng.worker.scheduling.standing_in import made_for
+from spartan_ng.worker.scheduling.standing_in import ended, made_for
 from spartan_ng.worker.scheduling.stealing import WHOLE, Offer
 
 if TYPE_CHECKING:
@@ -120,11 +129,13 @@ def borrow(ex: Executor, run: Run, rank: int, is_busy: Callable[[], bool]) -> bo
         if task == WHOLE:
             result = made_for(ex, run, number, stage, rank, is_busy)
         else:
-            result = _done(ex, run, run.plan.stages[stage], *needed)
+            result = _done(ex, run, stage, partial(_result, ex, run, stage, *needed), is_busy)
         _answer(ex, run, ex.transfer.give_back(run.job, rank, number, task, result), is_busy)
     except _NoTime:
         return False
-    except (WorkerLost, ConnectionFailed):
+    except (WorkerUnreachable, ConnectionFailed, OutOfResources):
+        return False  # for now
+    except WorkerLost:
         return None  # who needs that worker's tiles hears of it, too
     return True
 
@@ -141,16 +152,39 @@ def _answer(ex: Executor, run: Run, future: Future[Any], is_busy: Callable[[], b
                 raise _NoTime from None
 
 
-def _done(ex: Executor, run: Run, stage: Any, around: Box, blocks: Blocks, operands: tuple[Any, ...]) -> Any:
-    """A borrowed task's result: the run's state, or each block's values; None if it cannot be had."""
+def _done(ex: Executor, run: Run, number: int, result: Callable[[], Any], is_busy: Callable[[], bool]) -> Any:
+    """A borrowed task's result, None if it cannot be had. A user's function that stands still keeps nobody:
+    it runs apart."""
+    at_work: set[int] = set()
+
+    def apart() -> Any:
+        at_work.add(threading.get_ident())
+        return result()
+
+    try:
+        if not run.program.users[number]:
+            return result()
+        future = ended(ex.apart(run.job, apart), lambda: run.cancelled.is_set() or is_busy())
+        if future is not None:
+            return future.result()
+        interrupt(run.job, at_work)
+        ex.check(run)
+    except JobCancelled:
+        ex.check(run)
+    except Exception:  # noqa: BLE001 - the owner does the task itself and says what is wrong
+        pass
+    return None
+
+
+def _result(
+    ex: Executor, run: Run, number: int, around: Box, blocks: Blocks, operands: tuple[Any, ...]
+) -> Any:
+    """What a borrowed task gives: the run's state, or each block's values."""
+    stage = run.plan.stages[number]
     assert isinstance(stage, Fused), "only passes over blocks lend tasks"
     sizes = tuple(max(b[d][1] - b[d][0] for b in blocks) for d in range(len(around)))
-    work = _work(ex, run, stage, runner(Body(stage), list(operands), around, sizes))
-    try:
-        with entered(ex.errstate):
-            return work(blocks)
-    except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError):
-        return None  # the owner does the task itself and says what is wrong
+    with entered(ex.errstate):
+        return _work(ex, run, stage, runner(Body(stage), list(operands), around, sizes))(blocks)
 
 
 def _work(ex: Executor, run: Run, stage: Fused, one: Runner) -> Callable[[Blocks], Any]:

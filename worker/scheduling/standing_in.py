@@ -53,12 +53,11 @@ def made_for(
         finally:
             other.close()
 
-    future = ex.apart(run.job, work)
-    while not wait([future], _LOOK_S).done:
-        if over.is_set():
-            interrupt(run.job)  # nor is it waited for: the share has been made, or this worker is wanted
-            ex.check(run)
-            return False
+    future = ended(ex.apart(run.job, work), over.is_set)
+    if future is None:
+        interrupt(run.job)  # nor is it waited for: the share has been made, or this worker is wanted
+        ex.check(run)
+        return False
     try:
         future.result()
     except JobCancelled:
@@ -68,6 +67,14 @@ def made_for(
         return None
     made = {s: run.keys[s] for s in stage.written_slots()}
     return {s: store.get(key) for s, key in made.items() if store.holds(key)}
+
+
+def ended(future: Future[Any], is_over: Callable[[], bool]) -> Future[Any] | None:
+    """What runs apart, once it has ended; None where `is_over` says before that nobody is to wait for it."""
+    while not wait([future], _LOOK_S).done:
+        if is_over():
+            return None
+    return future
 
 
 class _Aside(Store):

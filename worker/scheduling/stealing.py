@@ -26,6 +26,8 @@ from spartan_ng.costs.tuned import LENDING_S, NETWORK_BYTES_S, PATIENCE, SLOW, W
 TASK_STEPS: dict[tuple[str, str], str] = {
     ("waiting", "taken"): "running",
     ("waiting", "lent"): "lent",
+    ("waiting", "came back"): "done",
+    ("waiting", "failed"): "waiting",
     ("running", "finished"): "done",
     ("running", "came back"): "done",
     ("running", "failed"): "running",
@@ -36,7 +38,8 @@ TASK_STEPS: dict[tuple[str, str], str] = {
     ("done", "came back"): "done",
     ("done", "failed"): "done",
 }
-"""`(state, event) → state` of a task. A task that is lent and taken back may come back all the same."""
+"""`(state, event) → state` of a task. A task that is lent and taken back, or lent again, may come back all
+the same."""
 
 
 def way_s(nbytes: int) -> float:
@@ -64,6 +67,11 @@ class Ledger:
         """Whether every task has a result."""
         return self._open == 0
 
+    @property
+    def knows_usual(self) -> bool:
+        """Whether a task has ended, so that others can be told to be slow."""
+        return self._finished > 0
+
     def take(self, now: float) -> int | None:
         """The next task for a thread of the owner: the first that waits, or one that is overdue."""
         while self._next < len(self._states) and self._states[self._next] != "waiting":
@@ -86,21 +94,27 @@ class Ledger:
 
     def lend(self, now: float, nbytes: int) -> int | None:
         """The last task that waits, where others do, too, and it is worth `nbytes` of traffic. The last one
-        only where the owner is at one that takes long; and then that, too."""
+        only where the owner is at one that takes long; and then that, too, or one whose borrower does."""
         way, usual = way_s(nbytes), self._usual_s(now)
-        slow = self._slow(now - max(SLOW * usual, WORTH * way) - way)
-        if slow is None and usual < WORTH * way:
+        late = self._slow(now, max(SLOW * usual, WORTH * way) + way)
+        if late is None:  # the owner's threads, who would take it back, may stand still
+            late = next((i for i, due in self._due.items() if due <= now), None)
+        # A thread that is still at what others have done may stand still, too.
+        keeps = late is None and all(map(self.is_wanted, self._started))
+        if keeps and usual < WORTH * way:
             return None
         waiting = [i for i in range(self._next, len(self._states)) if self._states[i] == "waiting"]
-        if len(waiting) < (2 if slow is None else 1):
-            found = slow
+        if len(waiting) < (2 if keeps else 1):
+            found = late
         else:
             # From the end: the owner's threads come from the beginning.
             found = waiting[-1]
             self._step(found, "lent")
-            self._due[found] = now + PATIENCE * usual + way
-        if found is not None:
-            self._lent[found] = now
+        if found is None:
+            return None
+        if self._states[found] == "lent":
+            self._due[found] = now + max(PATIENCE * usual + way, now - self._lent.get(found, now))
+        self._lent[found] = now
         return found
 
     def finish(self, task: int, now: float) -> None:
@@ -127,11 +141,15 @@ class Ledger:
         if self._states[task] == "waiting":
             self._next = min(self._next, task)
 
-    def _slow(self, since: float) -> int | None:
-        """A task that the owner alone has been at since before a time; the first that was begun."""
+    def _slow(self, now: float, slow_s: float) -> int | None:
+        """A task that the owner, and the last who borrowed it, have been at for so long; the first that was
+        begun. Who is the next one to borrow it is asked for after twice the time."""
         # As long as none has ended nobody knows what is usual.
         for task, start in self._started.items() if self._finished else ():
-            if self.is_wanted(task) and task not in self._lent and start < since:
+            since = now - slow_s
+            if task in self._lent:
+                since = min(since, (start + now) / 2)
+            if self.is_wanted(task) and self._lent.get(task, start) < since and start < since:
                 return task
         return None
 
@@ -261,6 +279,8 @@ class _Job:
 
 WHOLE = -1
 """The number of the task that is a whole share."""
+_ENDED = 1024
+"""Jobs that have ended are known as long as so many have not ended since."""
 
 
 class Offers:
@@ -268,6 +288,8 @@ class Offers:
 
     def __init__(self) -> None:
         self._jobs: dict[str, _Job] = {}
+        self._ended: dict[str, None] = {}
+        """Those that ended last, in this order: what is in neither is still to begin."""
         self._numbers = count(1)
         self._lock = threading.Lock()
 
@@ -280,6 +302,9 @@ class Offers:
         """Nothing is left to do here for a job."""
         with self._lock:
             self._jobs.pop(job, None)
+            self._ended[job] = None
+            if len(self._ended) > _ENDED:
+                del self._ended[next(iter(self._ended))]
 
     def publish(self, job: str, offer: Offer | None) -> None:
         """What a job lends from now on."""
@@ -296,17 +321,19 @@ class Offers:
 
     def lend(self, job: str, stage: int = -1, usual_s: float = 0.0) -> tuple[Any, ...] | None:
         """`(number, stage, task, what is needed)` for a worker whose share of `stage` took `usual_s`; the
-        stage that runs here, where nothing is to be had now; None where the job has ended."""
+        stage that runs here, where nothing is to be had now; nothing where none runs, as the job may begin
+        here later than elsewhere; None where it has ended."""
         with self._lock:
             if job not in self._jobs:
-                return None
+                return None if job in self._ended else ()
             parts, share = self._jobs[job].parts, self._jobs[job].share
         if parts is not None:
             number, offer = parts
             lent = offer.lend()
             if lent is not None:
                 return number, offer.stage, *lent
-            if offer.is_free:
+            # As long as no task has ended, those that stand still are lent with the share alone.
+            if share is None or (offer.is_free and offer.ledger.knows_usual):
                 return (offer.stage,)
         if share is None:
             return ()
