@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -86,9 +87,10 @@ class resumable(Mapping[str, Any]):
     folder : where the state is kept; what is there is read first
     every_s : save no more often than that. A save never takes more than a fiftieth of the time, either
 
-    `update` takes arrays, and what JSON can hold (TypeError for others). The last one is saved at the end of
-    the block, also where it ends by an error. A run that has come to its end finds its end again: remove the
-    folder for a new one.
+    `update` computes and copies the arrays that it is given, and takes what JSON can hold besides (TypeError
+    for others; of a generator it is `bit_generator.state`). The last state is saved at the end of the block,
+    also where that ends by an error. A run that has come to its end finds its end again: for a new one remove
+    the folder.
     """
 
     def __init__(self, folder: Folder, every_s: float = 10.0) -> None:
@@ -104,8 +106,17 @@ class resumable(Mapping[str, Any]):
         """Set parts of the state, and save it if it is time to."""
         import json  # for programs with checkpoints alone
 
-        json.dumps({n: v for n, v in values.items() if not isinstance(v, _ARRAYS)})
-        self._values.update(values)
+        for name, value in values.items():
+            try:
+                json.dumps(None if isinstance(value, _ARRAYS) else value)
+            except TypeError as error:
+                raise TypeError(
+                    f"resumable: {name} is neither an array nor what JSON can hold (of a generator its "
+                    f"bit_generator.state is): {error}"
+                ) from None
+        kept = {n: v.copy() if isinstance(v, _ARRAYS) else deepcopy(v) for n, v in values.items()}
+        persist(*(v for v in kept.values() if isinstance(v, ndarray)))  # so that there is something to save
+        self._values.update(kept)
         self._unsaved = True
         if time.monotonic() >= self._next_s:
             self.save()

@@ -64,6 +64,9 @@ class OptionError(SpartanError, ValueError):
 class EvaluationError(SpartanError, RuntimeError):
     """A plan failed while it ran."""
 
+    raised = ""
+    """Where the type of what stands behind it may be found, as from `raised_as`."""
+
 
 class UserFunctionError(EvaluationError):
     """A user's function raised on a worker; the message holds its traceback and the user's line.
@@ -81,9 +84,6 @@ class UserFunctionError(EvaluationError):
         super().__init__(message)
         self.raised = raised
 
-    def __str__(self) -> str:
-        return str(self.args[0])  # whatever the function's type makes of it
-
     def __reduce__(self) -> Any:
         return as_raised, (UserFunctionError, self.args[0], self.raised)
 
@@ -97,20 +97,31 @@ def raised_as(error: BaseException) -> str:
     return ",".join(f"{k.__module__}:{k.__qualname__}" for k in kinds if k not in _ANYWAY)
 
 
-def as_raised(kind: type[UserFunctionError], message: str, raised: str) -> UserFunctionError:
-    """An error of a user's function that is also what the function raised, where this process knows that."""
+def as_raised(kind: type[EvaluationError], message: str, raised: str) -> EvaluationError:
+    """An error of a plan that is also what was raised behind it, where this process knows that."""
+    plain = kind(message)
+    plain.raised = raised
     other = next(filter(None, map(_found, raised.split(","))), None)
     if other is None or other in _ANYWAY or issubclass(other, _NO_ERROR):
-        return kind(message, raised)
-    found = _also.get(other)
+        return plain
+    found = _also.get((kind, other))
     try:
         if found is None:
-            found = _also[other] = type(kind.__name__, (kind, other), {"__module__": kind.__module__})
-        made: UserFunctionError = _pythons(found).__new__(found, message)
+            own = {"__module__": kind.__module__, "__str__": _message, "__reduce__": _as_it_was}
+            found = _also[kind, other] = type(kind.__name__, (kind, other), own)
+        made: EvaluationError = _pythons(found).__new__(found, message)
     except TypeError:  # a class that cannot be one of two, or wants more than a message
-        return kind(message, raised)
+        return plain
     made.args, made.raised = (message,), raised
     return made
+
+
+def _message(error: EvaluationError) -> str:
+    return str(error.args[0])  # whatever the other type makes of it
+
+
+def _as_it_was(error: EvaluationError) -> Any:
+    return as_raised, (type(error).__bases__[0], error.args[0], error.raised)
 
 
 def _pythons(kind: type) -> Any:
@@ -122,7 +133,7 @@ def _pythons(kind: type) -> Any:
 _ANYWAY = (Exception, RuntimeError)
 _NO_ERROR = (StopIteration, StopAsyncIteration)
 """Which means something else to whoever calls."""
-_also: dict[type, type[UserFunctionError]] = {}
+_also: dict[tuple[type, type], type[EvaluationError]] = {}
 
 
 def _found(name: str) -> type | None:

@@ -157,3 +157,52 @@ def test_a_loop_goes_on_after_its_program_was_killed(tmp_path):
     assert float(total) == pytest.approx(w.sum())
     assert run(99).stdout.split() == [total]
     assert os.listdir(tmp_path) == ["run"]
+
+
+def test_a_state_is_computed_when_it_is_given(tmp_path) -> None:
+    """A loop that asks for no element has nothing to save otherwise but what is computed after its end."""
+    computed = []
+
+    def counted(block):
+        computed.append(block.shape)
+        return block + 1
+
+    with config.override(small_bytes=0), np.resumable(tmp_path / "state") as state:
+        w = np.zeros(20)
+        for k in range(4):
+            w = np.map(counted, w)
+            before = len(computed)
+            state.update(w=w, k=k)
+            assert len(computed) > before
+    with np.resumable(tmp_path / "state") as state:
+        assert state["w"].tolist() == [4.0] * 20
+
+
+@pytest.mark.parametrize("value", [numpy.random.default_rng(0), {1, 2}, {"a": object()}, len])
+def test_what_no_state_holds_is_named(tmp_path, value) -> None:
+    with (
+        np.resumable(tmp_path / "state") as state,
+        pytest.raises(TypeError, match="other is neither"),
+    ):
+        state.update(w=np.zeros(3), other=value)
+
+
+@pytest.mark.parametrize("module", [np, numpy])
+def test_a_step_that_breaks_off_leaves_the_state_of_the_one_before(tmp_path, module) -> None:
+    """Whatever it has written in place by then."""
+    w, seen = module.zeros(5), [0]
+
+    def broken_off() -> None:
+        nonlocal w
+        with np.resumable(tmp_path / "state") as state:
+            for k in range(3):
+                w += 1
+                seen[0] = k + 1
+                if k == 2:
+                    raise KeyError(k)
+                state.update(w=w, seen=seen, k=k + 1)
+
+    with pytest.raises(KeyError):
+        broken_off()
+    with np.resumable(tmp_path / "state") as state:
+        assert (state["k"], state["seen"], state["w"].tolist()) == (2, [2], [2.0] * 5)

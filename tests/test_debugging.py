@@ -161,7 +161,7 @@ def test_a_plan_is_told_with_the_lines_that_asked_for_it(caplog) -> None:
         return line.max() - line.min()
 
     with (
-        running_on(EmbeddedBackend(2)),
+        running_on(SimulatedBackend(2)),
         config.override(small_bytes=0, debug=2),
         caplog.at_level(logging.INFO),
     ):

@@ -19,7 +19,8 @@ LEAVE_S = 3.0
 
 
 def run_script(environment: Mapping[str, str], command: Sequence[str]) -> int:
-    """The exit code of a command, as a shell gives it, with more in its environment; Ctrl-C is its own."""
+    """The exit code of a command, as a shell gives it, with more in its environment. Ctrl-C is its own;
+    who interrupts this process alone interrupts it."""
     with subprocess.Popen(
         command,
         env={**os.environ, **environment},
@@ -29,14 +30,32 @@ def run_script(environment: Mapping[str, str], command: Sequence[str]) -> int:
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        if not _has_terminal():
+            child.send_signal(number)
+
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, pass_on)
     try:
         code = child.wait()
     except BaseException:
         child.terminate()
         raise
     return code if code >= 0 else 128 - code
+
+
+def _has_terminal() -> bool:
+    """Whether a terminal sends its Ctrl-C to this process, and so to its children, too."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
 
 
 def start_worker(options: Sequence[str]) -> None:

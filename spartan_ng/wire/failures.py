@@ -1,7 +1,8 @@
 """Errors on the wire: a type's name and a message, never a pickle.
 
 The library's own errors, Python's and NumPy's come back as what they were, so that `except IndexError`
-means the same on a cluster; any other becomes an `EvaluationError` that names it.
+means the same on a cluster; any other becomes an `EvaluationError` that names it, and is of its type, too,
+where it is Python's.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 import numpy as np
 
 from spartan_ng import errors
-from spartan_ng.errors import EvaluationError, OutOfResources, UserFunctionError
+from spartan_ng.errors import EvaluationError, OutOfResources, UserFunctionError, as_raised
 from spartan_ng.texts import error_text, type_name
 
 _NUMPY: dict[str, type[Exception]] = {
@@ -61,4 +62,5 @@ def rebuild_error(kind: str, message: str) -> Exception:
             )
         except TypeError:
             pass  # its constructor wants more than a message, as UnicodeDecodeError's
+        return as_raised(EvaluationError, f"{kind}: {message}", f"{found.__module__}:{kind}")
     return EvaluationError(f"{kind}: {message}")

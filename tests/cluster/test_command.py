@@ -221,7 +221,13 @@ evaluate(Session(client), total(user(held(Gate(Path(sys.argv[1]))), build.consta
 @pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize(
-    ("how", "code"), [("ctrl-c", 130), ("terminate", 128 + signal.SIGTERM), ("kill", -signal.SIGKILL)]
+    ("how", "code"),
+    [
+        ("ctrl-c", 130),
+        ("interrupt", 130),
+        ("terminate", 128 + signal.SIGTERM),
+        ("kill", -signal.SIGKILL),
+    ],
 )
 def test_run_leaves_nothing_however_it_ends(tmp_path, gate, how, code):
     before = litter()
@@ -242,10 +248,11 @@ def test_run_leaves_nothing_however_it_ends(tmp_path, gate, how, code):
         if how == "ctrl-c":
             os.killpg(process.pid, signal.SIGINT)
         else:
-            process.send_signal(signal.SIGTERM if how == "terminate" else signal.SIGKILL)
+            sent = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM, "kill": signal.SIGKILL}
+            process.send_signal(sent[how])
         _, errors = process.communicate()
     assert process.returncode == code, errors
-    if how == "ctrl-c":
+    if how in ("ctrl-c", "interrupt"):
         assert "KeyboardInterrupt" in errors
     until(lambda: not any(alive(p) for p in pids))
     await_no_litter(before)

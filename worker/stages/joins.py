@@ -239,14 +239,14 @@ def _user(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     """Call the user's join on the task's tiles and keep its updates for their owners."""
     assert stage.fn is not None, "a user's join has a function"
     tiles = ex.load_all(run, task.operands)
-    axes, _ = stage.params
+    axes, *_, shape = stage.params
     assert task.box is not None, "checked by the caller"
     extents = tuple(
         tuple(task.box[0] if i == axis else (0, n) for i, n in enumerate(read.shape))
         for read, axis in zip(stage.reads, axes, strict=True)
     )
     updates = call_user(stage.fn, "join_update", extents, tuple(tiles), taken=_pairs)
-    ex.put(run, stage.slot, list(_located(stage.fn, updates)))
+    ex.put(run, stage.slot, list(_located(stage.fn, updates, shape)))
 
 
 def _pairs(updates: Any) -> list[tuple[Any, np.ndarray[Any, Any]]]:
@@ -256,14 +256,19 @@ def _pairs(updates: Any) -> list[tuple[Any, np.ndarray[Any, Any]]]:
 
 
 def _located(
-    fn: UserFunction, updates: list[tuple[Any, np.ndarray[Any, Any]]]
+    fn: UserFunction, updates: list[tuple[Any, np.ndarray[Any, Any]]], shape: tuple[int, ...]
 ) -> Iterator[tuple[Box, np.ndarray[Any, Any]]]:
-    """`(extent, data)` for each update."""
+    """`(extent, data)` for each update of an array of `shape`."""
     for location, array in updates:
         at = np.atleast_1d(np.asarray(location, np.int64))
         if at.shape != (array.ndim,):
             raise UserFunctionError(
                 f"join_update: {fn} (at {fn.origin}) gave data with {array.ndim} axes at location {location}"
+            )
+        if at.shape != (len(shape),) or (at < 0).any() or (at + array.shape > shape).any():
+            raise UserFunctionError(
+                f"join_update: {fn} (at {fn.origin}) gave data of shape {array.shape} at location "
+                f"{location}, which is not all in the result, of shape {shape}"
             )
         yield tuple((int(a), int(a) + n) for a, n in zip(at, array.shape, strict=True)), array
 

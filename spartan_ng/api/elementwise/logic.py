@@ -93,7 +93,10 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **keywords: Any)
         conditions.append(~rest)
     out = constants.zeros_like(x)
     for condition, function in zip(conditions, funclist, strict=True):
-        out[condition] = function(x[condition], *args, **keywords) if callable(function) else function
+        if not callable(function):
+            out[condition] = function
+        elif (chosen := x[condition]).size:  # NumPy calls no function for nothing
+            out[condition] = function(chosen, *args, **keywords)
     return out
 
 

@@ -13,10 +13,11 @@ import numpy as np
 
 from spartan_ng.api.algebra import matrices
 from spartan_ng.api.base import constants, creation, joining, manipulation
+from spartan_ng.api.base.room import work_fits
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import array_of, as_handle, forced, over_buffer, shape_tuple
 from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_function
-from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, copied, settle, wrap, wrap_node
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass, stays
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import small_values
@@ -24,6 +25,7 @@ from spartan_ng.api.core.quick import AS_OUTER, shortened
 from spartan_ng.api.elementwise import operators, ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -241,8 +243,13 @@ def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
     return zip(np.ndindex(a.shape), a.flat, strict=True)
 
 
+_OBJECT_BYTES = 64
+"""Of an element for which NumPy calls a function: objects of operands and result, and their places."""
+
+
 class vectorize:
-    """A function of scalars as a function of arrays; where these lie with the workers, it runs there.
+    """A function of scalars as a function of arrays; where these lie with the workers, it runs there. It has
+    been called for all elements when a call returns.
 
     Takes NumPy's arguments, and may decorate a function.
     """
@@ -275,7 +282,8 @@ class vectorize:
         lazy = any(isinstance(o, Handle) and o._peek() is None and o.size for o in operands)
         if lazy and not (named or self._has_options):
             arrays = [as_handle(o) for o in operands]
-            if not any(stays(a.dtype) for a in arrays):
+            fits = in_process() and work_fits(arrays, _OBJECT_BYTES * max(a.size for a in arrays))
+            if not (fits or any(stays(a.dtype) for a in arrays)):
                 return _everywhere(self._by_numpy.pyfunc, arrays)
         return by_numpy(self._by_numpy, *operands, **named)
 
@@ -285,7 +293,9 @@ def _everywhere(function: Callable[..., Any], arrays: list[ndarray]) -> Any:
     first = [a[(0,) * a.ndim] for a in arrays]
     kind = np.asarray(function(*map(forced, first))).dtype
     found = array_of(operators.map(np.vectorize(function, otypes=[kind]), *arrays, dtype=kind))
-    return lying_as(found, *(copied(a, "K") for a in arrays))  # of which NumPy makes objects first
+    found = lying_as(found, *(copied(a, "K") for a in arrays))  # of which NumPy makes objects first
+    settle(found)  # before anything changes that the function looks up
+    return found
 
 
 class _OfObjects:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import constants, creation, cumulative, joining, manipulation, reductions
+from spartan_ng.api.base.room import work_fits
 from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple, values
-from spartan_ng.api.core.dispatch import NUMPYS, gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, make, wrap, wrap_node
+from spartan_ng.api.core.dispatch import NUMPYS, by_numpy, gathered, numpy_function
+from spartan_ng.api.core.handle import Handle, make, settle, wrap, wrap_node
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import converted, small_values
@@ -26,6 +27,7 @@ from spartan_ng.api.core.views import Slice, assigned
 from spartan_ng.api.elementwise import logic, operators, ufuncs
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.evaluation import in_process
 from spartan_ng.memory import copied_bytes
 from spartan_ng.ops.functions import UserFunction
 
@@ -288,11 +290,14 @@ def append(arr: Any, values: Any, axis: Any = None) -> ndarray:
 
 @numpy_function(np.apply_along_axis)
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: Any) -> ndarray:
-    """A function of each line; the first line is evaluated at once, to see what the function gives."""
+    """A function of each line, called before this returns: by NumPy on what lies here, on workers where the
+    lines lie, the first line's here, to see what it gives."""
     arr, func1d = as_handle(arr), _numpys_function(func1d, keywords)
     where = build.axis_index(axis, arr.ndim)
     if arr.ndim < 2 or 0 in arr.shape or small_values((arr,)) is not None:
         return gathered(np.apply_along_axis, func1d, axis, arr, *args, **keywords)  # type: ignore[no-any-return]
+    if in_process() and work_fits((arr,), 2 * arr.nbytes):
+        return by_numpy(np.apply_along_axis, func1d, axis, arr, *args, **keywords)  # type: ignore[no-any-return]
     before, after = arr.shape[:where], arr.shape[where + 1 :]
     arr = arr.todense()
     first = arr[(0,) * where + (slice(None),) + (0,) * len(after)]._force()
@@ -310,7 +315,9 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: A
     shape = before + sample.shape + after
     joined = operators.join_update(lines, np.add, [arr], [cut], shape, sample.dtype)
     inner = range(where, where + sample.ndim)  # what the function gives lies innermost, as NumPy stores it
-    return lie(joined, (*(i for i in range(len(shape)) if i not in inner), *inner))
+    joined = lie(joined, (*(i for i in range(len(shape)) if i not in inner), *inner))
+    settle(joined)  # before anything changes that the function looks up
+    return joined
 
 
 def _numpys_function(function: Any, keywords: Iterable[str]) -> Any:
