@@ -8,13 +8,16 @@ help, because it is in C code that never returns.
 from __future__ import annotations
 
 import contextvars
+import signal
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
-from typing import TypeVar
+from traceback import walk_tb
+from types import CodeType
+from typing import Any, TypeVar
 
 from spartan_ng.system.processes import after_fork
 
@@ -31,6 +34,21 @@ lock is noticed when it has done waiting."""
 def is_interruptible() -> bool:
     """Whether Ctrl-C arrives in this thread."""
     return threading.current_thread() is threading.main_thread()
+
+
+def is_of_a_handler(error: BaseException) -> bool:
+    """Whether a signal's handler has raised an error: it is none of what was under way."""
+    codes = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
+    return any(frame.f_code in codes for frame, _ in walk_tb(error.__traceback__))
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    """The code of a function, also of a method, of a partial one or of an object that is called."""
+    while isinstance(handler, partial):
+        handler = handler.func
+    if not hasattr(handler, "__code__"):  # an object's is its class's, a method its function's
+        handler = getattr(handler, "__func__", type(handler).__call__)
+    return getattr(handler, "__code__", None)
 
 
 class _JobThread:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Self, TextIO, cast
+from typing import Any, Self, TextIO, cast
 
 from spartan_ng.kernels.user import current_job
 
@@ -18,6 +19,48 @@ _CUT = "more than {:,} characters have been printed; the rest is not shown"
 _JOBS = 1024
 """Whose characters are counted."""
 
+_decoder = codecs.getincrementaldecoder("utf-8")
+
+
+class _Written(io.BufferedIOBase):
+    """What bytes are written to that are somebody's text: a stream's `buffer`."""
+
+    def __init__(self, stream: Prints) -> None:
+        self._stream = stream
+        self._decoders: dict[str, codecs.IncrementalDecoder] = {}
+        self._lock = threading.Lock()
+        self.raw = self
+
+    def close(self) -> None:
+        """Others print, too."""
+
+    def write(self, data: Any) -> int:
+        """Take bytes from whoever writes; a character's may come one by one."""
+        found = bytes(memoryview(data).cast("B"))
+        with self._lock:
+            decoder = self._decoders.setdefault(current_job() or "", _decoder("backslashreplace"))
+            text = decoder.decode(found)
+        self._stream.write(text)
+        return len(found)
+
+    def finish(self, job: str) -> None:
+        """A job is over."""
+        decoder = self._decoders.pop(job, None)
+        if decoder is not None and (rest := decoder.decode(b"", final=True)):
+            self._stream.take(job, rest)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        self._stream.flush()
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def fileno(self) -> int:
+        """The stream's."""
+        return self._stream.fileno()
+
 
 class Prints(io.TextIOBase):
     """Stands in for the stream `beside`: `tell(job, lines)` gets the lines that functions write.
@@ -25,12 +68,19 @@ class Prints(io.TextIOBase):
     What has no end of line yet waits for it, or for the job's end. Thread-safe.
     """
 
+    encoding = "utf-8"
+    errors = "backslashreplace"
+    line_buffering, write_through = True, False
+    mode = "w"
+
     def __init__(self, beside: TextIO, tell: Callable[[str, str], None]) -> None:
         self._beside = beside
         self._tell = tell
         self._begun: dict[str, str] = {}
         self._told: dict[str, int] = {}
         self._lock = threading.Lock()
+        self.buffer = _Written(self)
+        self.name = getattr(beside, "name", "<stream>")
 
     @classmethod
     def install(cls, tell: Callable[[str, str], None]) -> list[Self]:
@@ -55,6 +105,11 @@ class Prints(io.TextIOBase):
         job = current_job()
         if not job:
             return self._beside.write(text)
+        self.take(job, text)
+        return len(text)
+
+    def take(self, job: str, text: str) -> None:
+        """Take a job's text."""
         with self._lock:
             whole, end, rest = (self._begun.pop(job, "") + text).rpartition("\n")
             if len(rest) > _MOST:
@@ -63,7 +118,6 @@ class Prints(io.TextIOBase):
                 self._begun[job] = rest
         if end:
             self._say(job, whole)
-        return len(text)
 
     def _say(self, job: str, text: str) -> None:
         """Tell lines, but not more than a program can be expected to want."""
@@ -78,6 +132,7 @@ class Prints(io.TextIOBase):
 
     def finish(self, job: str) -> None:
         """A job is over: tell what it has begun."""
+        self.buffer.finish(job)
         with self._lock:
             rest = self._begun.pop(job, "")
         if rest:
@@ -86,6 +141,13 @@ class Prints(io.TextIOBase):
     def flush(self) -> None:
         """Flush the stream beside."""
         self._beside.flush()
+
+    def detach(self) -> Any:
+        """What bytes are written to; others print, too."""
+        return self.buffer
+
+    def reconfigure(self, **_: Any) -> None:
+        """Nothing: what is told is text, line by line."""
 
     def writable(self) -> bool:
         """Yes."""

@@ -26,6 +26,7 @@ from spartan_ng.errors import (
     WorkersChanged,
 )
 from spartan_ng.events import now_ns, record
+from spartan_ng.interrupts import is_of_a_handler
 from spartan_ng.plan.plan import Plan
 from spartan_ng.system.segments import host_identity
 from spartan_ng.wire.access import Access
@@ -142,6 +143,8 @@ class MasterLink(Reconnecting):
         except SpartanError:
             raise
         except Exception as error:
+            if is_of_a_handler(error):
+                raise
             raise rebuild_error(type(error).__name__, f"the plan cannot be sent: {error}") from error
 
     def submit(self, plan: Plan, packed: Blob | None, message: Submit, drops: int, events: JobEvents) -> None:

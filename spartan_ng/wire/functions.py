@@ -24,6 +24,7 @@ import cloudpickle
 import numpy as np
 
 from spartan_ng.errors import UserFunctionError, raised_as
+from spartan_ng.interrupts import is_of_a_handler
 from spartan_ng.texts import called_trace, error_line
 
 Pickled = bytes | memoryview
@@ -44,6 +45,8 @@ def dump_function(function: Any, known_as: object) -> tuple[str | None, bytes | 
         with _by_value(module) if module is not None and goes_whole else nullcontext():
             return None, _dump(function)
     except Exception as error:
+        if is_of_a_handler(error):
+            raise
         raise UserFunctionError(
             f"{known_as} cannot be sent to the workers: {error_line(error)}\n"
             "All that a function refers to goes with it, by pickle. Let it open files, connections and locks "
@@ -85,6 +88,9 @@ def _by_value(module: ModuleType) -> Iterator[None]:
 
 class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]  # it has no types
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, io.TextIOWrapper) and obj is not sys.stdout and obj is not sys.stderr:
+            # A copy of its text, which cloudpickle sends, is read from there again by each worker.
+            raise pickle.PicklingError(f"cannot pickle an open file ({obj.name!r})")
         if isinstance(obj, CodeType):
             make, args = self.dispatch_table[CodeType](obj)
             return _made_in, (obj.co_filename, make, args)

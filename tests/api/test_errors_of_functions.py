@@ -6,9 +6,13 @@ import builtins
 import concurrent.futures
 import json
 import pickle
+import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -22,6 +26,7 @@ from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError, WorkerLost, as_raised, raised_as
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.wire.failures import describe_error, rebuild_error
+from spartan_ng.wire.functions import dump_function, load_function
 from tests.test_programs import running_on
 
 
@@ -200,6 +205,57 @@ def test_a_function_that_cannot_travel_says_which_and_why() -> None:
         with pytest.raises(TypeError, match=r"from_function: refers cannot be sent to the workers: .*lock"):
             _unsendable_sum(threading.Lock())
         assert _unsendable_sum(3) == 3e6  # the workers go on
+
+
+@pytest.mark.parametrize("mode", ["r", "r+", "w", "rb"])
+def test_an_open_file_is_sent_to_nobody(mode: str, tmp_path: Path) -> None:
+    """Each worker would read a copy of its text from where it is now."""
+    (tmp_path / "text").write_text("1\n2\n")
+    with (
+        (tmp_path / "text").open(mode) as file,
+        pytest.raises(UserFunctionError, match="cannot be sent") as said,
+    ):
+        dump_function(lambda: file.readline(), "it")
+    assert "file" in str(said.value) or "BufferedReader" in str(said.value)
+    name, pickled = dump_function(lambda: (sys.stdout, sys.stderr), "it")
+    assert name is None
+    assert load_function(None, pickled, "it")() == (sys.stdout, sys.stderr)
+
+
+class _Tick(Exception):
+    pass
+
+
+class _Handles:
+    def __call__(self, *_: Any) -> None:
+        raise _Tick
+
+    handle = __call__
+
+
+class _Interrupted:
+    """What a signal interrupts while it is pickled."""
+
+    def __reduce__(self) -> Any:
+        signal.raise_signal(signal.SIGALRM)
+        return int, ()
+
+
+@pytest.mark.slow
+def test_what_a_signal_raises_meanwhile_goes_through() -> None:
+    """Whatever has been under way: it is no error of that."""
+    called = _Handles()
+    of_one: Any = partial(_Handles.handle, called)
+    with LocalCluster(1) as cluster, running_on(cluster):
+        for handler in (called, called.handle, of_one, lambda *_: called()):
+            before = signal.signal(signal.SIGALRM, handler)
+            try:
+                with pytest.raises(_Tick) as caught:
+                    _unsendable_sum(_Interrupted())
+            finally:
+                signal.signal(signal.SIGALRM, before)
+            assert type(caught.value) is _Tick
+        assert _unsendable_sum(3) == 3e6
 
 
 @pytest.mark.parametrize("error", [StopIteration(), SystemExit(2), KeyboardInterrupt(), WorkerLost("gone")])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import fractions
 import itertools
 import math
 import numbers
+import operator
 import pickle
 import statistics
+import struct
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -291,6 +295,21 @@ OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
     "made again": lambda x: float(type(x)(2)),
     "made of a fraction": lambda x: float(type(x)(fractions.Fraction(4, 2))),
     "ratio": lambda x: x.as_integer_ratio(),
+    "spread": lambda x: statistics.pstdev([x, x + 1]),
+    "variance of both": lambda x: float(statistics.variance([x, x + 2])),
+    "mode": lambda x: float(statistics.mode([x, x])),
+    "harmonic": lambda x: float(statistics.harmonic_mean([x, x])),
+    "geometric": lambda x: statistics.geometric_mean([x, x]),
+    "quantiles": lambda x: [float(q) for q in statistics.quantiles([x, x + 1])],
+    "exact mean of both": lambda x: float(statistics.mean([x, x + 1])),
+    "made of text": lambda x: float(type(x)("2")),
+    "name": lambda x: type(x).__name__,
+    "fsum": lambda x: math.fsum([x, x]),
+    "root": lambda x: math.isqrt(x),
+    "integral": lambda x: x.is_integer(),
+    "hash": lambda x: hash(x) == hash(3),
+    "bytes": lambda x: struct.pack("d", x),
+    "duration": lambda x: datetime.timedelta(seconds=float(x)),
     "format": lambda x: f"{x:.2e}",
     "range": lambda x: list(range(x)),
     "sum": lambda x: sum([x, x, x]),
@@ -311,9 +330,56 @@ def test_python_takes_elements_as_numpys(mode, name, dtype):
     for xp in (numpy, np):
         try:
             found.append(OF_NUMBERS[name](xp.array([1, 3], dtype)[1]))
-        except (TypeError, AttributeError) as error:
+        except (TypeError, AttributeError, OverflowError) as error:
             found.append(type(error))
     assert found[0] == found[1]
+
+
+@pytest.mark.some(80)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "i4", "u1"])
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_python_takes_what_is_to_be_computed_as_numpys(name, dtype):
+    """The same of extremes that nobody has asked for yet."""
+    found = []
+    for xp in (numpy, np):
+        try:
+            with np.config.override(small_bytes=0):
+                found.append(OF_NUMBERS[name](xp.array([1, 3], dtype).max()))
+        except (TypeError, AttributeError, OverflowError) as error:
+            found.append(type(error))
+    assert found[0] == found[1]
+
+
+ASKED_OTHERWISE = {
+    "__array_interface__",
+    "__array_struct__",
+    "__setstate__",
+    "__getnewargs__",
+    "__getformat__",
+}
+"""What numbers without an address lack; they are pickled in another way."""
+ASKED_OTHERWISE |= {"__floor__", "__ceil__"}
+"""Where Python asks for a `float`."""
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "c16", "?"])
+def test_numbers_to_be_computed_have_what_numpys_have(dtype):
+    kind = numpy.dtype(dtype).type
+    with np.config.override(small_bytes=0):
+        number = np.array([1, 0], dtype).max()
+        assert number._cell.value is None
+        assert {name for name in dir(kind) if not hasattr(number, name)} <= ASKED_OTHERWISE
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2"])
+def test_what_wants_pythons_float_says_how_it_is_made(dtype):
+    with np.config.override(small_bytes=0):
+        number = np.array([1, 0], dtype).max()
+        asking: tuple[Callable[[Any], Any], ...]
+        asking = (time.sleep, datetime.datetime.fromtimestamp, range, operator.index)
+        for asks in asking:
+            with pytest.raises(TypeError, match=r"float\(a\)"):
+                asks(number)
 
 
 PARTS = {

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 import spartan_ng as sp
+from spartan_ng.api.core import forcing
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels import contract as products
@@ -229,3 +230,18 @@ def test_a_product_is_made_once_a_step(program, monkeypatch):
     program(np, A, wanted)
     assert len(made) == 4
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("room", [0, 1 << 20])
+def test_what_was_written_over_is_kept_where_there_is_room(room, monkeypatch):
+    """Nobody else would let it go: the steps to come hold it."""
+    monkeypatch.setattr(forcing, "budget_bytes", lambda: room)
+    with config.override(small_bytes=300_000):
+        A, v = (sp.asarray(np.ones(shape)) for shape in ((300, 300), 300))
+        w = A @ v
+        product = w._node()
+        alpha = w @ v
+        w -= alpha
+        assert float(alpha) == 90_000
+        assert (product.data is not None) == (room > 0)
+        np.testing.assert_array_equal(w, 300.0 - 90_000)

@@ -82,3 +82,34 @@ def test_a_stream_that_a_function_has_put_there_for_a_while_is_left(monkeypatch)
         Prints.stay(streams)
         assert sys.stdout is own
     assert id(sys.stdout) == id(streams[0])
+
+
+def test_bytes_are_text_whoever_cuts_them(told):
+    texts = ["ä€\n".encode(), b"\xe2", b"\x82\xac", b"\xff\n", memoryview(b"end \xe2")]
+    beside = io.StringIO()
+    stream = Prints(beside, lambda at, lines: told.setdefault(at, []).append(lines))
+
+    def prints():
+        print("first", file=stream)
+        for text in texts:
+            assert stream.buffer.write(text) == len(text)
+        stream.buffer.close()
+        with io.TextIOWrapper(stream.detach(), encoding="utf-8") as again:
+            print("é", file=again)
+
+    with Acting("c/1"):
+        call_user(UserFunction(prints), "map")
+    stream.finish("c/1")
+    assert told["c/1"] == ["first", "ä€", "€\\xff", "end \\xe2é"]
+    assert not stream.buffer._decoders
+    stream.buffer.write(b"not of a job")
+    assert beside.getvalue() == "not of a job"
+
+
+def test_what_programs_ask_of_their_streams_is_there():
+    stream = Prints(io.StringIO(), lambda at, lines: None)
+    for ours, pythons in ((stream, io.TextIOWrapper), (stream.buffer, io.BufferedWriter)):
+        asked = {name for name in dir(pythons) if name[0] != "_"} - {"mode", "name"}
+        assert asked <= set(dir(ours))
+    stream.reconfigure(encoding="utf-8", line_buffering=True)
+    assert isinstance(stream.encoding + stream.errors + stream.mode + stream.name, str)

@@ -93,10 +93,10 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
         if dtype is not None:
             a = a.astype(dtype)
         text = isinstance(a, str | bytes)  # whose `[()]` is Python's
-        of = Late.number if type(a) in NUMERIC else None
+        of = Late.number_of(a.dtype.type) if type(a) in NUMERIC else None
         return make(Cell(np.asarray(a) if text else a, frozen=True), of=of)
     if isinstance(a, list | tuple):
-        if dtype is not None and Late.number in map(type, a):
+        if dtype is not None and not Late.numbers.isdisjoint(map(type, a)):
             a = _held(a, np.dtype(dtype))
         left: list[Handle] | None = [] if dtype is None or not np.dtype(dtype).hasobject else None
         a = _nested(a, left)
@@ -125,11 +125,11 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
 
 def _held(items: Any, dtype: np.dtype[Any]) -> Any:
     """A sequence whose numbers are computed where integers may not hold one of them, for NumPy's error."""
-    numbers = [i for i in items if type(i) is Late.number]
+    numbers = [i for i in items if type(i) in Late.numbers]
     if dtype.kind not in "iu" or all(np.can_cast(i.dtype, dtype) for i in numbers):
         return items
     settle(*numbers)
-    return [i._force()[()] if type(i) is Late.number else i for i in items]
+    return [i._force()[()] if type(i) in Late.numbers else i for i in items]
 
 
 def _nested(items: Any, left: list[Handle] | None, depth: int = 1) -> Any:

@@ -133,7 +133,7 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
         except ValueError as error:
             args, keywords = with_elements(error, (args, keywords))
             return call(*args, **keywords)
-        if type(found) is Late.number and (value := found._peek()) is not None:
+        if type(found) in Late.numbers and (value := found._peek()) is not None:
             found = value[()]
         return OURS[type(found)](found) if type(found) in OURS else found  # an element of an array, say
 

@@ -238,7 +238,7 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
         if node in before or not again.isdisjoint(node.inputs):
             again.add(node)
         if cell is None or not cell.holds(node):
-            is_shared = node in shared and node.nbytes <= sources[node] and _is_dear(node, stored)
+            is_shared = node in shared and node.nbytes <= min(room, sources[node]) and _is_dear(node, stored)
             if (node in ends or is_shared) and node not in stored and door.is_small(node.nbytes):
                 kept.append((node, None))
                 stored.add(node)

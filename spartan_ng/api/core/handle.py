@@ -434,7 +434,7 @@ def wrap_node(node: Node) -> ndarray:
     note(node)
     if not node.dtype.isnative:
         node = build.cast(node, node.dtype.newbyteorder("="))
-    h = _new(Late.number)
+    h = _new(Late.number_of(node.dtype.type))
     h._cell, h._views, h._state = Cell(node=node, frozen=True), (), None
     return h  # type: ignore[no-any-return]
 

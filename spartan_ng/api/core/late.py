@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
 class _Late:
     """What is defined after the modules that make it."""
 
-    __slots__ = ("namespace", "ndarray", "number", "stack", "wrap")
+    __slots__ = ("namespace", "ndarray", "number_of", "numbers", "stack", "wrap")
 
     def __init__(self) -> None:
         self.namespace: Any = None
         self.ndarray: Any = object
-        self.number: Any = object
+        self.number_of: Any = None
+        self.numbers: set[type] = set()
         self.stack: Any = None
         self.wrap: Any = None
 
@@ -28,6 +30,7 @@ def register_class(cls: type, stack: Any) -> None:
     Late.stack = stack
 
 
-def register_number(cls: type) -> None:
-    """Say which class numbers that have yet to be computed have."""
-    Late.number = cls
+def register_numbers(number_of: Callable[[type], type]) -> None:
+    """Say which class numbers that have yet to be computed have, by NumPy's; all made so far are in
+    `Late.numbers`."""
+    Late.number_of = number_of

@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.random import bit_generator, mtrand  # found also where Ctrl-C ended their first import
 
 from spartan_ng.api.core.conversion import forced
 from spartan_ng.api.drawing.bit_generators import (
@@ -19,7 +20,6 @@ from spartan_ng.api.drawing.bit_generators import (
 from spartan_ng.api.drawing.generator import Generator, default_rng
 from spartan_ng.api.drawing.legacy_random import RandomState
 
-bit_generator, mtrand = np.random.bit_generator, np.random.mtrand
 test = np.random.test  # type: ignore[attr-defined]
 
 

@@ -61,9 +61,10 @@ class Protocols(Methods):
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "iu":
+            hint = "" if self.ndim else "; float(a) is Python's number"
             raise TypeError(
                 "only integer scalar arrays can be converted to a scalar index, "
-                f"not {self.dtype} of shape {self.shape}"
+                f"not {self.dtype} of shape {self.shape}{hint}"
             )
         return int(self._force())
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from functools import cache
+from typing import Any, ClassVar
 
 from spartan_ng.api.core.cell import order_letter
+from spartan_ng.api.core.conversion import numpys
+from spartan_ng.api.core.deriving import Deriving
 from spartan_ng.api.core.handle import wrap
-from spartan_ng.api.core.late import register_number
+from spartan_ng.api.core.late import Late, register_numbers
+from spartan_ng.api.core.numbers import as_number
 from spartan_ng.api.ndarray.array import ndarray
 
 
@@ -17,6 +22,13 @@ class Number(ndarray, own=True):
     """
 
     __slots__ = ()
+
+    _kind: ClassVar[type]
+    """NumPy's class."""
+
+    def __new__(cls, *given: Any) -> Any:
+        """What Python's own library makes of the class of what it was given: a number of that dtype."""
+        return as_number(cls._kind(*given))
 
     def copy(self, order: str = "C") -> ndarray:
         """The number itself: nobody can write to it."""
@@ -49,6 +61,9 @@ class Number(ndarray, own=True):
             return hash(self._force()[()])
         raise TypeError(f"unhashable type: {type(self).__name__!r}")
 
+    def __trunc__(self) -> Any:
+        return math.trunc(numpys(self))
+
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         """NumPy's scalar type, so that `isinstance(x.sum(), np.float64)` holds; `type` tells the truth."""
@@ -61,4 +76,13 @@ class Number(ndarray, own=True):
         return getattr(self._force()[()], name)
 
 
-register_number(Number)
+@cache
+def _number_of(kind: type) -> type:
+    """The class of numbers that are of a class of NumPy's, and called so: others make numbers by it."""
+    named = {"__slots__": (), "__module__": __name__, "_kind": kind}
+    made: type = Deriving(kind.__name__, (Number,), named, own=True)
+    Late.numbers.add(made)
+    return made
+
+
+register_numbers(_number_of)
