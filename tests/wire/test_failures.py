@@ -1,5 +1,7 @@
 """Errors keep their type and message across processes."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -36,7 +38,17 @@ def test_unknown_errors_are_named():
 
 
 @pytest.mark.parametrize(
-    "kind", ["UnicodeDecodeError", "KeyboardInterrupt", "print", "SystemExit", "annotations"]
+    "kind", ["ExceptionGroup", "KeyboardInterrupt", "print", "SystemExit", "annotations"]
 )
 def test_names_that_are_no_plain_errors_are_not_called(kind):
     assert type(rebuild_error(kind, "text")) is EvaluationError
+
+
+@pytest.mark.parametrize("kind", [UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError])
+def test_errors_that_want_more_than_a_message_are_caught_by_their_type(kind):
+    back = rebuild_error(kind.__name__, "text")
+    again = pickle.loads(pickle.dumps(back))
+    for error in (back, again):
+        assert isinstance(error, kind)
+        assert isinstance(error, EvaluationError)
+        assert str(error) == f"{kind.__name__}: text"
