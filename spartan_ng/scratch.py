@@ -23,6 +23,7 @@ from spartan_ng.system.mapping import Mapping
 _TILE = "a tile"
 _SHARE = 2
 """Of the memory, what a copy may take."""
+_READ_BYTES = 1 << 18
 _programs: weakref.WeakSet[Any] = weakref.WeakSet()
 """Files of what the program has made in its own memory."""
 
@@ -70,12 +71,16 @@ def own_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy with the same order of axes in memory, or on disk where memory has no room for it."""
     if copy_fits(value.nbytes) or value.dtype.hasobject or value.ndim == 0:
         return private_copy(value)
-    # Axes from the longest stride to the shortest: in that order a copy lies as the array does.
-    order = sorted(range(value.ndim), key=lambda axis: (-abs(value.strides[axis]), axis))
+    order = _order(value)
     copy = c_copy(value.transpose(order))
     if not is_mapped(value):
         _programs.add(owner(copy).mapping)
     return copy.transpose(np.argsort(order))
+
+
+def _order(value: np.ndarray[Any, Any]) -> list[int]:
+    """Axes from the longest stride to the shortest: in that order a copy lies as the array does."""
+    return sorted(range(value.ndim), key=lambda axis: (-abs(value.strides[axis]), axis))
 
 
 def is_programs(value: np.ndarray[Any, Any]) -> bool:
@@ -84,12 +89,27 @@ def is_programs(value: np.ndarray[Any, Any]) -> bool:
 
 
 def to_be_written(zeros: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Zeros of the program's, of which nobody has touched any: on disk where memory has no room for them."""
+    """Zeros of the program's, of which nobody has touched any: on disk where memory has no room for them, in
+    the same order of axes."""
     if copy_fits(zeros.nbytes) or zeros.dtype.hasobject:
         return zeros
-    found = on_disk(zeros.shape, zeros.dtype, "an array")
+    order = _order(zeros)
+    found = on_disk(zeros.transpose(order).shape, zeros.dtype, "an array")
     _programs.add(owner(found).mapping)
-    return found
+    return found.transpose(np.argsort(order))
+
+
+def read_from(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An array on disk of a file's next bytes; EOFError where it has not so many."""
+    found = on_disk((prod(shape) * dtype.itemsize,), np.dtype("u1"), "an array")
+    done = 0
+    while done < found.size:
+        part = np.frombuffer(file.read(min(_READ_BYTES, found.size - done)), "u1")
+        if not part.size:
+            raise EOFError(f"{found.size - done} bytes lack")
+        put(found[done : done + part.size], part)
+        done += part.size
+    return found.view(dtype).reshape(shape)
 
 
 def c_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

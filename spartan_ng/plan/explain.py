@@ -141,7 +141,7 @@ def _stages(
             template=template(stage) if isinstance(stage, Fused) else None,
             product=_product(stage),
             band=describe_band(stage),
-            unpacks=any(plan.slots[read].beside_bytes for read in stage.read_slots()),
+            reads_apart=any(plan.slots[read].beside_bytes for read in stage.read_slots()),
         )
 
 

@@ -82,8 +82,9 @@ class ExplainedStage:
     """Of a pass over sources: how much of them is in memory."""
     written: str = ""
     """Where the user wrote what it does, as in `program.py:12, 14-16`."""
-    unpacks: bool = False
-    """Whether what it reads of sources is unpacked first, of which the predicted seconds have nothing."""
+    reads_apart: bool = False
+    """Whether what it reads of sources is unpacked first, or asked of a server in blocks that are kept: the
+    predicted seconds have none of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,21 +282,20 @@ def summary(e: Explanation) -> str:
     workers = "1 worker" if e.workers == 1 else f"{e.workers} workers"
     stages = "1 stage" if len(e.stages) == 1 else f"{len(e.stages)} stages"
     line = f"{stages} on {workers}; predicted {size_text(e.predicted_bytes)} moved"
-    line += f", {_predicted(e.predicted_seconds, any(stage.unpacks for stage in e.stages))}"
+    line += f", {_predicted(e.predicted_seconds, any(stage.reads_apart for stage in e.stages))}"
     if e.measured_seconds is not None:
         line += f"; measured {size_text(e.measured_bytes or 0)} moved, {time_text(e.measured_seconds)}"
     return line
 
 
-def _predicted(seconds: float, unpacks: bool) -> str:
-    return time_text(seconds) + (" besides unpacking" if unpacks else "")
+def _predicted(seconds: float, reads_apart: bool) -> str:
+    return time_text(seconds) + (" besides reading" if reads_apart else "")
 
 
 def costs(stage: ExplainedStage) -> str:
     """Predicted and, after a run, measured bytes and seconds of a stage."""
-    line = (
-        f"predicted {size_text(stage.predicted_bytes)}, {_predicted(stage.predicted_seconds, stage.unpacks)}"
-    )
+    seconds = _predicted(stage.predicted_seconds, stage.reads_apart)
+    line = f"predicted {size_text(stage.predicted_bytes)}, {seconds}"
     if stage.measured_seconds is not None:
         line += f"; measured {size_text(stage.measured_bytes or 0)}, {time_text(stage.measured_seconds)}"
     return line

@@ -2,7 +2,7 @@
 
 from spartan_ng.sources.function import BoxFunction
 from spartan_ng.sources.indexed import Indexed
-from spartan_ng.sources.mapped import MappedFile, npy_file, npz_member
+from spartan_ng.sources.mapped import MappedFile, npy_file, npz_member, unpacked_member
 from spartan_ng.sources.source import Serial, Source, checked_dtype, read_box
 from spartan_ng.sources.tile import SourceTile, Unread
 
@@ -18,4 +18,5 @@ __all__ = [
     "npy_file",
     "npz_member",
     "read_box",
+    "unpacked_member",
 ]

@@ -8,15 +8,19 @@ from __future__ import annotations
 import os
 from copy import copy
 from math import prod
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy
 
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
+from spartan_ng.scratch import copy_fits, read_from
 from spartan_ng.sources.files import file_identity
 from spartan_ng.sources.source import Source, checked_dtype
+
+if TYPE_CHECKING:
+    import zipfile
 
 _LOCAL_HEADER = 30
 """Bytes of a ZIP file's header before a member, without its name and extra field, whose lengths are the last
@@ -123,6 +127,16 @@ def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], str, np.dtype[Any]]:
     if any(n < 0 for n in shape):
         raise ValueError(f"the header of the file says that its shape is {shape}")
     return shape, "F" if is_fortran else "C", dtype
+
+
+def unpacked_member(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any] | None:
+    """An array of a `.npz` file, on disk; None where memory has room, and for what NumPy has to read."""
+    with archive.open(name) as file:
+        shape, order, dtype = npy_header(file)
+        is_odd = dtype.hasobject or not repr(dtype).isascii()
+        if is_odd or copy_fits(prod(shape) * dtype.itemsize):
+            return None
+        return read_from(file, shape[::-1], dtype).T if order == "F" else read_from(file, shape, dtype)
 
 
 def npz_member(path: str, name: str) -> MappedFile | None:

@@ -10,9 +10,11 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from spartan_ng.api.core import cell
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
+from spartan_ng.scratch import to_be_written
 from tests.test_programs import running_on
 
 ROWS, COLUMNS = 1000, 300
@@ -96,3 +98,54 @@ def test_what_has_no_room_is_written_on_disk(first: str, made: str, share: int) 
         if made != "like":  # which is computed, and has room
             assert value is None or is_mapped(value) == (share == 1), said
         assert found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_on_disk_axes_are_in_the_order_that_they_had(made: str) -> None:
+    for budget in (LIMIT * 4, LIMIT):
+        with config.override(memory_bytes=budget, small_bytes=1000), running_on(EmbeddedBackend(2, budget)):
+            found, expected = MADE[made](np), MADE[made](numpy)
+            found[3, 4] = expected[3, 4] = 5
+            assert numpy.asarray(found).strides == expected.strides
+            numpy.testing.assert_array_equal(found.ravel("K"), expected.ravel("K"))
+
+
+def test_others_write_to_zeros_once_they_are_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C writes to what is not blank, and asks nobody: in another thread to what the zeros had been."""
+    blank = list[bool]()
+
+    def seen(zeros: Any) -> Any:
+        blank.append(found._cell.blank)
+        return to_be_written(zeros)
+
+    monkeypatch.setattr(cell, "to_be_written", seen)
+    with config.override(memory_bytes=LIMIT, small_bytes=1000), running_on(EmbeddedBackend(2, LIMIT)):
+        found = np.zeros(ROWS * COLUMNS)
+        for at in range(3):
+            found[at] = at
+        assert (blank, found._cell.blank) == ([True], False)
+        assert numpy.asarray(found)[:4].tolist() == [0, 1, 2, 0]
+
+
+@pytest.mark.filterwarnings("ignore:numpy.accumulate is not distributed")
+@pytest.mark.parametrize("dtype", ["m8[s]", ">m8[s]", "M8[s]"])
+@pytest.mark.parametrize("function", ["add", "maximum", "fmin", "subtract", "logical_and"])
+@pytest.mark.parametrize("laid", ["line", "rows", "turned"])
+def test_sums_so_far_of_durations_go_to_disk(laid: str, function: str, dtype: str) -> None:
+    value = numpy.random.default_rng(7).integers(-50, 50, ROWS * COLUMNS).astype(dtype)
+    value[::1001] = "NaT"
+    value = {"line": value, "rows": value.reshape(ROWS, -1), "turned": value.reshape(-1, ROWS).T}[laid]
+    with config.override(memory_bytes=LIMIT, small_bytes=1000), running_on(EmbeddedBackend(2, LIMIT)):
+        for axis in range(value.ndim):
+            try:
+                expected = getattr(numpy, function).accumulate(value, axis)
+            except TypeError:
+                with pytest.raises(TypeError):
+                    getattr(np, function).accumulate(np.array(value), axis)
+                continue
+            found = getattr(np, function).accumulate(np.array(value), axis)
+            shown = numpy.asarray(found)
+            numpy.testing.assert_array_equal(shown, expected)
+            assert (shown.dtype, shown.strides) == (expected.dtype, expected.strides)
+            is_large = expected.dtype == value.dtype and expected.dtype.isnative and function != "subtract"
+            assert is_mapped(found._cell.value) == is_large

@@ -82,6 +82,9 @@ def test_few_requests_bring_each_byte_once(
     )
     with config.override(memory_bytes=budget), running_on(EmbeddedBackend(2, budget)):
         x = np.load(url)
+        said = np.explain(PROGRAMS[program](x))
+        assert said.stages[0].reads_apart == ("s besides reading" in str(said)) == (stored != "in one piece")
+        assert "unpacking" not in str(said)  # which not all of these do
         del asked[:]
         numpy.testing.assert_array_equal(PROGRAMS[program](x), PROGRAMS[program](STORED[stored]["data"]))
     assert sum(asked) <= 1.6 * nbytes + (6 << 20)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +21,10 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.scans import SCANS
+from spartan_ng.scratch import copy_fits, to_be_written
+
+_ALIKE = frozenset({"add", "maximum", "minimum", "fmax", "fmin"})
+"""What gives durations of durations."""
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -37,10 +43,24 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     if value is not None and reductions.is_prompt(value):
         result = wrap(getattr(np, name).accumulate(value, axis, dtype))
     elif a.dtype.kind not in NUMBER_KINDS:
-        result = gathered(getattr(np, name).accumulate, a, axis, dtype)
+        result = gathered(_with_room(name), a, axis, dtype)
     else:
         result = lying_as(wrap_node(_scanned(name, a, axis, dtype)), a)
     return stored(name, result, out, casting="unsafe")
+
+
+def _with_room(name: str) -> Callable[..., Any]:
+    """NumPy's `accumulate`, to disk where memory has no room for the dates or durations that it gives."""
+    function = getattr(np, name).accumulate
+
+    @functools.wraps(function)
+    def accumulated(value: Any, axis: Any, dtype: Any) -> Any:
+        is_alike = dtype is None and value.dtype.isnative and name in _ALIKE
+        if copy_fits(value.nbytes) or value.dtype.kind not in "mM" or not is_alike:
+            return function(value, axis, dtype)
+        return wrap(function(value, axis, out=to_be_written(np.empty_like(value))))
+
+    return accumulated
 
 
 def _scanned(name: str, a: ndarray, axis: Any, dtype: Any) -> Node:

@@ -264,8 +264,8 @@ class Cell(CellFields):
                 raise ValueError("assignment destination is read-only")
             return self.value, None
         if self.blank:  # what a graph has taken is the constant, not this memory
-            self.blank, self._node = False, None
             self.value = to_be_written(self.value)
+            self.blank, self._node = False, None  # from now on C writes to it, and waits for nobody
         node = self._node
         if node is not None:
             watch = weakref.ref(node.data)

@@ -28,7 +28,7 @@ from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.errors import SourceError
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.sinks.places import file_place, replacing
-from spartan_ng.sources import MappedFile, npz_member
+from spartan_ng.sources import MappedFile, npz_member, unpacked_member
 from spartan_ng.sources.files import is_url, local_name, open_file
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ class Archive(np.lib.npyio.NpzFile):
         mapped = self._mapped(name)
         if mapped is not None:
             return mapped
-        found: Any = super().__getitem__(name)  # a file of another kind is bytes
+        found: Any = self._on_disk(name)
+        if found is None:
+            found = super().__getitem__(name)  # a file of another kind is bytes
         return wrap(found) if isinstance(found, np.ndarray) else found
 
     def _mapped(self, name: str) -> Any:
@@ -108,6 +110,13 @@ class Archive(np.lib.npyio.NpzFile):
             member = npz_member(path, name)
             if member is not None and not door.is_small(prod(member.shape) * member.dtype.itemsize):
                 return over(member)
+        return None
+
+    def _on_disk(self, name: str) -> Any:
+        """An array that memory has no room for, unpacked to disk; None for others, and what NumPy refuses."""
+        with suppress(KeyError, ValueError, TypeError, EOFError):
+            archive: Any = self
+            return unpacked_member(archive.zip, archive._files[name])
         return None
 
     @classmethod
