@@ -11,8 +11,10 @@ somebody needs.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, box_of, box_size, box_slices, intersect
-from spartan_ng.backends.protocol import Losses
+from spartan_ng.backends.protocol import Losing, Losses
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError, WorkerDied
 from spartan_ng.graph import build
@@ -28,6 +30,7 @@ from spartan_ng.graph.node import Node
 from spartan_ng.lineage import Origin, Recipe, RecipePart, origin_of
 from spartan_ng.ops.functions import UserFunction, named_functions
 from spartan_ng.optimizer.rewrite.regions import add, containing, inside
+from spartan_ng.system.processes import after_fork
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,25 @@ class Amount:
 
     def __add__(self, other: Amount) -> Amount:
         return Amount(self.lost + other.lost, self.computed + other.computed)
+
+
+_turn = threading.RLock()
+"""Whose turn it is; for all backends, as what one has lost may be made of another's arrays."""
+
+
+def _begin_anew() -> None:
+    """In a fork, where the thread whose turn it was is not."""
+    global _turn
+    _turn = threading.RLock()
+
+
+after_fork(_begin_anew)
+
+
+def one_at_a_time(losing: Losing) -> AbstractContextManager[Any]:
+    """A thread's turn to compute again what is lost: what several need is computed once, and others find it
+    there then. Where all is gone, users' functions may run on this process's threads, and wait for nobody."""
+    return nullcontext() if losing.is_gone() else _turn
 
 
 Evaluate = Callable[[list[Node]], list[ArrayRef]]

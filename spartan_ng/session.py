@@ -49,7 +49,7 @@ from spartan_ng.optimizer.rewrite.constants import has_constants
 from spartan_ng.plan.plan import Plan
 from spartan_ng.planner import Planned, Planner, has_local_workers
 from spartan_ng.progress import progress
-from spartan_ng.recovery import Amount, blamed, computed_again
+from spartan_ng.recovery import Amount, blamed, computed_again, one_at_a_time
 from spartan_ng.replicas import Replicas
 from spartan_ng.selecting import selected
 from spartan_ng.system.processes import after_fork
@@ -268,6 +268,10 @@ class Session:
         """Have those of `refs` that are lost computed again; whether that was possible. `died` as above."""
         losing = self._losing
         assert losing is not None, "only lost arrays are recovered"
+        with one_at_a_time(losing):
+            return self._recover_now(losing, refs, died)
+
+    def _recover_now(self, losing: Losing, refs: Sequence[ArrayRef], died: list[WorkerDied] | None) -> bool:
         assert self._replicas is not None, "there are some where arrays may be lost"
         for left in reversed(range(config.retries + 1)):
             losing.take_notice()

@@ -20,7 +20,8 @@ import numpy as np
 from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_shape, box_slices
 from spartan_ng.backends import forked
 from spartan_ng.backends.carrying import CHECK_S, part_of_array
-from spartan_ng.backends.holdings import Held, Holdings
+from spartan_ng.backends.held import Held
+from spartan_ng.backends.holdings import Holdings
 from spartan_ng.backends.hosts import profile
 from spartan_ng.backends.link import JobEvents, MasterLink
 from spartan_ng.backends.protocol import INLINE_BYTES, Progress, RunStats, Way
@@ -161,6 +162,8 @@ class ClusterBackend:
             if all(ref.backend is self for ref in inputs):
                 raise
             raise WorkersChanged("arrays that a job was to read have come home") from error
+        finally:
+            held.clear()  # what an error's traceback keeps would keep the tiles
 
     def _sent(self, ref: ArrayRef, tiling: Tiling) -> Held:
         """What is noted of an array that a job reads, and that is on the workers then."""

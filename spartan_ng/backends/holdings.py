@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from math import prod
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 
 from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_of, box_shape, box_size, is_empty
 from spartan_ng.backends.carrying import Carrier, part_of_array
+from spartan_ng.backends.held import Held, Tiles
 from spartan_ng.backends.link import MasterLink
 from spartan_ng.errors import WorkerLost
 from spartan_ng.plan.rows import Slot
@@ -34,28 +35,6 @@ WITH_JOB_BYTES = 4 * 1024
 _LOOK_S = 0.02
 
 _LOST_WITH = "the connection to the master"
-
-
-@dataclass(slots=True)
-class Held:
-    """An array with tiles on the workers."""
-
-    ref: weakref.ref[ArrayRef]
-    key: Key
-    """What its tiles are called; never used twice, since news of a release may come after a new upload."""
-    members: tuple[Member, ...]
-    """By rank, at the time when the tiles were made."""
-    value: np.ndarray[Any, Any] | SourceTile | None = None
-    """A small array's value, or a source, that is still to go to the workers, with the first job that reads
-    it."""
-    lost: str | None = None
-    """Which worker took tiles with it."""
-    is_spare: bool = False
-    """Whether its tiles are copies, or those of another array: nobody brings it home."""
-    is_moved: bool = False
-    """Whether its workers, who are all there, have other ranks by now."""
-    there: frozenset[int] | None = None
-    """The ranks that have their tile, where others have not: what a job has left; None for all."""
 
 
 class Holdings:
@@ -119,8 +98,8 @@ class Holdings:
     def tiles_of(self, ref: ArrayRef) -> dict[Box, ArrayRef | None]:
         """The tiles of a dense array that is lost, each as an array of its own, None for one that is gone.
 
-        They are the array's own tiles: they are there as long as it is. None at all are given where its ranks
-        have no boxes of their own.
+        They are the array's own tiles, and stay when it is given others. None at all are given where its
+        ranks have no boxes of their own.
         """
         with self._lock:
             held = self._arrays.get(ref.serial)
@@ -162,18 +141,18 @@ class Holdings:
 
     def _tile(self, ref: ArrayRef, held: Held, rank: int, box: Box) -> ArrayRef:
         """One tile of an array as an array."""
-        backend, arrays = self._backend(), self._arrays
+        backend = self._backend()
         assert backend is not None, "arrays are asked for by a backend that is there"
         now = self.settled.members
         there = Tiling.single(len(box), now.index(held.members[rank]))
         tile = ArrayRef(box_shape(box), ref.dtype, tiling=there)
-        arrays[tile.serial] = Held(weakref.ref(tile), held.key, now, is_spare=True)
-
-        def forget(serial: int) -> None:
-            arrays.pop(serial, None)
-
-        tile.on_release(backend, forget)
+        self._arrays[tile.serial] = Held(weakref.ref(tile), held.tiles, now, is_spare=True)
+        tile.on_release(backend, self._forget)
         return tile
+
+    def _forget(self, serial: int) -> None:
+        """An array is gone. For finalizers: takes no lock."""
+        self._arrays.pop(serial, None)
 
     def keep(
         self,
@@ -184,20 +163,14 @@ class Holdings:
         drops: int | None = None,
     ) -> None:
         """Note what the workers have; its tiles were sent or made after so many `drops`."""
-        held = self._arrays[ref.serial] = Held(weakref.ref(ref), key, members, value)
+        tiles = Tiles(key, self._give_back)
+        held = self._arrays[ref.serial] = Held(weakref.ref(ref), tiles, members, value)
         if drops not in (None, self._link.drops):  # only now: what is noted before a drop hears of it
             held.lost = _LOST_WITH
         backend = self._backend()
         assert backend is not None, "arrays are made by a backend that is there"
         if ref.backend is not backend:
-            arrays, give_back = self._arrays, self._give_back
-
-            def release(serial: int) -> None:
-                held = arrays.pop(serial, None)
-                if held is not None:
-                    give_back(held.key)
-
-            ref.on_release(backend, release)
+            ref.on_release(backend, self._forget)
 
     def left_of(
         self,
@@ -243,10 +216,8 @@ class Holdings:
     def restore(self, ref: ArrayRef, by: ArrayRef) -> None:
         """Let an array that was lost have the tiles of an equal one."""
         with self._lock:
-            before, held = self._arrays.pop(ref.serial, None), self._arrays.get(by.serial)
-            is_own_tile = before is not None and held is not None and held.key == before.key
-            if before is not None and not is_own_tile:
-                self._give_back(before.key)
+            self._arrays.pop(ref.serial, None)
+            held = self._arrays.get(by.serial)
             ref.also = ()
             ref.value, ref.nnz, ref.tiling = by.value, by.nnz, by.tiling
             if held is None:
@@ -338,16 +309,24 @@ class Holdings:
             ours = [ref for ref, held in self._ours() if held.lost is not None and not held.is_spare]
             return [ref for ref in ours if ref.value is None and ref.source is None]
 
-    def _ours(self) -> list[tuple[ArrayRef, Held]]:
+    def _ours(self) -> Iterator[tuple[ArrayRef, Held]]:
         """The arrays that live, and have not gone to another backend."""
-        found = [(held.ref(), held) for held in list(self._arrays.values())]
-        return [(ref, held) for ref, held in found if ref is not None and ref.backend is self._backend()]
+        for ref, held in self._living():
+            if ref.backend is self._backend():
+                yield ref, held
+
+    def _living(self) -> Iterator[tuple[ArrayRef, Held]]:
+        """The arrays that live now, one by one: whoever has what is noted of one keeps its tiles."""
+        for serial in list(self._arrays):
+            held = self._arrays.get(serial)
+            ref = None if held is None else held.ref()
+            if held is not None and ref is not None:
+                yield ref, held
 
     def _let_go(self, ref: ArrayRef, held: Held) -> None:
         """Leave an array to the driver, which has its value."""
         del self._arrays[ref.serial]
         ref.backend = ref.tiling = None
-        self._give_back(held.key)
 
     # --- what the link's threads ask
 
@@ -397,9 +376,8 @@ class Holdings:
         """Take notice of who came and went; see the module's text for what becomes of the arrays."""
         with self._lock:
             self.settled = self._link.members
-            for held in list(self._arrays.values()):
-                ref = held.ref()
-                if ref is not None and held.lost is None and held.members != self.settled.members:
+            for ref, held in self._living():
+                if held.lost is None and held.members != self.settled.members:
                     ref.also = ()
                     self._settle(ref, held)
 

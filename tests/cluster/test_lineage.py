@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from dataclasses import replace
 from functools import partial
 
@@ -14,10 +16,11 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.arrays import Tiling
 from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.backends.link import MasterLink
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError, WorkerLost
 from spartan_ng.graph import build
-from spartan_ng.recovery import Amount
+from spartan_ng.recovery import Amount, computed_again
 from tests.cluster.conftest import once, start
 from tests.cluster.programs import evaluate, value
 from tests.waiting import Gate, killing_one, until
@@ -322,3 +325,123 @@ def test_workers_that_join_take_part_in_what_is_left_of_a_job(tmp_path, monkeypa
             assert now.recovered == Amount(), "nothing was lost"
         session.current().backend.close()
         session.use(before)
+
+
+def lost_one(cluster):
+    """An array of which a worker has taken a tile with it, as is noticed."""
+    backend = session.current().backend
+    assert isinstance(backend, ClusterBackend)
+    with config.override(tiling="row"):
+        y = (np.array(X) * 2).persist()
+    epoch = backend.status().members.epoch
+    kill(cluster, of_rank(cluster, 1))
+    until(partial(_is_later, backend, epoch))
+    backend.take_notice()
+    return backend, y, y._leaf()
+
+
+@pytest.mark.slow
+def test_tiles_stay_as_long_as_somebody_has_them(cluster):
+    backend, y, ref = lost_one(cluster)
+    left = {box: tile for box, tile in backend.tiles_of(ref).items() if tile is not None}
+    assert len(left) == 2
+    numpy.testing.assert_array_equal(y + 1, X * 2 + 1)  # it has been given other tiles
+    for ((lo, hi), _), tile in left.items():
+        found = evaluate(session.current(), build.map_("add", build.data(tile), build.constant(1.0)))
+        numpy.testing.assert_array_equal(found, X[lo:hi] * 2 + 1)
+
+
+def test_what_a_job_reads_stays_until_its_end(cluster, monkeypatch):
+    """Arrays that are moved, or computed again, by one thread while another one's job begins."""
+    backend = session.current().backend
+    assert isinstance(backend, ClusterBackend)
+    y = (np.array(X) * 2).persist()
+    by = (np.array(X) + X).persist()
+    ref, other, submit, one = y._leaf(), by._leaf(), MasterLink.submit, threading.Event()
+    assert ref is not None
+    assert other is not None
+
+    def meanwhile(link, *args):
+        if not one.is_set():
+            one.set()
+            backend.restore(ref, other)
+            link.flush()
+            numpy.testing.assert_array_equal(
+                (np.array(X) + 3).persist(), X + 3
+            )  # the workers have heard of it
+        submit(link, *args)
+
+    monkeypatch.setattr(MasterLink, "submit", meanwhile)
+    numpy.testing.assert_array_equal(y + 1, X * 2 + 1)
+    assert one.is_set()
+    numpy.testing.assert_array_equal(y + 1, X * 2 + 1)
+
+
+@pytest.mark.slow
+def test_what_two_threads_have_lost_is_computed_once(cluster, monkeypatch):
+    _, y, _ = lost_one(cluster)
+    found: list = []
+    here: list = []
+
+    def work(k):
+        found.append((k, (y + k).compute()))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+
+    def with_the_other(*args):
+        """The first goes on once the other one is here, too, or waits to be."""
+        here.append(threading.current_thread())
+        until(lambda: len(here) > 1 or any(_is_in(t, "_recover") for t in threads if t is not here[0]))
+        return computed_again(*args)
+
+    monkeypatch.setattr(session, "computed_again", with_the_other)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k, values in found:
+        numpy.testing.assert_array_equal(values, X * 2 + k)
+    assert sorted(k for k, _ in found) == [0, 1]
+    assert len(here) == 1
+
+
+def _is_in(thread, function):
+    """Whether a thread is in a function itself, and in none that it calls."""
+    frame = sys._current_frames().get(thread.ident)
+    return frame is not None and frame.f_code.co_name == function
+
+
+@pytest.mark.slow
+def test_threads_go_on_where_a_worker_is_killed_under_them(cluster):
+    with config.override(tiling="row"):
+        x = (np.array(X) * 2).persist()
+    wrong: list = []
+    begun, stop = [0] * 5, threading.Event()
+
+    def work(column):
+        try:
+            while not stop.is_set() or begun[column] < 3:
+                begun[column] += 1
+                k = begun[column]
+                found = np.sort(x[:, column] + k).compute()
+                numpy.testing.assert_array_equal(found, numpy.sort(X[:, column] * 2 + k))
+        except BaseException as error:  # noqa: BLE001 - it is told below
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(column,)) for column in range(5)]
+    for thread in threads:
+        thread.start()
+    for number in range(2):
+        until(_have_gone_on(begun, wrong))
+        kill(cluster, number)
+    until(_have_gone_on(begun, wrong))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def _have_gone_on(begun, wrong):
+    """Whether each has begun two more from now on, so that it has ended one, or something is wrong."""
+    before = list(begun)
+    return lambda: wrong or all(now > then + 1 for now, then in zip(begun, before, strict=True))
