@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 
 from spartan_ng.backends.nanny import Nanny
-from spartan_ng.system.processes import end_with_parent, start_alone
+from spartan_ng.system.processes import end_with_parent, has_terminal, start_alone
 
 LEAVE_S = 3.0
 """A server whose parent is gone ends after this long, whatever holds it up."""
@@ -31,7 +31,7 @@ def run_script(environment: Mapping[str, str], command: Sequence[str]) -> int:
 
 def _wait(child: subprocess.Popen[bytes]) -> int:
     def pass_on(number: int, frame: FrameType | None) -> None:
-        if not _has_terminal():
+        if not has_terminal():
             child.send_signal(number)
 
     if threading.current_thread() is threading.main_thread():
@@ -42,20 +42,6 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
         child.terminate()
         raise
     return code if code >= 0 else 128 - code
-
-
-def _has_terminal() -> bool:
-    """Whether a terminal sends its Ctrl-C to this process, and so to its children, too."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)
 
 
 def start_worker(options: Sequence[str]) -> None:

@@ -356,8 +356,7 @@ class Cut:
         self.slots.append(Slot(grid.parts, node.dtype, grid.evenly(), "updates"))
         updates = len(self.slots) - 1
         name = f"join_update {node.fn}"
-        params = (*node.params, node.shape)
-        self._emit(Join(name, "user", node.fn, params, reads, updates, grid), read_bytes)
+        self._emit(Join(name, "user", node.fn, node.params, reads, updates, grid), read_bytes)
         self._emit(Accumulate("accumulate", node.params[1], updates, draft.slot, grid), combine_bytes)
 
     def _sort(self, draft: Draft, grid: Tiling, read_bytes: int, picked_bytes: int) -> None:

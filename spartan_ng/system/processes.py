@@ -112,3 +112,19 @@ def never_wait_for(descriptor: int) -> None:
     """Have reads of a pipe raise BlockingIOError where there is nothing to read, if pipes can."""
     if hasattr(os, "set_blocking"):
         os.set_blocking(descriptor, False)
+
+
+def has_terminal() -> bool:
+    """Whether a terminal sends its Ctrl-C to this process, and so to its children, too."""
+    if not hasattr(os, "tcgetpgrp"):
+        return False
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

@@ -32,9 +32,10 @@ def csr(nnz, skewed=False):
     return ArrayRef(SHAPE, F8, value=value, format="csr", nnz=nnz)
 
 
-def outside(*chunks, value=None):
+def outside(*chunks, value=None, beside=0, whole=0):
     """An array that lies outside, mapped if it has a value."""
-    return ArrayRef(SHAPE, F8, value=value, source=SimpleNamespace(chunks=chunks))
+    source = SimpleNamespace(chunks=chunks, beside_bytes=beside, whole_bytes=whole)
+    return ArrayRef(SHAPE, F8, value=value, source=source)
 
 
 def kept(*tilings):
@@ -67,6 +68,8 @@ def test_leaves_that_are_planned_in_other_ways_have_other_keys():
         "dtype": ArrayRef(SHAPE, np.dtype("f4"), value=value.astype("f4")),
         "few": csr(600),
         "many": csr(6000),
+        "outside, packed": outside(64, 30, beside=1000),
+        "outside, with a dictionary": outside(64, 30, whole=1000),
         "skewed": csr(600, skewed=True),
         "skewed otherwise": csr(600, skewed=True),
         "chunks": outside(64, 30),

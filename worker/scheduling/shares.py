@@ -203,7 +203,7 @@ def _join_task(plan: Plan, stage: Join, rank: int) -> Task:
 
 def _user_task(plan: Plan, stage: Join, rank: int) -> Task:
     """Inputs cut along their joined axis as the grid says, whole otherwise."""
-    axes, *_ = stage.params
+    axes, _ = stage.params
     size = next((r.shape[a] for r, a in zip(stage.reads, axes, strict=True) if a >= 0), 1)
     box = stage.grid.box_on((size,), rank)
     if box is None:

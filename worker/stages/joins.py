@@ -239,14 +239,15 @@ def _user(ex: Executor, run: Run, stage: Join, task: Task) -> None:
     """Call the user's join on the task's tiles and keep its updates for their owners."""
     assert stage.fn is not None, "a user's join has a function"
     tiles = ex.load_all(run, task.operands)
-    axes, *_, shape = stage.params
+    axes, _ = stage.params
     assert task.box is not None, "checked by the caller"
     extents = tuple(
         tuple(task.box[0] if i == axis else (0, n) for i, n in enumerate(read.shape))
         for read, axis in zip(stage.reads, axes, strict=True)
     )
     updates = call_user(stage.fn, "join_update", extents, tuple(tiles), taken=_pairs)
-    ex.put(run, stage.slot, list(_located(stage.fn, updates, shape)))
+    whole = next(s.slot for s in run.plan.stages if isinstance(s, Accumulate) and s.updates == stage.slot)
+    ex.put(run, stage.slot, list(_located(stage.fn, updates, run.plan.slots[whole].shape)))
 
 
 def _pairs(updates: Any) -> list[tuple[Any, np.ndarray[Any, Any]]]:
