@@ -13,12 +13,17 @@ from spartan_ng.arrays import Box
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.memory import budget_bytes, too_large, unpacked_bytes
 from spartan_ng.sources.source import Source, read_box
+from spartan_ng.system.processes import after_fork
 
 
 class RoomToUnpack:
     """Who reads now, and what all of them have besides what they give."""
 
     def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Nobody reads: also in a fork, where threads that did are not."""
         self._changed = threading.Condition()
         self._nbytes = 0
 
@@ -38,6 +43,7 @@ class RoomToUnpack:
 
 
 _ROOM = RoomToUnpack()
+after_fork(_ROOM.begin_anew)
 
 
 def read_in_turn(source: Source, box: Box) -> np.ndarray[Any, Any]:

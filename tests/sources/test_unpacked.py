@@ -3,6 +3,8 @@ for each other, and what can never fit is said before anything is read."""
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +30,7 @@ from spartan_ng.sources.columns import ArrowColumns
 from spartan_ng.sources.joined import Joined
 from spartan_ng.sources.picked import Picked
 from spartan_ng.sources.reading import read_in_turn
+from spartan_ng.sources.source import Source
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
 
@@ -219,3 +222,32 @@ def test_what_others_unpack_meanwhile_is_not_counted(
     assert others
     assert source.whole_bytes <= source.beside_bytes < VALUE.nbytes * 2
     assert (source.whole_bytes > 0) == (compression == "lz4")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_fork_waits_for_no_reader_of_its_parent() -> None:
+    """Whose thread it has not."""
+    begun, over_now = threading.Event(), threading.Event()
+
+    class Held(Source):
+        """Takes all that may be unpacked, and reads as long as it is told to."""
+
+        shape, dtype, beside_bytes = (3,), numpy.dtype(float), unpacked_bytes() + 1
+
+        def read(self, box: Any) -> Any:
+            begun.set()
+            over_now.wait()
+            return numpy.zeros(3)
+
+    source = Held()
+    reader = threading.Thread(target=read_in_turn, args=(source, ((0, 3),)))
+    reader.start()
+    begun.wait()
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # which ends it where it waits
+        over_now.set()
+        os._exit(int(read_in_turn(source, ((0, 3),)).sum()))
+    over_now.set()
+    reader.join()
+    assert os.waitpid(child, 0)[1] == 0
