@@ -277,6 +277,7 @@ def gated():
     gate.wait()
     begin()
 native.begin = gated
+native.object_files.are_read_here = lambda: False
 (a * 2 + 1).sum().compute()
 go.set()
 beginning.wait()

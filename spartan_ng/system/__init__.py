@@ -13,6 +13,7 @@ what is here: what is not known is guessed with care, and what cannot be had is 
 | `segments.py` | memory that processes share |
 | `files.py` | room on the disk, names that are swapped, locks |
 | `users.py`, `ownership.py` | who this process belongs to; whose a file is |
+| `object_files.py` | machine code that is put into memory |
 | `sockets.py`, `bell.py` | connections between processes; a loop that is woken |
 | `processes.py`, `zygote.py` | how processes begin and end, and what they may have |
 """

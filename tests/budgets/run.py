@@ -82,7 +82,9 @@ def warm_up(file: str) -> None:
 
 def _loaded(at: tuple[tuple[int, int], ...]) -> Any:
     """Where kernels are loaded into, which else may come with one that is compiled much later."""
-    import llvmlite.binding  # noqa: F401
+    from spartan_ng.kernels.compiled import native
+
+    native.begin()
 
     return numpy.zeros([hi - lo for lo, hi in at])
 

@@ -22,6 +22,7 @@ from spartan_ng.kernels.compiled import process as process_module
 from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE
 from spartan_ng.kernels.compiled.compile import Compiler
 from spartan_ng.kernels.compiled.process import MOST_DEATHS, CompileError, CompilerProcess
+from spartan_ng.system import object_files
 from tests.waiting import until
 
 HEAD = """\
@@ -306,12 +307,18 @@ if pid:
 
 
 @pytest.mark.slow
-def test_the_process_that_computes_never_imports_the_compiler(tmp_path):
+@pytest.mark.parametrize("loads", [True, False])
+def test_the_process_that_computes_never_imports_the_compiler(tmp_path, loads):
+    """Nor what loads machine code, where the system's is loaded without it: with it the same kernels run."""
+    own = loads and object_files.are_read_here()
     program = """
 import sys
 import numpy
 import spartan_ng as np
 assert not {"numba", "llvmlite"} & set(sys.modules)
+from spartan_ng.system import object_files
+if not OWN:
+    object_files.are_read_here = lambda: False
 from spartan_ng.config import config
 config.small_bytes = 0
 x = np.asarray(numpy.arange(10000.0))
@@ -327,7 +334,7 @@ print("numba" in sys.modules, "llvmlite" in sys.modules)
     environment = {**os.environ, CACHE_VARIABLE: str(tmp_path), "PYTHONPATH": paths}
     for _ in range(2):
         done = subprocess.run(
-            [sys.executable, "-c", program],
+            [sys.executable, "-c", program.replace("OWN", str(own))],
             env=environment,
             capture_output=True,
             text=True,
@@ -336,7 +343,7 @@ print("numba" in sys.modules, "llvmlite" in sys.modules)
         assert not done.stderr
         ready, modules = done.stdout.splitlines()
         assert int(ready) > 1
-        assert modules == "False True"
+        assert modules == f"False {not own}"
 
 
 def test_threads_call_a_kernel_side_by_side(shared):

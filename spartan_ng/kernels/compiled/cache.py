@@ -44,6 +44,7 @@ _WANTED = ".wanted"
 """Behind a kernel's name: a file with its source, which waits to be compiled."""
 _TITLE = 48
 """Letters of a kernel's title in its name."""
+_WORDS = re.compile(r"[a-z0-9]+")
 _DIGEST_BYTES = 32
 _COMPILED_WITH = (
     *("child.py", "frontend.py", "instructions.py", "intrinsics.py", "lowering.py", "machine.py"),
@@ -90,7 +91,7 @@ def kernel_name(source: str) -> str:
     """The name of a kernel's file and function, which debuggers and profilers show: its title in so many
     letters, and its source's hash."""
     title = source.partition('"""\n')[0].removeprefix('"""')
-    words = re.findall(r"[a-z0-9]+", title.lower()) if source.startswith('"""') else []
+    words = _WORDS.findall(title.lower()) if source.startswith('"""') else []
     digest = hashlib.sha256(source.encode()).hexdigest()[:32]
     return _PREFIX + "_".join(["_".join(words)[:_TITLE].rstrip("_"), digest] if words else [digest])
 

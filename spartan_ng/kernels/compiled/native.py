@@ -1,4 +1,4 @@
-"""Load machine code, and call it: no compiler in this process, only LLVM's loader.
+"""Load machine code, and call it: no compiler in this process, and LLVM's loader only where ours does not do.
 
 An object file's function has numba's calling convention: it takes a place for its result, one for its
 exception, and its arguments (the address of a table, and its shape), and gives a status. Calls release the
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.ending import at_end
+from spartan_ng.system import object_files
 from spartan_ng.texts import renamed
 
 Function = Callable[[np.ndarray[Any, Any]], None]
@@ -29,16 +30,34 @@ _first_byte: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
 _address = ctypes.addressof
 """The quickest way to the address of a contiguous array that may be written to: 0.25 microseconds."""
 _LOADING = threading.Lock()
+_ENGINES: list[Any] = []
+"""Whose memory LLVM's kernels lie in."""
 
 
 def begin() -> None:
-    """Load the loader, which takes longer than loading a kernel."""
-    with _LOADING:
-        import llvmlite.binding  # noqa: F401
+    """Load the loader, where that is LLVM's: it takes longer than loading a kernel."""
+    if not object_files.are_read_here():
+        with _LOADING:
+            import llvmlite.binding  # noqa: F401
 
 
 def load_code(name: str, machine_code: bytes) -> Function:
     """The function `name` of an object file."""
+    address = object_files.loaded(machine_code, name)
+    native = _PROTOTYPE(_loaded_by_llvm(name, machine_code) if address is None else address)
+    result = ctypes.addressof(_NOWHERE)
+    exception = result + ctypes.sizeof(ctypes.c_void_p)
+
+    def function(table: np.ndarray[Any, Any]) -> None:
+        lines, columns = table.shape
+        status = native(result, exception, _address(_first_byte(table)), lines, columns)
+        assert status == 0, f"kernels raise nothing, but {name} has"
+
+    return renamed(function, name)
+
+
+def _loaded_by_llvm(name: str, machine_code: bytes) -> int:
+    """The address of a function in memory that stays, as kernels do."""
     with _LOADING:
         import llvmlite.binding as llvm
 
@@ -48,16 +67,8 @@ def load_code(name: str, machine_code: bytes) -> Function:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
         engine.finalize_object()
-        native = _PROTOTYPE(engine.get_function_address(name))
-    result = ctypes.addressof(_NOWHERE)
-    exception = result + ctypes.sizeof(ctypes.c_void_p)
-
-    def function(table: np.ndarray[Any, Any]) -> None:
-        lines, columns = table.shape
-        status = native(result, exception, _address(_first_byte(table)), lines, columns)
-        assert status == 0, f"kernels raise nothing, but {name} of {engine} has"
-
-    return renamed(function, name)
+        _ENGINES.append(engine)
+        return int(engine.get_function_address(name))
 
 
 def target() -> str:
