@@ -75,6 +75,15 @@ writing the result that takes time. (chosen)"""
 NARROW_TALL = 8
 """Times as many rows as a row has numbers there are at least. (chosen)"""
 
+DEEP = 64
+"""Lines of a product's reduced dimension from which multiplying them takes longer than adding what they come
+to: with fewer, operands that lie outside are copied to disk first. (measured: `x.T @ x` of HDF5 files under
+16 MiB, 1000 columns 5.9 s with 29 lines at a time, 1.5 s from disk)"""
+
+WIDE_STATE_BYTES = 1 << 20
+"""Bytes of such a result from which adding is more than the caches keep. (measured: at 500 columns 1.7 s and
+1.1)"""
+
 ABREAST = 4
 """Lines that a compiled loop of folds goes along side by side. (measured: eight take 4 to 7 % less of a
 processor for `X.T @ (X @ v)`, and twice the text)"""

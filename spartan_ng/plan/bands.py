@@ -2,16 +2,19 @@
 
 The dimension is the one along which the least must be in memory: what one step reads of each source, which is
 whole chunks where they fit, all of a source that does not follow it, and the states of results that are
-reduced over it.
+reduced over it. A product that would be added to its result too often has its operands as a whole, on disk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
+from spartan_ng.costs.choices import DEEP, WIDE_STATE_BYTES
 from spartan_ng.memory import band_bytes
+from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.rows import VALUE, Read, Slot
 from spartan_ng.plan.stages import Fused, SortParts, Stage
@@ -34,7 +37,31 @@ def band_of(draft: Draft, slots: Sequence[Slot], grid: Tiling, profile: Profile)
     target = band_bytes(profile.memory_bytes)
     costs = {d: _cost(d, draft, reads, slots, grid, target) for d in found}
     best = min(found, key=lambda d: costs[d])
-    return best, _length(best, draft, reads, slots, grid, target)
+    length = _length(best, draft, reads, slots, grid, target)
+    if _are_whole_besides(best, reads) or _is_added_too_often(best, length, draft, grid):
+        return None
+    return best, length
+
+
+def _are_whole_besides(d: int, reads: Sequence[Read]) -> bool:
+    """Whether other reads that do not follow dimension `d` show all of what those show that do: in bands it
+    would be read again."""
+    whole: dict[int, int] = {}
+    for r in reads:
+        if _axis(d, r) is None:
+            whole[r.slot] = max(whole.get(r.slot, 0), prod(a.size for a in r.axes))
+    followers = [r for r in reads if _axis(d, r) is not None]
+    return all(whole.get(r.slot, 0) >= prod(a.size for a in r.axes) for r in followers)
+
+
+def _is_added_too_often(d: int, length: int, draft: Draft, grid: Tiling) -> bool:
+    """Whether bands of a product's reduced dimension are so short that adding their products up, which are as
+    large as the result, takes longer than to write the operands to disk and read them from there."""
+    if not is_heavy(draft) or length >= min(DEEP, -(-draft.domain[d] // grid.parts[d])):
+        return False
+    (result,) = draft.results
+    parts = prod(grid.parts[o] for o in result.out if o != WHOLE)
+    return d not in result.out and result.node.nbytes // parts >= WIDE_STATE_BYTES
 
 
 def describe_band(stage: Stage) -> str:

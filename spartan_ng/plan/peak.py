@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 
-from spartan_ng.arrays import Tiling
+from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.memory import readers_at_once, too_large
@@ -85,7 +85,7 @@ def source_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
             parts = stage.grid.parts[along]  # of the band, over the workers
             yield min(2 * whole, whole * parts // lines * length * SLABS) if lines > 1 else whole
         return
-    yield from (n for _, n in _whole(plan, stage))
+    yield from _whole(plan, stage)
 
 
 def _beside_bytes(plan: Plan, stage: Stage, memory_bytes: int) -> int:
@@ -95,12 +95,16 @@ def _beside_bytes(plan: Plan, stage: Stage, memory_bytes: int) -> int:
     return min(beside * (readers_at_once(beside, memory_bytes) if is_cut else 1), memory_bytes)
 
 
-def _whole(plan: Plan, stage: Stage) -> Iterator[tuple[Read, int]]:
-    """The sources that a stage has in memory as a whole, and a worker's bytes of them."""
+def _whole(plan: Plan, stage: Stage) -> Iterator[int]:
+    """A worker's bytes of sources that a stage has in memory as a whole, of each part once."""
+    along = stage.band[0] if isinstance(stage, Fused) and stage.band is not None else None
+    cut = [d for d, parts in enumerate(stage.cut(plan.slots).parts) if parts > 1]
+    found: dict[tuple[object, ...], Read] = {}
     for read in _outside(plan, stage):
-        along = stage.band[0] if isinstance(stage, Fused) and stage.band is not None else None
         if all(a.label != along for a in read.axes):
-            yield read, stage.share_bytes(plan.slots, read)
+            part = ((a.start, a.step, a.size, a.label if a.label in cut else WHOLE) for a in read.axes)
+            found.setdefault((read.slot, *part), read)
+    yield from (stage.share_bytes(plan.slots, read) for read in found.values())
 
 
 def _outside(plan: Plan, stage: Stage) -> Iterator[Read]:

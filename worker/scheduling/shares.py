@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import Any
 
-from spartan_ng.arrays import Box, box_of, box_shape, box_slices, part_span
+from spartan_ng.arrays import WHOLE, Box, box_of, box_shape, box_slices, part_span
 from spartan_ng.kernels.blocks import Cut
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
@@ -16,7 +16,7 @@ from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import Axis, Read
+from spartan_ng.plan.rows import Read
 from spartan_ng.plan.stages import (
     Accumulate,
     Assemble,
@@ -120,14 +120,20 @@ def _finish_task(plan: Plan, finish: Fused | None, box: Box, rank: int) -> Task 
 
 def _grid_task(plan: Plan, reads: tuple[Read, ...], box: Box | None, rank: int, stretch: bool = True) -> Task:
     """A box of the domain, and what it reads. An array that is read as it lies and turned, or stretched, is
-    asked for once: its operands have their pieces in common."""
+    asked for once: its operands have their pieces in common. So have those of a source that show the same
+    part along other dimensions, as both of a matrix's product with itself; of tiles these are predicted to
+    move for each."""
     if box is None:
         return Task(None)
     operands: list[PiecedOperand] = []
-    same: dict[tuple[int, tuple[Axis, ...]], PiecedOperand] = {}
+    same: dict[tuple[Any, ...], PiecedOperand] = {}
     for read in reads:
         own = resolve(read, box, plan.slots[read.slot], rank, stretch)
-        first = same.setdefault((read.slot, read.axes), own)
+        part: Sequence[Any] = read.axes
+        if plan.slots[read.slot].is_outside:
+            spans = (box[a.label] if a.label != WHOLE else (0, a.size) for a in read.axes)
+            part = [(a.start, a.step, span) for a, span in zip(read.axes, spans, strict=True)]
+        first = same.setdefault((read.slot, *part), own)
         operands.append(own if own is first else replace(own, pieces=first.pieces))
     return Task(box, operands)
 
