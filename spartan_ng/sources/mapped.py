@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from copy import copy
+from io import BytesIO
 from math import prod
 from typing import IO, TYPE_CHECKING, Any
 
@@ -123,18 +124,25 @@ def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], str, np.dtype[Any]]:
     """Shape, order and dtype of a `.npy` file that is read up to its first element."""
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, is_fortran, dtype = read(file)
+    shape, is_fortran, dtype = read(_with_escapes(file) if version == (3, 0) else file)
     if any(n < 0 for n in shape):
         raise ValueError(f"the header of the file says that its shape is {shape}")
     return shape, "F" if is_fortran else "C", dtype
+
+
+def _with_escapes(file: IO[bytes]) -> IO[bytes]:
+    """A header of version 3.0, which has names in UTF-8, as one of version 2.0, whose escapes of Python's say
+    the same: NumPy's function for that one takes it for Latin-1."""
+    length = file.read(4)
+    text = file.read(int.from_bytes(length, "little")).decode("utf-8").encode("ascii", "backslashreplace")
+    return BytesIO(len(text).to_bytes(4, "little") + text)
 
 
 def unpacked_member(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any] | None:
     """An array of a `.npz` file, on disk; None where memory has room, and for what NumPy has to read."""
     with archive.open(name) as file:
         shape, order, dtype = npy_header(file)
-        is_odd = dtype.hasobject or not repr(dtype).isascii()
-        if is_odd or copy_fits(prod(shape) * dtype.itemsize):
+        if dtype.hasobject or copy_fits(prod(shape) * dtype.itemsize):
             return None
         return read_from(file, shape[::-1], dtype).T if order == "F" else read_from(file, shape, dtype)
 
