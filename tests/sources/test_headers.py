@@ -34,7 +34,7 @@ def test_names_of_fields_are_read_as_they_were_written(
     with warnings.catch_warnings(action="ignore"):
         numpy.save(tmp_path / "x.npy", value)
         (numpy.savez_compressed if packed else numpy.savez)(tmp_path / "x.npz", x=value)
-    most = {"max_header_size": 1 << 20} if len(name) > 1000 else {}
+    most: dict[str, Any] = {"max_header_size": 1 << 20} if len(name) > 1000 else {}
     for budget in (None, 20_000):
         with config.override(memory_bytes=budget):
             for found in (np.load(tmp_path / "x.npz", **most)["x"], np.load(tmp_path / "x.npy", **most)):
