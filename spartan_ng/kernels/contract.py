@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.compressed import is_compressed
+from spartan_ng.costs.choices import LOOPED_LINE, LOOPED_MATRIX
 from spartan_ng.error_state import error_state
 from spartan_ng.kernels.compiled import dictionaries, few_lines, narrow, tall
 from spartan_ng.kernels.compiled.sparse_product import multiply
@@ -45,7 +46,23 @@ def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: boo
     if shape.batch and not (shape.rows or shape.columns):
         # Sums along lines of two arrays alike: a product of matrices would be one of each line.
         return np.einsum(a, la, b, lb, lo)
-    return _batched(a, b, shape)
+    found = _gone_over(a, b, la, lb, lo) if shape.of_lines else None
+    return _batched(a, b, shape) if found is None else found
+
+
+def _gone_over(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
+    """A stack of products of a matrix and a vector, in one loop over the elements of the matrices: for BLAS each
+    is a call of its own, which NumPy makes with the interpreter's lock. None where matmul is faster, or has
+    something to tell of the results, as einsum has not."""
+    matrices, vectors, labels = (a, b, la) if a.ndim > b.ndim else (b, a, lb)
+    nearest = min(range(matrices.ndim), key=lambda i: (matrices.shape[i] == 1, abs(matrices.strides[i])))
+    stacked = [n for n, x in zip(matrices.shape, labels, strict=True) if x in lo and x in la and x in lb]
+    if matrices.shape[nearest] < LOOPED_LINE and matrices.size > LOOPED_MATRIX * prod(stacked):
+        return None
+    if vectors.dtype != matrices.dtype or error_state().is_strict:
+        return None
+    found = np.einsum(a, la, b, lb, lo)
+    return found if found.dtype.kind not in "fc" or np.isfinite(found).all() else None
 
 
 def contract_and_sums(
@@ -112,6 +129,7 @@ class _Arrangement:
             and len(self.columns) <= 1
             and self.order_out == sorted(self.order_out)
         )
+        self.of_lines = bool(self.batch) and bool(self.rows) != bool(self.columns)
         self.turn_a = self.plain and self.order_a != sorted(self.order_a)
         self.turn_b = self.plain and self.order_b != sorted(self.order_b)
 

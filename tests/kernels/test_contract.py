@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from itertools import product
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -139,3 +140,36 @@ def test_sums_along_lines_of_arrays_alike_are_no_products_of_matrices(
     a, b = (rng.random([5 + i for i in term]) for term in (left, right))
     monkeypatch.setattr("spartan_ng.kernels.contract._batched", None)
     np.testing.assert_array_equal(contract(a, b, left, right, out), np.einsum(text, a, b))
+
+
+STACKS = ("ijk,ik->ij", "ijk,ij->ik", "ik,kij->kj", "kji,jk->ik", "ijk,ki->ij", "hijk,hik->hij", "ij,hij->hi")
+
+
+@pytest.mark.parametrize("text", STACKS)
+@pytest.mark.parametrize("dtype", ["d", "f", "F", "e", "i", "?"])
+@pytest.mark.parametrize("sizes", [(3, 10, 11, 9), (2, 40, 1, 30), (4, 2, 3, 2), (2, 0, 3, 12), (1, 70, 30, 3)])
+def test_stacks_of_matrices_and_vectors(text: str, dtype: str, sizes: tuple[int, ...]) -> None:
+    """However they lie, with long lines and short ones."""
+    length = dict(zip("hijk", sizes, strict=True))
+    left, right, out = (tuple("hijk".index(c) for c in t) for t in text.replace("->", ",").split(","))
+    rng = np.random.default_rng(0)
+    one, other = text.split("->")[0].split(",")
+    a, b = ((3 * rng.random([2 * length[c] for c in term])).astype(dtype) for term in (one, other))
+    for step in (1, 2, -1):
+        cut = [(slice(None) if step == 1 else slice(0, None, step))] * 4
+        x, y = (w[tuple(cut[: w.ndim])][tuple(slice(length[c]) for c in t)] for w, t in ((a, one), (b, other)))
+        rtol = {"e": 1e-2, "f": 1e-5, "F": 1e-5}.get(dtype, 1e-12)
+        found = contract(x, y, left, right, out)
+        expected = np.einsum(text, x, y)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=rtol)
+
+
+@pytest.mark.parametrize("state", ["warn", "raise"])
+def test_stacks_tell_what_products_of_matrices_tell(state: Any) -> None:
+    """Einsum is silent about what leaves the range."""
+    a, b = np.full((3, 4, 9), 1e200), np.full((3, 9), 1e200)
+    with np.errstate(over=state):
+        told = pytest.warns(RuntimeWarning) if state == "warn" else pytest.raises(FloatingPointError)
+        with told:
+            contract(a, b, (0, 1, 2), (0, 2), (0, 1))
