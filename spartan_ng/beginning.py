@@ -8,7 +8,8 @@ programs it would take more than it could ever give back. Once NumPy has worked 
 takes, a thread imports the session, which is never dearer than twice the best. Where others keep processors
 busy that thread gets little of them: once NumPy has worked beside it for twice the import, programs wait for
 it. What NumPy is about to do counts before it is done, as long as it is predicted to take, and so do the
-numbers that it draws: who draws many has much to do with them, and they are drawn by one thread. Where
+numbers that it draws: who draws many has much to do with them, and they are drawn by one thread. What the
+allocator keeps for arrays to come is said at once, as many programs never ask for the session. Where
 kernels lie on disk, what loads them comes next, for which nobody waits: it takes longer than many a plan.
 
 Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching (Algorithmica 1988), the rule of renting and
@@ -26,6 +27,7 @@ from spartan_ng.config import config
 from spartan_ng.costs.tuned import BEGIN_S
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.system.heap import keep_freed
 from spartan_ng.system.processes import before_fork, give_way_here
 
 _WAITS = 2
@@ -160,3 +162,6 @@ def _import() -> None:
                 raise
         finally:
             _there.set()
+
+
+keep_freed(config.memory_bytes)

@@ -1,4 +1,4 @@
-"""How many heaps a process has for its threads."""
+"""How many heaps a process has for its threads, and what it keeps in them."""
 
 import os
 import platform
@@ -100,3 +100,34 @@ def kept(budget):
 def test_heaps_keep_little_where_arrays_may_take_little():
     assert kept(0) > 24 << 20, "or the allocator has changed, and this asks nothing"
     assert kept(64 << 20) < 8 << 20
+
+
+PAGES_OF_TEMPORARIES = """
+import resource
+import spartan_ng as np
+
+board = np.zeros((250, 250), int)
+
+def generation():
+    around = sum(np.roll(np.roll(board, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+    return ((around == 3) | ((board == 1) & (around == 2))).astype(int)
+
+generation()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    generation()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def test_arrays_that_come_and_go_get_pages_from_the_system_once():
+    """Also in programs that NumPy does at once, and that never ask for a session."""
+    done = subprocess.run(
+        [sys.executable, "-c", PAGES_OF_TEMPORARIES],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)},
+    )
+    one_array = 250 * 250 * 8 // 4096
+    assert int(done.stdout) < 10 * one_array
