@@ -51,9 +51,9 @@ def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: boo
 
 
 def _gone_over(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
-    """A stack of products of a matrix and a vector, in one loop over the elements of the matrices: for BLAS each
-    is a call of its own, which NumPy makes with the interpreter's lock. None where matmul is faster, or has
-    something to tell of the results, as einsum has not."""
+    """A stack of products of a matrix and a vector, in one loop over the elements of the matrices: for BLAS
+    each is a call of its own, which NumPy makes with the interpreter's lock. None where matmul is faster, or
+    has something to tell of the results, as einsum has not."""
     matrices, vectors, labels = (a, b, la) if a.ndim > b.ndim else (b, a, lb)
     nearest = min(range(matrices.ndim), key=lambda i: (matrices.shape[i] == 1, abs(matrices.strides[i])))
     stacked = [n for n, x in zip(matrices.shape, labels, strict=True) if x in lo and x in la and x in lb]

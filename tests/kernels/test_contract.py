@@ -147,17 +147,22 @@ STACKS = ("ijk,ik->ij", "ijk,ij->ik", "ik,kij->kj", "kji,jk->ik", "ijk,ki->ij", 
 
 @pytest.mark.parametrize("text", STACKS)
 @pytest.mark.parametrize("dtype", ["d", "f", "F", "e", "i", "?"])
-@pytest.mark.parametrize("sizes", [(3, 10, 11, 9), (2, 40, 1, 30), (4, 2, 3, 2), (2, 0, 3, 12), (1, 70, 30, 3)])
+@pytest.mark.parametrize(
+    "sizes", [(3, 10, 11, 9), (2, 40, 1, 30), (4, 2, 3, 2), (2, 0, 3, 12), (1, 70, 30, 3)]
+)
 def test_stacks_of_matrices_and_vectors(text: str, dtype: str, sizes: tuple[int, ...]) -> None:
     """However they lie, with long lines and short ones."""
     length = dict(zip("hijk", sizes, strict=True))
-    left, right, out = (tuple("hijk".index(c) for c in t) for t in text.replace("->", ",").split(","))
+    one, other, made = text.replace("->", ",").split(",")
+    left, right, out = (tuple(map("hijk".index, term)) for term in (one, other, made))
     rng = np.random.default_rng(0)
-    one, other = text.split("->")[0].split(",")
     a, b = ((3 * rng.random([2 * length[c] for c in term])).astype(dtype) for term in (one, other))
     for step in (1, 2, -1):
         cut = [(slice(None) if step == 1 else slice(0, None, step))] * 4
-        x, y = (w[tuple(cut[: w.ndim])][tuple(slice(length[c]) for c in t)] for w, t in ((a, one), (b, other)))
+        x, y = (
+            whole[tuple(cut[: whole.ndim])][tuple(slice(length[c]) for c in term)]
+            for whole, term in ((a, one), (b, other))
+        )
         rtol = {"e": 1e-2, "f": 1e-5, "F": 1e-5}.get(dtype, 1e-12)
         found = contract(x, y, left, right, out)
         expected = np.einsum(text, x, y)

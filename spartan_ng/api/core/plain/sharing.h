@@ -6,7 +6,7 @@
 
 enum { MOST_AXES = 6, MOST_SHARED = 3 };
 enum { MOST_SHORT = 64 }; /* elements of a line */
-enum { LEAST_PIECE = 1 << 11, MOST_PIECE = 1 << 13, EACH = 4 };  /* elements; pieces for each thread */
+enum { LEAST_PIECE = 1 << 11, MOST_PIECE = 1 << 16, EACH = 4 };  /* elements; bytes of a place; pieces for each thread */
 enum { LEAST_SHARED = 1 << 14, CACHE_LINE = 64, FAR = 8 };        /* elements; bytes; elements that a far one counts for */
 
 typedef struct {
@@ -150,14 +150,21 @@ reach(PyArrayObject *a)
     return bytes;
 }
 
+/* Whether two arrays are the same elements in memory. */
+static int
+is_same(PyArrayObject *a, PyArrayObject *b)
+{
+    return PyArray_BYTES(a) == PyArray_BYTES(b) && PyArray_SAMESHAPE(a, b)
+           && PyArray_CompareLists(PyArray_STRIDES(a), PyArray_STRIDES(b), PyArray_NDIM(a));
+}
+
 /* Whether a result may be written where `out` lies while `a` is read: the same elements, or none. */
 static int
 is_apart(PyArrayObject *out, PyArrayObject *a)
 {
     if (PyArray_BYTES(a) + reach(a) <= PyArray_BYTES(out) || PyArray_BYTES(out) + reach(out) <= PyArray_BYTES(a))
         return 1;
-    return PyArray_BYTES(a) == PyArray_BYTES(out) && PyArray_SAMESHAPE(a, out)
-           && PyArray_CompareLists(PyArray_STRIDES(a), PyArray_STRIDES(out), PyArray_NDIM(a));
+    return is_same(a, out);
 }
 
 /* Whether no two elements of an array that is written to lie over each other. */
@@ -237,9 +244,10 @@ last_step(PyArrayObject *a)
     return axes == 0 || PyArray_DIM(a, axes - 1) == 1 ? 0 : PyArray_STRIDE(a, axes - 1);
 }
 
-/* Join axes that all places go through as through one, and cut what is there into pieces; how many. */
+/* Join axes that all places, whose elements have so many bytes at most, go through as through one, and cut what is there
+ * into pieces; how many. */
 static int
-cut(Shared *job, int threads)
+cut(Shared *job, npy_intp itemsize, int threads)
 {
     int last = 0;
     for (int axis = 1; axis < job->axes; axis++) {
@@ -258,7 +266,7 @@ cut(Shared *job, int threads)
     npy_intp length = job->shape[last], lines = 1;
     for (int axis = 0; axis < last; axis++)
         lines *= job->shape[axis];
-    job->part = Py_MAX(LEAST_PIECE, Py_MIN(lines * length / (EACH * threads), MOST_PIECE)) / 64 * 64;
+    job->part = Py_MAX(LEAST_PIECE, Py_MIN(lines * length / (EACH * threads), MOST_PIECE / itemsize)) / 64 * 64;
     job->parts = (length + job->part - 1) / job->part;
     job->units = lines * job->parts;
     job->per_piece = Py_MAX(1, job->part / Py_MAX(length, 1));
@@ -378,10 +386,12 @@ shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
     take_part(&job, (int)n, out, NULL);
     job.loop = f->functions[loop];
     job.data = f->data == NULL ? NULL : (void *)f->data[loop];
-    npy_intp furthest = 0;
+    npy_intp furthest = 0, itemsize = PyArray_ITEMSIZE(out);
+    for (Py_ssize_t i = 0; i < n; i++)
+        itemsize = arrays[i] == NULL ? itemsize : Py_MAX(itemsize, PyArray_ITEMSIZE(arrays[i]));
     for (int i = 0; i < job.n; i++)
         furthest = Py_MAX(furthest, job.shape[job.axes - 1] == 1 ? 0 : job.steps[i][job.axes - 1]);
-    int threads = threads_for(size, furthest), pieces = cut(&job, threads);
+    int threads = threads_for(size, furthest), pieces = cut(&job, itemsize, threads);
     PyUFuncGenericFunction of_short = loop_of_short(&job, f->name, type, is_new);
     job.loop = of_short != NULL ? of_short : job.loop;
     PyThreadState *state = size > MOST_LOOPED ? PyEval_SaveThread() : NULL;
@@ -402,6 +412,8 @@ copied_to(PyArrayObject *place, PyArrayObject *value)
 {
     PyObject *given[1] = {(PyObject *)value}, *found = NULL;
     npy_intp furthest = Py_MAX(last_step(place), last_step(value));
+    if (is_same(place, value)) /* `a[key] += b` ends with it */
+        return 0;
     if (furthest >= CACHE_LINE && threads_for(PyArray_SIZE(place), furthest) > 1)
         found = shared(operators[op_positive].numpys, given, 1, place);
     if (found == NULL)
