@@ -40,16 +40,6 @@ def points(X: Any) -> Any:
     return X
 
 
-def with_ones(X: Any) -> Any:
-    """X and a column of ones, whose weight is the intercept."""
-    return np.concatenate([X, np.ones((X.shape[0], 1), X.dtype)], axis=1).persist()
-
-
-def parted(weights: Any, with_intercept: bool) -> tuple[Any, float]:
-    """Weights of columns, and of the ones after them; 0 without those."""
-    return (weights[:-1], float(weights[-1])) if with_intercept else (weights, 0.0)
-
-
 def column(name: str, X: Any, y: Any) -> Any:
     """One target for each of X's rows; a column is taken as a vector, with a warning."""
     y = array(y)

@@ -15,7 +15,8 @@ from scipy import special
 
 import spartan_ng as np
 from spartan_ng.apps import pictures
-from spartan_ng.apps.checks import array, parted, points, require_finite, require_positive, targets, with_ones
+from spartan_ng.apps.checks import array, points, require_finite, require_positive, targets
+from spartan_ng.apps.design import Design
 from spartan_ng.apps.errors import UndefinedMetricWarning, warn
 from spartan_ng.apps.estimator import Regressor, area, roc
 from spartan_ng.apps.newton import minimize
@@ -172,37 +173,40 @@ def glm(
     require_finite("glm", y, least, largest)
     if not (least >= rule.low and largest <= rule.high):
         raise ValueError(f"glm: targets from {least} to {largest} are no {family} targets")
-    X = with_ones(X) if fit_intercept else X
-    penalty = np.full(X.shape[1], reg, X.dtype).compute()
-    penalty[X.shape[1] - fit_intercept :] = 0
+    design = Design(X, fit_intercept)
+    penalty = np.full(design.shape[1], reg, X.dtype).compute()
+    penalty[X.shape[1] :] = 0
     start = 0 * penalty
-    loss = _Likelihood(X, y, rule, penalty)
+    loss = _Likelihood(design, y, rule, penalty)
     found = minimize("glm", loss, start, max_iter=max_iter, max_inner=max_inner, tol=tol)
-    (coef, intercept), loop = parted(found.point, fit_intercept), found.loop
+    (coef, intercept), loop = design.parted(found.point), found.loop
     return Fit(coef, intercept, found.value, loop.n_iter, loop.converged, loop.history)
 
 
 @dataclass(frozen=True, slots=True)
 class _Likelihood:
-    """The objective; a point has a weight for each column of X, a state the points' second derivatives."""
+    """The objective; a point is weights of the design, a state the second derivatives of its rows."""
 
-    X: Any
+    design: Design
     y: Any
     family: Family
     penalty: Any
 
     def at(self, point: Any) -> tuple[float, Any, Any]:
         """Value, gradient and second derivatives by the linear predictors."""
-        z = self.X @ point
+        z = self.design.times(point)
         first, second = self.family.derivatives(z, self.y)
-        loss, slopes = self.family.loss(z, self.y).sum(), first @ self.X
+        loss, slopes = self.family.loss(z, self.y).sum(), self.design.turned_times(first)
         np.persist(loss, slopes, second)
         value = float(loss) + float(self.penalty @ (point * point)) / 2
         return value, slopes.compute() + self.penalty * point, second
 
     def curved(self, state: Any, direction: Any) -> Any:
-        """X.T @ (state * (X @ direction)), and the penalty's part."""
-        return ((state * (self.X @ direction)) @ self.X).compute() + self.penalty * direction
+        """X.T @ (state * (X @ direction)) of the design, and the penalty's part."""
+        return (
+            self.design.turned_times(state * self.design.times(direction)).compute()
+            + self.penalty * direction
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import spartan_ng as np
-from spartan_ng.apps.checks import parted, points, require_finite, require_positive, two_classes, with_ones
+from spartan_ng.apps.checks import points, require_finite, require_positive, two_classes
 from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.design import Design
 from spartan_ng.apps.estimator import Separator
 
 _SEARCH = 50
@@ -68,27 +69,27 @@ def l2svm(
     X = points(X)
     require_positive("l2svm", reg=reg, max_iter=max_iter)
     classes, sign = two_classes("l2svm", X, y)
-    X = with_ones(X) if fit_intercept else X
-    w = np.zeros(X.shape[1], X.dtype).compute()
+    design = Design(X, fit_intercept)
+    w = np.zeros(design.shape[1], X.dtype).compute()
     margin = np.zeros(X.shape[0], X.dtype)
-    gradient = (sign @ X).compute()
+    gradient = design.turned_times(sign).compute()
     require_finite("l2svm", X, gradient)
     direction, objective = gradient, float(X.shape[0]) / 2
     loop = Iterations("L2SVM", max_iter, tol)
     for _ in loop:
-        change = (X @ direction).persist()
+        change = design.times(direction).persist()
         length = _search(sign, margin, change, reg * float(w @ direction), reg * float(direction @ direction))
         w = w + length * direction
         margin = (margin + np.asarray(length) * change).persist()
         loss = np.maximum(1 - sign * margin, 0)
-        total, slopes = np.compute((loss * loss).sum(), (sign * loss) @ X)
+        total, slopes = np.compute((loss * loss).sum(), design.turned_times(sign * loss))
         objective = float(total) / 2 + reg * float(w @ w) / 2
         previous, gradient = gradient, slopes - reg * w
         loop.saw(objective)
         loop.converged = length * float(direction @ previous) < tol * objective or not gradient.any()
         turned = float(previous @ previous)  # 0 where the points tell nothing of their classes
         direction = gradient + (float(gradient @ gradient) / turned if turned else 0.0) * direction
-    found = *parted(w, fit_intercept), classes, objective
+    found = *design.parted(w), classes, objective
     return Fit(*found, loop.n_iter, loop.converged, loop.history)
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import spartan_ng as np
-from spartan_ng.apps.checks import distinct, points, require_positive, with_ones
+from spartan_ng.apps.checks import distinct, points, require_positive
+from spartan_ng.apps.design import Design
 from spartan_ng.apps.estimator import Classifier, softmax
 from spartan_ng.apps.newton import minimize
 
@@ -75,43 +76,41 @@ def mlogreg(
     if reg < 0:
         raise ValueError(f"mlogreg: reg is {reg}, it must not be negative")
     y, classes = distinct("mlogreg", X, y, 2)
-    X = with_ones(X) if fit_intercept else X
-    penalty = np.full((X.shape[1], 1), reg, X.dtype).compute()
-    penalty[X.shape[1] - fit_intercept :] = 0
+    design = Design(X, fit_intercept)
+    penalty = np.full((design.shape[1], 1), reg, X.dtype).compute()
+    penalty[X.shape[1] :] = 0
     member = (y[:, None] == classes[:-1]).astype(X.dtype).persist()
-    start = np.zeros((X.shape[1], len(classes) - 1), X.dtype).compute()
-    loss = _LogLoss(X, member, penalty)
+    start = np.zeros((design.shape[1], len(classes) - 1), X.dtype).compute()
+    loss = _LogLoss(design, member, penalty)
     found = minimize("mlogreg", loss, start, max_iter=max_iter, max_inner=max_inner, tol=tol)
-    coef = found.point.T
-    intercept = coef[:, -1] if fit_intercept else 0 * coef[:, -1]
-    weights, loop = coef[:, : X.shape[1] - fit_intercept], found.loop
-    return Fit(weights, intercept, classes, found.value, loop.n_iter, loop.converged, loop.history)
+    (weights, intercept), loop = design.parted(found.point), found.loop
+    return Fit(weights.T, intercept, classes, found.value, loop.n_iter, loop.converged, loop.history)
 
 
 @dataclass(frozen=True, slots=True)
 class _LogLoss:
     """The objective; a point is (n_features, n_classes - 1), a state the predicted probabilities."""
 
-    X: Any
+    design: Design
     member: Any
     penalty: Any
 
     def at(self, point: Any) -> tuple[float, Any, Any]:
         """Value, gradient and probabilities."""
-        z = self.X @ point
+        z = self.design.times(point)
         top = np.maximum(z.max(axis=1), 0)
         e = np.exp(z - top[:, None])
         total = e.sum(axis=1) + np.exp(-top)
         P = e / total[:, None]
         loss = (np.log(total) + top - (self.member * z).sum(axis=1)).sum()
-        slopes = self.X.T @ (P - self.member)
+        slopes = self.design.turned_times(P - self.member)
         np.persist(loss, slopes, P)
         value = float(loss) + float((self.penalty * point * point).sum()) / 2
         return value, slopes.compute() + self.penalty * point, P
 
     def curved(self, state: Any, direction: Any) -> Any:
         """The inner loop's expression (2)."""
-        change = self.X.T @ _centred(state, state * (self.X @ direction))
+        change = self.design.turned_times(_centred(state, state * self.design.times(direction)))
         return change.compute() + self.penalty * direction
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from spartan_ng.apps.checks import require_finite
 from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.design import Design
 
 _SHRINK, _GROW = 0.25, 4.0
 
@@ -20,8 +21,8 @@ class Objective(Protocol):
     """A convex function of an array."""
 
     @property
-    def X(self) -> Any:
-        """The points."""
+    def design(self) -> Design:
+        """The points, and whether there is an intercept."""
 
     def at(self, point: Any) -> tuple[float, Any, Any]:
         """Value and gradient at a point, and what `curved` needs to know of the point."""
@@ -62,7 +63,7 @@ def minimize(
     """
     point = start
     value, gradient, state = objective.at(point)
-    require_finite(name, objective.X, value, gradient)
+    require_finite(name, objective.design, value, gradient)
     first = radius = _norm(gradient)
     loop = Iterations(name, max_iter, tol)
     for _ in loop:

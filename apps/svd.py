@@ -17,6 +17,7 @@ import spartan_ng as np
 from spartan_ng.apps import pictures
 from spartan_ng.apps.checks import array, points, require_finite, require_positive
 from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.design import Design
 from spartan_ng.apps.estimator import Transformer
 from spartan_ng.apps.pictures import Panel
 
@@ -69,20 +70,14 @@ def svd(
         raise ValueError(f"svd: a matrix of shape {A.shape} has no {n_components} singular values")
     require_positive("svd", max_iter=max_iter)
     if A.shape[0] < A.shape[1]:
-        vectors, squares, loop = _lanczos(A.T, n_components, tol, max_iter, seed)
+        vectors, squares, loop = lanczos(Design(A.T, False), n_components, tol, max_iter, seed)
         values = singular_values(squares, A)
         left, right = np.asarray(vectors), directions(A.T @ vectors, values).T.persist()
     else:
-        vectors, squares, loop = _lanczos(A, n_components, tol, max_iter, seed)
+        vectors, squares, loop = lanczos(Design(A, False), n_components, tol, max_iter, seed)
         values = singular_values(squares, A)
         left, right = directions(A @ vectors, values).persist(), np.asarray(vectors.T)
     return Decomposition(left, values, right, loop.n_iter, loop.converged, loop.history)
-
-
-def principal(A: Any, count: int, tol: float, max_iter: int, seed: int | None) -> tuple[Any, Any]:
-    """The leading eigenvectors (n_columns, count) and eigenvalues of A.T @ A, descending."""
-    vectors, values, _ = _lanczos(A, count, tol, max_iter, seed)
-    return vectors, values
 
 
 def singular_values(squares: Any, A: Any) -> Any:
@@ -96,8 +91,10 @@ def directions(images: Any, values: Any) -> Any:
     return images * np.asarray((values > 0) / (values + (values == 0)))
 
 
-def _lanczos(A: Any, count: int, tol: float, max_iter: int, seed: int | None) -> tuple[Any, Any, Iterations]:
-    """Eigenvectors and eigenvalues of A.T @ A, and how the passes that found them went."""
+def lanczos(
+    A: Design, count: int, tol: float, max_iter: int, seed: int | None
+) -> tuple[Any, Any, Iterations]:
+    """The leading eigenvectors (columns, count) and eigenvalues of A.T @ A, descending, and how it went."""
     columns = A.shape[1]
     random = np.random.default_rng(seed)
     basis = [_unit(random.standard_normal(columns).compute())]
@@ -106,7 +103,7 @@ def _lanczos(A: Any, count: int, tol: float, max_iter: int, seed: int | None) ->
     loop = Iterations("Lanczos's method", min(max_iter, columns), tol)
     for passes in loop:
         v = np.asarray(basis[-1].astype(A.dtype))
-        w = ((A @ v) @ A).compute().astype(float)
+        w = A.turned_times(A.times(v)).compute().astype(float)
         diagonal.append(float(w @ basis[-1]))
         w = _without(w, basis)
         rest = float(w @ w) ** 0.5

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import spartan_ng as np
-from spartan_ng.apps.checks import parted, points, require_finite, require_positive, two_classes, with_ones
+from spartan_ng.apps.checks import points, require_finite, require_positive, two_classes
 from spartan_ng.apps.convergence import Iterations
+from spartan_ng.apps.design import Design
 from spartan_ng.apps.estimator import Separator
-from spartan_ng.apps.svd import principal
+from spartan_ng.apps.svd import lanczos
 
 _SAFETY = 1.02
 """What the dual's curvature, found to 1%, is multiplied with: a step may be too short, not too long."""
@@ -71,18 +72,18 @@ def svm(
     X = points(X)
     require_positive("svm", C=C, max_iter=max_iter)
     classes, sign = two_classes("svm", X, y)
-    X = with_ones(X) if fit_intercept else X
-    _, values = principal(X, 1, 1e-2, 100, 0)
+    design = Design(X, fit_intercept)
+    _, values, _ = lanczos(design, 1, 1e-2, 100, 0)
     require_finite("svm", X, values)
     rate = np.asarray(1 / (_SAFETY * float(values[0])))
     dual = before = np.zeros(X.shape[0], X.dtype)
     momentum, push = 1.0, 0.0
-    coef, objective, bound = np.zeros(X.shape[1]).compute(), C * X.shape[0], 0.0
+    coef, objective, bound = np.zeros(design.shape[1]).compute(), C * X.shape[0], 0.0
     loop = Iterations("SVM", max_iter, tol)
     for _ in loop:
         ahead = np.clip(dual + np.asarray(push) * (dual - before), 0, C)
-        weights = (sign * ahead) @ X
-        slope = 1 - sign * (X @ weights)
+        weights = design.turned_times(sign * ahead)
+        slope = 1 - sign * design.times(weights)
         moved = np.clip(ahead + rate * slope, 0, C)
         against = ((ahead - moved) * (moved - dual)).sum()
         hinge, mass = np.maximum(slope, 0).sum(), ahead.sum()
@@ -99,7 +100,7 @@ def svm(
             last = momentum = 1.0
         push = (last - 1) / momentum
         before, dual = dual, moved
-    found = *parted(coef, fit_intercept), classes, objective, objective - bound
+    found = *design.parted(coef), classes, objective, objective - bound
     return Fit(*found, loop.n_iter, loop.converged, loop.history)
 
 
