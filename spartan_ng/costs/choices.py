@@ -88,6 +88,11 @@ ABREAST = 4
 """Lines that a compiled loop of folds goes along side by side. (measured: eight take 4 to 7 % less of a
 processor for `X.T @ (X @ v)`, and twice the text)"""
 
+ABREAST_LENGTH = 128
+"""Elements that such lines have at least; shorter ones go one by one. (measured: `X.T @ (X @ v)` takes 13 to
+25 % more of a processor with rows of 50 side by side, 5 to 10 % with rows of 16, and 5 to 30 % less with rows
+of 250 and more)"""
+
 NARROW_HOT_BYTES = 1 << 29
 """Bytes of rows that such products have read before their kernel is asked for: a tenth of a second.
 (chosen)"""
@@ -156,12 +161,6 @@ BLAS_SIDE = 64
 LONG_SUM, LONG_SUM_FLOPS = 16, 1 << 28
 """A product is long that adds so many times its sides, in so many operations: BLAS's threads wait for each
 other at every panel. (`benchmarks larger`)"""
-
-LOOPED_LINE, LOOPED_MATRIX = 8, 64
-"""Elements of a line, or of each matrix, from which on and up to which one loop over a stack of matrices
-takes no longer than a product of each with its vector. (Measured with 6 million doubles on one thread: lines
-of 3 in matrices of 90,000 take three times as long, 3 x 2 matrices 0.6, 8 x 8 to 250 x 250 0.9 to 1.1 without
-the copy of the result)"""
 
 FLAT = 64
 """Times its bytes that the matrix has beside which a vector is nothing. (chosen)"""

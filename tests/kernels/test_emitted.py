@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from spartan_ng.arrays import WHOLE
-from spartan_ng.costs.choices import ABREAST
+from spartan_ng.costs.choices import ABREAST, ABREAST_LENGTH
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.emit import emit
 from spartan_ng.kernels.compiled.folds import PRODUCT, start
@@ -164,3 +164,16 @@ def test_a_product_reads_what_lines_have_in_common_once():
         (together, _) = (part for part in source.split("for k0 in range(")[-2:])
         assert together.count("multiply_add(") == ABREAST
         assert together.count("x1_v[i]" if vector == 1 else "= s0_v[i]") == 1
+
+
+@pytest.mark.parametrize("length", [1, ABREAST_LENGTH - 1, ABREAST_LENGTH])
+@pytest.mark.parametrize("uncut", [False, True])
+def test_lines_that_are_short_in_all_blocks_go_one_by_one(length, uncut):
+    """Where lines are cut a block's length says nothing of the others'."""
+    space = ((0, 4000), (1, 4000))
+    ending = Ending(-1, PRODUCT, (0, 1), (0,), F8, (space[0],))
+    segment = Segment(space, (Operand(0, 0, (0, 1), F8), Operand(1, 1, (1,), F8)), (), (), (ending,))
+    strides: list[tuple[int, ...]] = [(8 * length, 8), (0, 8), (8, 0)]
+    source = emit([(segment, lay_out(segment, strides, [8] * 3, (100, length), (False, uncut)))])
+    go_abreast = length >= ABREAST_LENGTH or not uncut
+    assert source.count("multiply_add(") == (ABREAST + 1 if go_abreast else 1)

@@ -103,7 +103,7 @@ class _Emitter:
     def _goes_abreast(self) -> bool:
         """Whether lines go side by side: they are folded only, each of them, or each of their elements, for
         itself and in the order that there is without it."""
-        if self.segment.rows or self.segment.stores or self.laned:
+        if self.segment.rows or self.segment.stores or self.laned or self.layout.short:
             return False
         still = self.layout.still
         if any(still[self.first_ending + i] for i in self.folded):

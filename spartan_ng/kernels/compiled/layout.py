@@ -7,7 +7,9 @@ and the sizes, strides and addresses come with each call.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
+from spartan_ng.costs.choices import ABREAST_LENGTH
 from spartan_ng.kernels.compiled.segments import Segment
 
 Strides = tuple[int, ...]
@@ -25,6 +27,8 @@ class Layout:
     """For each ending and loop, whether the ending folds it."""
     still: tuple[bool, ...]
     """For each array (operands, stores, endings) whether the loop around the innermost one stays at it."""
+    short: bool = False
+    """Whether the innermost loop is too short, in all blocks, for lines to go side by side."""
 
 
 def lay_out(
@@ -59,7 +63,8 @@ def lay_out(
     reduced = tuple(tuple(bool(loop) and loop[-1] not in e.kept for loop in loops) for e in segment.endings)
     around = loops[-2][-1] if len(loops) > 1 else -1
     still = tuple(around >= 0 and s[around] == 0 for s in strides)
-    return Layout(tuple(loops), tuple(kinds), reduced, still)
+    short = all(uncut[k] for k in loops[-1]) and prod(sizes[k] for k in loops[-1]) < ABREAST_LENGTH
+    return Layout(tuple(loops), tuple(kinds), reduced, still, short)
 
 
 def _longer_fold(
