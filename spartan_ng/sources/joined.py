@@ -11,6 +11,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import ShapeError
+from spartan_ng.sources.mapped import MappedFile
 from spartan_ng.sources.source import Source, read_box
 
 
@@ -34,6 +35,9 @@ class Joined(Source):
                     "they differ in more than the first axis"
                 )
         self.parts = list(parts)
+        for part in parts:
+            if isinstance(part, MappedFile):  # as the map of one file alone is
+                part.hold()
         self._ends = [0, *accumulate(part.shape[0] for part in parts)]
         self.shape = (self._ends[-1], *first.shape[1:])
         self.dtype = _common(parts)
@@ -56,6 +60,10 @@ class Joined(Source):
     def is_current(self) -> bool:
         """Whether all are."""
         return all(part.is_current() for part in self.parts)
+
+    def is_written_to(self) -> bool:
+        """Whether a file among them has."""
+        return any(part.is_written_to() for part in self.parts)
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """What each has of the box."""

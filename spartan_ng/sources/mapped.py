@@ -6,6 +6,7 @@ Such a file is mapped: the kernel reads it as it is used, and lets go of what it
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from copy import copy
 from io import BytesIO
 from math import prod
@@ -19,6 +20,7 @@ from spartan_ng.errors import SourceError
 from spartan_ng.scratch import copy_fits, read_from
 from spartan_ng.sources.files import file_identity
 from spartan_ng.sources.source import Source, checked_dtype
+from spartan_ng.system.mapping import Mapping
 
 if TYPE_CHECKING:
     import zipfile
@@ -67,7 +69,19 @@ class MappedFile(Source):
             return None
         found = copy(self)
         found.shape = shape
+        found.__dict__.pop("_held", None)
         return found
+
+    def hold(self) -> None:
+        """Keep the map, which outlives the file's name, and takes no descriptor; nothing where the system
+        gives no more maps."""
+        size = prod(self.shape) * self.dtype.itemsize
+        with suppress(OSError), open(self.path, "rb") as file:
+            if size and file_identity(self.path) == self._identity:
+                of_file = Mapping(file.fileno(), self.offset + size, writable=False, of_file=True)
+                elements = of_file.array(self.offset + size)[self.offset :].view(self.dtype)
+                order: Any = self.order
+                self._held = elements.reshape(self.shape, order=order)
 
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""
@@ -77,7 +91,11 @@ class MappedFile(Source):
             return False
 
     def mapped(self) -> np.ndarray[Any, Any]:
-        """The elements; SourceError where the file is another one by now, or is not there."""
+        """The elements; SourceError where the file is another one by now and the map was not kept, or has
+        been written to."""
+        held: Any = self.__dict__.get("_held")
+        if held is not None and not self.is_written_to():
+            return held  # type: ignore[no-any-return]
         try:
             same = file_identity(self.path) == self._identity
         except OSError as error:

@@ -42,7 +42,7 @@ ZARRS_LOOP = "zarr_io"
 """The thread of zarr's."""
 _MOST_SAID = 200
 """Characters of a library's message."""
-_OF_A_PROCESS = ("_opened", "_owner", "_unpacked")
+_OF_A_PROCESS = ("_held", "_opened", "_owner", "_unpacked")
 """What sources do not take along to another one."""
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,16 @@ import pytest
 import zarr
 
 import spartan_ng as np
+from spartan_ng.api.files.cells import _TRUSTED_NS
 from spartan_ng.config import config
 from spartan_ng.errors import SourceError
-from tests.sources.test_kinds import KINDS
+from tests.sources.test_kinds import KINDS, TABLE
 from tests.waiting import until
 
-LOCAL = [
-    kind
-    for kind in KINDS
-    if "URL" not in kind and kind not in ("npy", "npy in Fortran's order", "npz", "raw", "HDF5 in one piece")
-]
-"""What is read box by box; maps outlive their files' names."""
+MAPPED = ["npy", "npy in Fortran's order", "npz", "raw", "HDF5 in one piece", "a folder"]
+"""Maps outlive their files' names."""
+LOCAL = [kind for kind in KINDS if "URL" not in kind and kind not in MAPPED]
+"""What is read box by box."""
 
 
 def _changed(path: Path, how: str) -> None:
@@ -68,6 +68,31 @@ def test_changed_files(kind: str, how: str, is_asked_before: bool, tmp_path: Pat
             _changed(path, how)
         for read in (lambda: numpy.asarray(y), lambda: float(x.sum()), lambda: numpy.asarray(x)):
             with pytest.raises((SourceError, FileNotFoundError)):
+                read()
+
+
+@pytest.mark.parametrize("kind", MAPPED)
+@pytest.mark.parametrize("how", ["removed", "replaced", "written over"])
+@pytest.mark.parametrize("is_asked_before", [True, False])
+def test_what_is_mapped_is_kept_until_it_is_written_to(
+    kind: str, how: str, is_asked_before: bool, tmp_path: Path
+) -> None:
+    """One file as several: of a folder the elements were lost when one of its files was saved anew."""
+    with config.override(small_bytes=0):
+        x = KINDS[kind](tmp_path)
+        if is_asked_before:
+            float(numpy.asarray(x).sum())
+        y = x[5:8] + 1
+        _later()
+        for path in sorted(tmp_path.iterdir()):
+            _changed(path, how)
+        time.sleep(2 * _TRUSTED_NS / 1e9)
+        if how != "written over":
+            numpy.testing.assert_array_equal(numpy.asarray(y), TABLE[5:8] + 1)
+            numpy.testing.assert_array_equal(numpy.asarray(x), TABLE)
+            return
+        for read in (lambda: numpy.asarray(y), lambda: float(x.sum()), lambda: numpy.asarray(x)):
+            with pytest.raises(SourceError, match="has changed since it was opened"):
                 read()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import nullcontext, suppress
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
@@ -15,6 +14,7 @@ from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, over_buffer, sparse_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle, make, wrap
+from spartan_ng.api.files.cells import FileCell
 from spartan_ng.api.files.saving import (
     save_npy,
     uploaded,
@@ -25,7 +25,6 @@ from spartan_ng.api.files.saving import (
 from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
-from spartan_ng.errors import SourceError
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.sinks.places import file_place, replacing
 from spartan_ng.sources import MappedFile, npz_member, unpacked_member
@@ -33,9 +32,6 @@ from spartan_ng.sources.files import is_url, local_name, open_file
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
-
-_TRUSTED_NS = 1_000_000
-"""A file that has not changed is asked again after so long: asking takes longer than reading an element."""
 
 
 @numpy_function(np.save)
@@ -134,34 +130,6 @@ def _mapped(path: str, options: dict[str, Any]) -> Any:
             if mapped.dtype.itemsize:  # a copy of texts without letters gives them one
                 return mapped
     return np.load(path, **options)
-
-
-class FileCell(Cell):
-    """A cell over a file's map, which finds out whether the file is what it was before it shows elements.
-
-    Whoever reads what is no longer there ends the process, and NumPy had read the file. Nobody rewrites a
-    file of this size within `_TRUSTED_NS`.
-    """
-
-    _held: Any = None
-    _asked_ns: int = 0
-
-    @property
-    def value(self) -> Any:
-        """The map; SourceError where the file has been written to."""
-        if self.source is not None:
-            now = time.monotonic_ns()
-            if now - self._asked_ns > _TRUSTED_NS:
-                if self.source.is_written_to():
-                    raise SourceError(f"{self.source} has changed since it was opened")
-                self._asked_ns = now
-        return self._held
-
-    @value.setter
-    def value(self, value: Any) -> None:
-        if value is not self._held:
-            self.source = None
-        self._held = value
 
 
 def _over_map(mapped: Any) -> Any:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import shape_tuple
 from spartan_ng.api.core.handle import Handle, make, wrap_node
+from spartan_ng.api.files.cells import FileCell
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -41,7 +41,7 @@ def over(source: Source) -> ndarray:
     if mapped is None:
         ref = ArrayRef(source.shape, source.dtype, source=source)
         return wrap_node(build.data(ref))
-    cell = Cell(mapped, borrowed=True)
+    cell = FileCell(mapped, borrowed=True)
     cell.source = source
     return make(cell)
 
