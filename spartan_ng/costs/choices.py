@@ -11,6 +11,11 @@ from __future__ import annotations
 HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled. (chosen)"""
 
+MISSED = 5
+"""Times `HOT_S` that stages of a program are interpreted, all together, until a process is started that
+compiles them: a third of what it takes to start, as some processors may be idle. (`benchmarks cold`: X.T @ (X
+@ v), 2e4 × 5000)"""
+
 SOON_S = 0.02
 """Seconds of a run on its threads that are worth loading kernels that lie on disk. (chosen)"""
 

@@ -12,10 +12,10 @@ import pytest
 
 from spartan_ng import session
 from spartan_ng.config import config
-from spartan_ng.costs.choices import HOT_S
+from spartan_ng.costs.choices import HOT_S, MISSED
 from spartan_ng.errors import OptionError
 from spartan_ng.graph import build
-from spartan_ng.kernels.compiled import cache
+from spartan_ng.kernels.compiled import cache, select
 from spartan_ng.kernels.compiled.cache import (
     CACHE_VARIABLE,
     _thin_out,
@@ -26,6 +26,7 @@ from spartan_ng.kernels.compiled.cache import (
     thin_out,
 )
 from spartan_ng.kernels.compiled.compile import Compiler, compiler, wait_for_compiles
+from spartan_ng.kernels.compiled.process import CompilerProcess
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.plan.stages import Fused
 from tests.waiting import Gate, until
@@ -266,11 +267,12 @@ def test_a_long_first_run_waits_for_its_kernels(tmp_path):
     """For those on disk, and for others where they pay; a short one is interpreted."""
     program = """
 import numpy, spartan_ng as np
+from spartan_ng.kernels import predicting
 from spartan_ng.kernels.compiled import select
 from spartan_ng.kernels.compiled.compile import compiler
 
 np.config.small_bytes = 0
-select.INTERPRETED_FLOPS_S = SPEED
+predicting.INTERPRETED_FLOPS_S = SPEED
 chosen = []
 choose = select.Tier.choose
 
@@ -327,7 +329,7 @@ def test_the_first_runs_are_interpreted_and_hot_stages_compiled():
         assert tier.choose(operands(x), QUIET) is None
         tier.record(HOT_S / 2)
         assert tier.choose(operands(x), QUIET) is None
-        tier.record(HOT_S)
+        tier.record(MISSED * HOT_S)
         tier.choose(operands(x), QUIET)  # asks for the kernel, whether it is there already or not
         assert wait_for_compiles()
         assert tier.choose(operands(x), QUIET) is not None
@@ -366,3 +368,26 @@ def test_a_changed_scalar_needs_no_new_kernel():
             if factor == 1.0:
                 known = len(compiler._kernels)
     assert len(compiler._kernels) == known
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_compiler_is_started_for_what_all_stages_missed(monkeypatch, is_there):
+    """A short program has its processors for itself; where a compiler is there, it is asked."""
+    fresh = Compiler()
+    asked: list[str] = []
+    monkeypatch.setattr(fresh, "request", lambda kernel: asked.append("now"))
+    monkeypatch.setattr(fresh, "wish", lambda kernels: asked.append("later"))
+    monkeypatch.setattr(fresh, "is_kept", lambda kernel: False)
+    monkeypatch.setattr(CompilerProcess, "is_there", is_there)
+    monkeypatch.setattr(select, "compiler", fresh)
+    with config.override(kernels="auto"):
+        for factor in range(MISSED + 2):
+            a = build.constant(np.arange(1000.0 + factor))
+            node = build.map_(
+                "subtract", build.map_("hypot", a, build.constant(2.0)), a
+            )  # nobody else's kernel
+            tier = plan_of(build.fold("add", node, (0,)))
+            tier.record(1.01 * HOT_S)
+            tier.choose(operands(np.arange(1000.0 + factor)), QUIET)
+    early = "now" if is_there else "later"
+    assert asked == [early] * (MISSED - 1) + ["now"] * 3

@@ -16,6 +16,7 @@ from spartan_ng.kernels.blocks import block_sizes, cut_tile
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
+from spartan_ng.kernels.predicting import interpreted_s
 from spartan_ng.kernels.reducers import Reducer, reducer_of
 from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.kernels.widths import stored_widths
@@ -162,7 +163,9 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         if any(row.kind == "matrices" and MATRIX_FUNCTIONS[row.params[0]].scipys for row in stage.rows):
             load_scipys()
         # At non-zeros alone there is less to do than the box says, and nobody has counted how much.
-        task.tier = Tier(stage, task.box, 0 if stage.driver >= 0 else task.flops)
+        share = box_size(task.box) / max(prod(stage.domain), 1)
+        expected_s = 0.0 if stage.driver >= 0 else share * interpreted_s(stage, plan.slots)
+        task.tier = Tier(stage, task.box, expected_s)
         task.cut = cut_tile(stage, task.box, task.sizes, together=False)
         for part in task.parts:
             # What finishes the result needs the sum of all parts.

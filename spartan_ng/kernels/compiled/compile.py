@@ -53,6 +53,8 @@ class Kernel:
     seconds: float = 0.0
     """What compiling (or loading) took."""
     requested: bool = False
+    is_kept: bool | None = None
+    """Whether it lay on disk; None until somebody asks."""
 
     @property
     def reason(self) -> str:
@@ -76,6 +78,8 @@ class Compiler:
         self._kernels: dict[str, Kernel] = {}
         self._queue: deque[Kernel] = deque()
         self._wishes: dict[str, Kernel] = {}
+        self.missed_s = 0.0
+        """Seconds that stages were interpreted in this process."""
         self._process = CompilerProcess()
         self._directory: Path | None = None
         self._begin()
@@ -103,6 +107,11 @@ class Compiler:
                 self._thread.start()
             self._changed.notify_all()
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a process that compiles."""
+        return self._process.is_there
+
     def load_ahead(self) -> None:
         """Load what loads kernels, where any lie on disk: the first one takes a millisecond then, not 30."""
         try:
@@ -117,11 +126,13 @@ class Compiler:
             self._wishes |= {k.source: k for k in kernels}
 
     def is_kept(self, kernel: Kernel) -> bool:
-        """Whether a kernel lies on disk."""
-        try:
-            return is_kept(self._folder(), kernel_name(kernel.source))
-        except (ImportError, OSError, MemoryError):  # no compiler is found, or no room for it
-            return False
+        """Whether a kernel lay on disk when that was asked first."""
+        if kernel.is_kept is None:
+            try:
+                kernel.is_kept = is_kept(self._folder(), kernel_name(kernel.source))
+            except (ImportError, OSError, MemoryError):  # no compiler is found, or no room for it
+                kernel.is_kept = False
+        return kernel.is_kept
 
     def wait_if_worth(self, kernels: Sequence[Kernel], expected_s: float) -> None:
         """Wait for kernels that were asked for, if what is to be done takes so long without them: for those

@@ -71,6 +71,11 @@ class CompilerProcess:
         """Whether the process is there, and has all that it needs."""
         return self._process is not None and self._compiled > 0
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the process has been started, and has not been ended."""
+        return self._process is not None
+
     def rest(self) -> None:
         """End the process until there is more to do."""
         with self._in_use:

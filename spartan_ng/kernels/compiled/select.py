@@ -2,7 +2,8 @@
 worth it.
 
 The rule: a stage that the interpreter has worked on for `HOT_S` seconds in all will be run again, and is
-compiled in the background; the first run that finds all its kernels ready uses them. A run that is predicted
+compiled in the background, from `MISSED` times that on for all stages together; the first run that finds all
+its kernels ready uses them. A run that is predicted
 to be long waits for its kernels where these pay within it (`Compiler.wait_if_worth`). One that is predicted
 to take `SOON_S` uses kernels that lie on disk; if there are none, they are compiled when the program has
 ended (`heir`), and its next start has them from the first run on. A run never changes its tier under way, so
@@ -25,8 +26,7 @@ import numpy as np
 from spartan_ng.arrays import WHOLE, Box, box_of
 from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.config import config
-from spartan_ng.costs.choices import COMPILED_ROWS, HOT_S, LONG_RUN_S, SOON_S
-from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
+from spartan_ng.costs.choices import COMPILED_ROWS, HOT_S, LONG_RUN_S, MISSED, SOON_S
 from spartan_ng.error_state import is_strict
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut_tile
 from spartan_ng.kernels.body import Body
@@ -77,12 +77,11 @@ class FittedKernel:
 class Tier:
     """One task's way from the interpreter to compiled loops."""
 
-    def __init__(self, stage: Fused, tile: Box, flops: int = 0) -> None:
-        """`flops` are the operations of one run; 0 where nobody can tell."""
+    def __init__(self, stage: Fused, tile: Box, expected_s: float = 0.0) -> None:
+        """`expected_s`: what a run takes one thread of the interpreter, as predicted; 0 where nobody can."""
         self.stage = stage
         self.tile = tile
-        self._expected_s = flops / INTERPRETED_FLOPS_S
-        """What the interpreter is predicted to take for one run, on one thread."""
+        self._expected_s = expected_s
         self._choices: dict[Signature | SparseSignature, FittedKernel | Sampled | None] = {}
         self._trust = Trust()
         self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
@@ -96,6 +95,16 @@ class Tier:
         """Whether the stage may be compiled by now."""
         known = self._seconds >= HOT_S or self._expected_s >= LONG_RUN_S
         return (known or config.kernels != "auto") and config.compiles
+
+    @property
+    def _pays(self) -> bool:
+        """Whether the stage's kernels are worth starting the compiler's process for, where there is none.
+
+        It works beside the program, which has fewer processors for so long: one that is through before any
+        kernel is there would only have shared them. What it wishes for is compiled after it.
+        """
+        is_asked = self._expected_s >= LONG_RUN_S or config.kernels != "auto"
+        return is_asked or compiler.is_there or compiler.missed_s >= MISSED * HOT_S
 
     def choose(
         self, operands: list[Any], error_state: dict[str, Any], threads: int = 1
@@ -113,7 +122,7 @@ class Tier:
         if None not in [k.function for k in kernels]:
             return choice if self._is_trusted(choice, operands) else None
         waiting = [k for k in kernels if not k.settled]
-        if not is_hot and not all(map(compiler.is_kept, waiting)):
+        if not (is_hot and self._pays) and not all(map(compiler.is_kept, waiting)):
             compiler.wish(waiting)
             return None
         for kernel in waiting:
@@ -171,6 +180,7 @@ class Tier:
     def record(self, seconds: float) -> None:
         """The interpreter has worked on the task for so long."""
         self._seconds += seconds
+        compiler.missed_s += seconds
 
     def _dense(self, operands: list[Any]) -> FittedKernel | Sampled | None:
         key = signature([np.asarray(o) for o in operands])
