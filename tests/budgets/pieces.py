@@ -331,6 +331,6 @@ PIECES: dict[str, Piece] = {
     "transforms of columns": _column_transforms,
     "products of what is made": _made_products,
 }
-OVER = {"distances", "spectra"}
-"""What may take half as much again as the budget, alone or behind others: what two plans make of
-the same distances, and transforms of planes."""
+OVER = {"distances"}
+"""What may take half as much again as the budget, alone or behind others: what two plans make of the same
+distances."""
