@@ -65,7 +65,7 @@ class _Windows:
                 return np.repeat(value, hi - lo)
             self._low, self._high = bounds.narrowed(lo, hi)
             if int((self._high - self._low).sum()) > 0.75 * left:
-                found = self._around(bounds.middle((lo + hi) // 2), lo, hi)
+                found = self._around(bounds.halving(), lo, hi)
                 if found is not None:
                     return found
         inside = _merged(self._read, list(zip(self._low.tolist(), self._high.tolist(), strict=True)))
@@ -156,7 +156,8 @@ class _Bounds:
                 high = np.minimum(high, most[:, late].min(1))
         return low, high
 
-    def middle(self, rank: int) -> Any:
-        """A sampled value near the element of a rank."""
-        about = (self._less[0] + self._upto[1]).sum(0)
-        return self.values[np.argmin(np.abs(about - 2 * rank))]
+    def halving(self) -> Any:
+        """The value that leaves out most of the windows for sure, on whichever of its sides the ranks are:
+        three eighths at least with samples all over them, as the samples' own median would."""
+        behind, before = self._upto[0].sum(0) - self.low.sum(), self.high.sum() - self._less[1].sum(0)
+        return self.values[np.argmax(np.minimum(behind, before))]
