@@ -86,6 +86,7 @@ def test_every_extra_that_programs_ask_for_has_a_door_here():
     assert known.keys() - asked == {"bench", "dev", "mpi", "notebooks", "telemetry", "test"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [None, 26_000_000])
 @pytest.mark.parametrize("said", ["", "system", "mimalloc"])
 @pytest.mark.parametrize("first", ["ours", "theirs"])

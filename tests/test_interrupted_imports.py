@@ -73,6 +73,7 @@ USES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each first use is a fork's")
 @pytest.mark.parametrize("name", USES)
 def test_a_first_import_that_is_interrupted_is_made_again(name: str) -> None:

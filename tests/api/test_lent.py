@@ -201,6 +201,7 @@ def test_programs_that_write_into_both(part: int, small_bytes: int) -> None:
                 assert _told(one) == _told(other), (seed, ours.told)
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize("small_bytes", SIZES)
 @pytest.mark.parametrize("built", BUILT)
 def test_what_is_built_has_the_elements_of_its_time(built: str, small_bytes: int) -> None:

@@ -30,6 +30,7 @@ def waiting(found: Any) -> bool:
     return any(isinstance(part, Handle) and part._peek() is None for part in parts)
 
 
+@pytest.mark.slow
 def test_functions_of_small_arrays(some: Some) -> None:
     x, line = np.array(numpy.random.default_rng(3).random((52, 10))), np.arange(520.0) / 520
     with numpy.errstate(all="ignore"), warnings.catch_warnings():

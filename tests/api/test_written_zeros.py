@@ -77,6 +77,7 @@ WRITES: dict[str, Callable[[Any, Any, random.Random], None]] = {
 }
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize("share", [4, 1])
 @pytest.mark.parametrize("made", MADE)
 @pytest.mark.parametrize("first", WRITES)

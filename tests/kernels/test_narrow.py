@@ -39,6 +39,7 @@ def operands(draw: st.DrawFn) -> tuple[Any, Any]:
     return a, b
 
 
+@pytest.mark.slow
 @examples(80)
 @given(operands(), st.sampled_from("CF"))
 def test_products_are_numpys(case: tuple[Any, Any], order: Any) -> None:

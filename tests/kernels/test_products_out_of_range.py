@@ -106,6 +106,7 @@ def test_what_leaves_the_range_is_reported() -> None:
             np.testing.assert_allclose(fold.finalize(states[0]), x[0] ** 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["interpret", "compile"])
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("reproducible", [False, True])

@@ -34,6 +34,7 @@ KINDS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x", "x.npy"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_has_no_room_is_unpacked_to_disk(kind: str, name: str, tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ def test_a_chunk_that_memory_has_no_room_for_is_said_before_anything_is_read(
             numpy.testing.assert_array_equal(y, PROGRAMS[program](VALUE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("kind", ["parquet", "csv", "dear"])
 def test_what_goes_on_with_less_is_never_refused(kind: str, program: str, tmp_path: Path) -> None:
@@ -157,6 +158,7 @@ class UnpackingRecorder(Recorder):
                 self._now -= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("several", ["joined", "picked", "alone"])
 @pytest.mark.parametrize("share", [1, 2, 3, 5, 40])
 def test_no_more_read_at_a_time_than_have_room(share: int, several: str) -> None:

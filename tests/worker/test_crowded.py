@@ -59,6 +59,7 @@ MEMORY = 1 << 18
 IN_PARTS = {*PROGRAMS} - {"sums of integers", "short sums of integers"}  # written at computed places
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("kind", ["array", "source"])
 @pytest.mark.parametrize("memory", [1 << 18, 1 << 22])
@@ -80,6 +81,7 @@ def test_results_are_numpys_where_their_states_are_large(
     numpy.testing.assert_allclose(found, wanted, rtol=1e-12 if found.dtype != numpy.float32 else 1e-5)
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("workers", [2, 3])
 def test_states_of_workers_come_together_in_parts(name: str, workers: int) -> None:

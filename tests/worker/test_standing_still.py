@@ -162,6 +162,7 @@ def backed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "BACKED_S", 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1, 2])
 @pytest.mark.parametrize("kind", ["stored", "folded", "sorted"])
 def test_who_begins_when_the_others_have_asked_is_helped(

@@ -212,6 +212,7 @@ def test_numbers_that_one_pass_asks_for_several_times_are_not_stored() -> None:
     assert "random" in stage["operators"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"kinds": "sparse"}], ids=str)
 @pytest.mark.parametrize("workers", [1, 4])
 def test_random_programs(workers: int, options: dict[str, Any], checked: Counts, some: Some) -> None:

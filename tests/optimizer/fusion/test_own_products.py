@@ -45,6 +45,7 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("columns", [1, 2, 7, 60, 100])
 @pytest.mark.parametrize("name", PROGRAMS)
