@@ -6,7 +6,7 @@ neighbours say. So a test that is marked `some(n)` runs for `n` of its parameter
 seed, shown at the top. `--whole` asks everything, `--seed N` asks what another run has asked, and a case that
 is named by its id is always run.
 
-A run of all tests, for whoever has changed something and waits, asks the half of that, and of every other
+A run of all tests, for whoever has changed something and waits, asks a third of that, and of every other
 table that has more than `TABLE` cases, too; but all cases of one marked `every`. And it asks one in `SLOW` of
 the tests that are marked `slow`, which take half a second or more: they start daemons, an engine or a
 compiler, or fit a model. These are drawn as well. CI asks them all, as whoever names files or folders does.
@@ -34,8 +34,8 @@ SLOW = 16
 TABLE = 8
 """So many cases of a table a run of everything asks at least, if there are as many."""
 _PART = 8
-_HALF = 2
-_asked = {"whole": False, "half": False}
+_THIRD = 3
+_asked = {"whole": False, "few": False}
 """What the command line asks for, for modules that want to know it as they are imported."""
 
 
@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.slow = told["slow"]
     elif config.option.seed is None:
         config.option.seed = _SEED_OF_MERGES if os.environ.get("CI") else random.randrange(1 << 32)
-    _asked.update(whole=_whole(config), half=_half(config))
+    _asked.update(whole=_whole(config), few=_is_waited_for(config))
     hypothesis.settings.register_profile(
         "part", deadline=None, print_blob=True, derandomize="CI" in os.environ, max_examples=part(100)
     )
@@ -85,7 +85,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     marker = next(metafunc.definition.iter_markers("some"), None)
     if marker is not None and not _whole(config):
         metafunc._calls = _drawn(config, metafunc.definition.nodeid, calls, _few(config, marker.args[0]))
-    elif marker is None and _half(config) and not next(metafunc.definition.iter_markers("every"), None):
+    elif (
+        marker is None
+        and _is_waited_for(config)
+        and not next(metafunc.definition.iter_markers("every"), None)
+    ):
         most = max(TABLE, _few(config, len(calls)))
         metafunc._calls = _drawn(config, metafunc.definition.nodeid, calls, most)
 
@@ -123,7 +127,7 @@ def some(request: pytest.FixtureRequest) -> Some:
 
 def part(n: int) -> int:
     """How many of `n` examples a run takes: all of them with `--whole`."""
-    return n if _asked["whole"] else -(-n // (_PART * (_HALF if _asked["half"] else 1)))
+    return n if _asked["whole"] else -(-n // (_PART * (_THIRD if _asked["few"] else 1)))
 
 
 def examples(n: int) -> hypothesis.settings:
@@ -135,14 +139,14 @@ def _whole(config: pytest.Config) -> bool:
     return config.option.whole or any("[" in argument for argument in config.args)
 
 
-def _half(config: pytest.Config) -> bool:
-    """Whether a run asks the half of what others ask: one of everything, for somebody who waits."""
+def _is_waited_for(config: pytest.Config) -> bool:
+    """Whether a run asks a third of what others ask: one of everything, for somebody who waits."""
     return not _whole(config) and not config.option.slow
 
 
 def _few(config: pytest.Config, n: int) -> int:
     """How many of `n` cases the run asks."""
-    return -(-n // _HALF) if _half(config) else n
+    return -(-n // _THIRD) if _is_waited_for(config) else n
 
 
 def _drawn(config: pytest.Config, name: str, cases: list[T], n: int) -> list[T]:
