@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.slow = told["slow"]
     elif config.option.seed is None:
         config.option.seed = _SEED_OF_MERGES if os.environ.get("CI") else random.randrange(1 << 32)
-    _asked.update(whole=_whole(config), few=_is_waited_for(config))
+    _asked.update(whole=_whole(config), few=_is_short(config))
     hypothesis.settings.register_profile(
         "part", deadline=None, print_blob=True, derandomize="CI" in os.environ, max_examples=part(100)
     )
@@ -85,11 +85,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     marker = next(metafunc.definition.iter_markers("some"), None)
     if marker is not None and not _whole(config):
         metafunc._calls = _drawn(config, metafunc.definition.nodeid, calls, _few(config, marker.args[0]))
-    elif (
-        marker is None
-        and _is_waited_for(config)
-        and not next(metafunc.definition.iter_markers("every"), None)
-    ):
+    elif marker is None and _is_short(config) and not next(metafunc.definition.iter_markers("every"), None):
         most = max(TABLE, _few(config, len(calls)))
         metafunc._calls = _drawn(config, metafunc.definition.nodeid, calls, most)
 
@@ -139,14 +135,14 @@ def _whole(config: pytest.Config) -> bool:
     return config.option.whole or any("[" in argument for argument in config.args)
 
 
-def _is_waited_for(config: pytest.Config) -> bool:
+def _is_short(config: pytest.Config) -> bool:
     """Whether a run asks a third of what others ask: one of everything, for somebody who waits."""
     return not _whole(config) and not config.option.slow
 
 
 def _few(config: pytest.Config, n: int) -> int:
     """How many of `n` cases the run asks."""
-    return -(-n // _THIRD) if _is_waited_for(config) else n
+    return -(-n // _THIRD) if _is_short(config) else n
 
 
 def _drawn(config: pytest.Config, name: str, cases: list[T], n: int) -> list[T]:
