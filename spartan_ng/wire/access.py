@@ -39,6 +39,9 @@ _LAST_PORT = 65535
 _MOST_PATH = 100
 """Characters of a socket's path; the kernel takes 107."""
 
+_GONE_S = 5.0
+"""How long a worker whose socket is gone is waited for: by then the master knows of one that has ended."""
+
 _OWNER, _ANYBODY = "owner", "anybody"
 _GRANTED = {_OWNER: ROLES, _ANYBODY: ROLES, "admin": ("admin", "client")}
 """What else than its own a role may be."""
@@ -158,6 +161,20 @@ def beside(address: str, name: str) -> str:
 def is_local(address: str) -> bool:
     """Whether an address is a socket in a folder."""
     return address.startswith(_IPC)
+
+
+def why_gone(address: str) -> str:
+    """For people, what has become of a local address whose socket somebody has removed; "" of any other."""
+    place = address.removeprefix(_IPC)
+    if not is_local(address) or os.path.exists(place):
+        return ""
+    return f": its socket {place} has been removed; XDG_RUNTIME_DIR names another folder for them"
+
+
+def patience_s(address: str, longest_s: float) -> float:
+    """How long somebody at an address is waited for: nobody comes where the socket is gone, which its
+    process may have taken away, as the master says then."""
+    return min(longest_s, _GONE_S) if why_gone(address) else longest_s
 
 
 def leave(address: str) -> None:

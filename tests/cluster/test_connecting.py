@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,6 +117,22 @@ def test_a_worker_that_never_lets_us_in_is_an_error(keys):
         heard_of_clients(worker).users = {}
         client._link.peers.timeout_s = 0.5
         with config.override(retries=0), pytest.raises(WorkerUnreachable, match=r"is not let in for 0\.5 s"):
+            evaluate(Session(client), total(build.constant(np.ones((200, 100)))))
+        client.close()
+
+
+@pytest.mark.slow
+def test_a_socket_that_somebody_has_removed_is_said():
+    """Who tidies the folder of temporary files takes sockets, too: nobody said so."""
+    server = MasterServer(f"ipc://{private_folder()}/master")
+    worker = WorkerServer(server.address)
+    with running(server, worker):
+        client = ClusterBackend.connect(server.address)
+        client._link.peers.timeout_s = 0.5
+        place = Path(worker._tiles.address.removeprefix("ipc://"))
+        place.unlink()
+        said = rf"has not reached it for 0\.5 s: its socket {place} has been removed; XDG_RUNTIME_DIR"
+        with config.override(retries=0), pytest.raises(WorkerUnreachable, match=said):
             evaluate(Session(client), total(build.constant(np.ones((200, 100)))))
         client.close()
 

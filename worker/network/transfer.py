@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from spartan_ng.arrays import Box, Key
 from spartan_ng.errors import ConnectionFailed, OutOfResources, WorkerLost, WorkerUnreachable
 from spartan_ng.system.segments import host_identity
-from spartan_ng.wire.access import Access
+from spartan_ng.wire.access import Access, patience_s, why_gone
 from spartan_ng.wire.channel import Channel, has_header
 from spartan_ng.wire.codec import NOTHING, encode
 from spartan_ng.wire.connection import REFUSED
@@ -311,11 +311,12 @@ class Peers:
             asked.setdefault(request.peer, []).append(request)
         for peer, link in list(self._links.items()):
             wanted = asked.get(peer, [])
+            longest_s = patience_s(link.member.address, self.timeout_s)
             if link.channel.is_open:
                 if wanted or link.channel.owes or link.channel.unconfirmed:
                     self._transmit(link, [link.channel.note()])
-            elif not link.is_up and now - link.down_since > self.timeout_s:
-                late = [r for r in wanted if now - r.asked_at > self.timeout_s]
+            elif not link.is_up and now - link.down_since > longest_s:
+                late = [r for r in wanted if now - r.asked_at > longest_s]
                 if len(late) < len(wanted):  # each has the whole time, whoever has asked before
                     for request in late:
                         self._answer(request.message.number, self._unreachable(link))
@@ -331,7 +332,7 @@ class Peers:
             f"the worker {link.member.label} at {link.member.address} is a member of the cluster, but "
             f"{self._hello.label or 'this process'} "
             + ("is not let in" if link.is_refused else "has not reached it")
-            + f" for {self.timeout_s:g} s"
+            + f" for {patience_s(link.member.address, self.timeout_s):g} s{why_gone(link.member.address)}"
         )
 
     def _receive(self, peer: str, link: _Link, socket: Socket, frames: Sequence[Buffer]) -> None:
