@@ -35,11 +35,21 @@ class ProductFold(Fold):
         """The state of one block."""
         if out.kind not in "fc":
             return Fold.block(self, x, axes, out, where, offset)
+        if offset and len(axes) == x.ndim:
+            return self._behind(x, axes, out, where)
         value, is_within = _within(lambda: Fold.block(self, x, axes, out, where, offset))
         kept = None if is_within else self._kept(x, out, where)
         if is_within or np.all((value == 0) & np.any(kept == 0, axis=axes)):  # zero by a factor that is
             return value, value, np.zeros(np.shape(value), _EXPONENT)
         return value, *_unbounded(kept, axes)
+
+    def _behind(self, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any) -> State:
+        """The state of all of a block that others lie before: nobody asks what NumPy has of these factors,
+        and products of factors far from each other do not wait for one another."""
+        m, e = _unbounded(self._kept(x, out, where), axes)
+        with np.errstate(all="ignore"):
+            value = _together(m, e)
+        return (value, value, np.zeros_like(e)) if _within_range(value) else (value, m, e)
 
     def units(
         self,

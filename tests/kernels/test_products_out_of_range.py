@@ -92,6 +92,34 @@ def test_parts_leave_the_range(dtype: str, seed: int, n: int, data: st.DataObjec
     np.testing.assert_allclose(found, expected, rtol=(n + 9) * 4 * float(np.finfo(dtype).eps))
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "c8", "c16"])
+@examples(60)
+@given(st.integers(0, 2**32), st.integers(1, 300), st.booleans(), st.data())
+def test_blocks_that_know_what_lies_before(
+    dtype: str, seed: int, n: int, is_decided: bool, data: st.DataObject
+) -> None:
+    """They need not have what NumPy has of their factors alone: the first one decides, in any cut."""
+    rng = np.random.default_rng(seed)
+    if is_decided and dtype in ("f4", "f8"):
+        x = _decided(dtype)[rng.integers(0, 6) :: rng.integers(1, 99), rng.integers(0, 60)].copy()
+    else:
+        x = _wandering(dtype, seed, (n, 5))[:, 2].copy()
+    fold, n = FOLDS["multiply"], len(x)
+    starts = [0, *sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=9)))] if n > 1 else [0]
+    with np.errstate(all="ignore"):
+        expected = np.prod(x)
+        parts = np.split(x, starts[1:])
+        states = [fold.block(p, (0,), x.dtype, None, at) for p, at in zip(parts, starts, strict=True)]
+        while len(states) > 1:
+            at = data.draw(st.integers(0, len(states) - 2))
+            states[at : at + 2] = [fold.combine(*states[at : at + 2])]
+        found = fold.finalize(states[0])
+    assert np.asarray(found).dtype == x.dtype
+    np.testing.assert_allclose(found, expected, rtol=(n + 9) * 4 * float(np.finfo(dtype).eps))
+    if x.dtype.kind == "f" and not np.isnan(expected):
+        assert np.signbit(found) == np.signbit(expected)
+
+
 def test_what_leaves_the_range_is_reported() -> None:
     """Once it is known to, as NumPy reports it."""
     fold = FOLDS["multiply"]
