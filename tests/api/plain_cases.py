@@ -210,7 +210,8 @@ def told(o: Any, whole: bool) -> Any:
         seen = (str(plain.dtype), plain.shape, repr(plain.tolist()))
         if not whole:
             return seen
-        flags = (o.strides, o.flags.c_contiguous, o.flags.f_contiguous, o.flags.owndata, o.flags.writeable)
+        strides = o.strides if plain.size else ()  # without elements there is nothing to step to
+        flags = (strides, o.flags.c_contiguous, o.flags.f_contiguous, o.flags.owndata, o.flags.writeable)
         return (f"{type(o).__module__}.{type(o).__name__}", flags if is_array(o) else (), seen)
     return (type(o).__name__, repr(o) if isinstance(o, int | float | complex | str | None) else "")
 
