@@ -25,13 +25,13 @@ from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.fusion.group import Group, open_stage
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_fusible, is_transparent, unit_reshape
 from spartan_ng.optimizer.fusion.legality import (
-    SIDE_BYTES,
     has_room,
     joins_others,
     lines_fit,
     unfollowed,
     whole_if_joined,
 )
+from spartan_ng.optimizer.fusion.placement import Axes, breaks_lines, cut_axes, moves_another
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product
 
 
@@ -116,7 +116,11 @@ def operators(
     found: list[Operator] = []
     number: dict[Node, int] = {}
     known = estimates(order) if known is None else known
+    several = profile.workers > 1
+    cut: dict[Node, Axes] = {}
     for node in order:
+        if several:
+            cut[node] = cut_axes(node, cut)
         if node.op is Op.DATA or node.op is Op.INDEX:
             continue
         if node not in roots and (is_transparent(node) or node.op is Op.SLICE):
@@ -128,10 +132,13 @@ def operators(
             stage.is_product = False  # not in the passes of others: in its own, it is better left alone
         edges = tuple(
             [
-                _edge(below, stage, labels, found, number, apart, profile)
+                _edge(below, stage, labels, found, number, apart)
                 for below, labels in zip(node.inputs, seen, strict=True)
             ]
         )
+        if several:
+            beside = list(zip(node.inputs, seen, strict=True))
+            edges = tuple([_where_they_lie(edge, stage, beside, cut, profile) for edge in edges])
         operator = Operator(
             node,
             len(found),
@@ -160,7 +167,6 @@ def _edge(
     found: list[Operator],
     number: dict[Node, int],
     apart: Collection[Node],
-    profile: Profile,
 ) -> Edge:
     """The edge from an operand, as a stage sees it, to what is below its views."""
     while below not in number and below.op is not Op.DATA and below.op is not Op.INDEX:
@@ -171,10 +177,27 @@ def _edge(
         return Edge(below, producer, Fit.NONE, None)
     alone = producer < 0 or below in apart or is_transparent(below) or not found[producer].fusible
     fit = Fit.NONE if alone else _fit(below, stage, labels)
-    several = profile.workers > 1
-    if several and fit is not Fit.NONE and (breaks_lines(below) or not joins_others(below, profile)):
-        fit = Fit.NONE
     return Edge(below, producer, fit, labels)
+
+
+def _where_they_lie(
+    edge: Edge,
+    stage: Group,
+    beside: Sequence[tuple[Node, Labels | None]],
+    cut: Mapping[Node, Axes],
+    profile: Profile,
+) -> Edge:
+    """The edge where workers have parts of large arrays: none for what these would have to move for."""
+    node, labels = edge.source, edge.labels
+    if edge.fit is Fit.NONE or labels is None:
+        return edge
+    if (
+        breaks_lines(node, cut)
+        or moves_another(node, labels, stage, beside, cut)
+        or not joins_others(node, profile)
+    ):
+        return edge._replace(fit=Fit.NONE)
+    return edge
 
 
 def is_aligned(stage: Group, labels: Labels | None) -> bool:
@@ -187,26 +210,6 @@ def is_aligned(stage: Group, labels: Labels | None) -> bool:
         domain = tuple([0 if d in whole else n for d, n in enumerate(domain)])
     longest = max(domain, default=1) or 1
     return longest in [domain[d] for d in labels if d != WHOLE]
-
-
-def breaks_lines(node: Node) -> bool:
-    """Whether fusing the node would need whole lines of a large array that lies cut across them.
-
-    A Row operator constrains the tiling of what is still to be tiled; what is on the workers already would
-    have to move, so there the operator is not chosen.
-    """
-    if node.op is Op.MAP:
-        return False
-    for source, labels in zip(node.inputs, input_labels(node, tuple(range(node.ndim))), strict=True):
-        while source.op is not Op.DATA and is_transparent(source):
-            labels = input_labels(source, labels)[0]
-            (source,) = source.inputs
-        tiling = None if source.data is None else source.data.tiling
-        if tiling is None or source.nbytes <= SIDE_BYTES:
-            continue
-        if any(n > 1 and label == WHOLE for n, label in zip(tiling.parts, labels, strict=True)):
-            return True
-    return False
 
 
 def _fit(node: Node, stage: Group, labels: Labels) -> Fit:

@@ -48,7 +48,7 @@ def form_stages(
     apart : nodes that are stored in any case, where stages are chosen by cost
     """
     profile = profile or Profile()
-    searched = policy in _SEARCHED and leaves_choice(order)
+    searched = policy in _SEARCHED and leaves_choice(order, profile)
     memo = candidates(order, roots, profile, apart) if searched else None
     return _form(order, roots, policy, profile, memo)
 

@@ -19,6 +19,7 @@ from spartan_ng.optimizer.fusion.explore import Memo, explore
 from spartan_ng.optimizer.fusion.group import Fusing, JoinedPasses
 from spartan_ng.optimizer.fusion.operators import Estimate, estimates, operators
 from spartan_ng.optimizer.fusion.partitions import MOST_OPERATORS, Partition, partitions
+from spartan_ng.optimizer.fusion.placement import lies_cut
 from spartan_ng.optimizer.fusion.plans import PlanCosts, Stage
 from spartan_ng.optimizer.fusion.sampling import find_drivers
 from spartan_ng.optimizer.fusion.search import Found, descend, skip_enumerate
@@ -144,16 +145,18 @@ def candidate_plans(
     return plans
 
 
-def leaves_choice(order: Sequence[Node]) -> bool:
-    """Whether a graph may have interesting points at all: values that are shared, or sparse ones.
+def leaves_choice(order: Sequence[Node], profile: Profile) -> bool:
+    """Whether a graph may have interesting points at all: values that are shared, or sparse ones, or what
+    large arrays would have to move for.
 
     Template switches matter where one side exploits sparsity. Very large graphs are not searched.
     """
     if len(order) > MOST_NODES:
         return False
+    several = profile.workers > 1
     seen: set[Node] = set()
     for node in order:
-        if node.format == "csr":
+        if node.format == "csr" or (several and lies_cut(node)):
             return True
         for below in dict.fromkeys(node.inputs):
             if below.inputs:

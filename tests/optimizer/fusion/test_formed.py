@@ -116,7 +116,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Counts:
         profile: Profile | None = None,
         apart: Collection[Node] = (),
     ) -> Grouping:
-        if leaves_choice(order):
+        if leaves_choice(order, profile or Profile()):
             for name, count in check(order, roots, profile or Profile(), apart).items():
                 counts[name] += count
         return form_stages(order, roots, policy, profile, apart)
