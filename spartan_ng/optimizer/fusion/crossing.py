@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op
@@ -17,6 +18,8 @@ from spartan_ng.optimizer.fusion.costs import read_ps
 from spartan_ng.optimizer.fusion.group import Group, open_stage, reads_once
 from spartan_ng.optimizer.fusion.labels import is_transparent, root
 from spartan_ng.optimizer.fusion.legality import whole_if_joined
+
+Kind = tuple[Any, ...]
 
 
 def crossing_products(order: Sequence[Node], profile: Profile) -> frozenset[Node]:
@@ -72,13 +75,29 @@ def _beside(products: Sequence[tuple[Node, int]], order: Sequence[Node]) -> set[
         if mask:
             behind[node], made_of[node] = mask, near
     found: set[Node] = set()
+    along: dict[int, int] = {}
+    kinds: dict[Kind, tuple[int, Node]] = {}
+    makes: dict[tuple[Kind, Kind], bool] = {}
     for i, (node, axis) in enumerate(products):
-        others = [other for other, along in products[:i] if along != axis]
-        apart = [other for other in others if not bit[other] & behind[node]]
+        others = ((1 << i) - 1) & ~along.get(axis, 0)
+        apart = others & ~behind[node]
         vector = min(node.inputs, key=lambda operand: operand.ndim)
-        within = [other for other in others if bit[other] & made_of.get(vector, 0)]
-        found.update(apart, [node] if apart or any(_may_make(node, other) for other in within) else [])
+        within, kind, is_made = others & made_of.get(vector, 0), _kind(node), False
+        for other, (mask, one) in kinds.items() if within else ():
+            if mask & within and (kind, other) not in makes:
+                makes[kind, other] = _may_make(node, one)
+            is_made |= bool(mask & within) and makes[kind, other]
+        found.update([products[k][0] for k in range(i) if apart >> k & 1] if apart else [])
+        if apart or is_made:
+            found.add(node)
+        along[axis] = along.get(axis, 0) | 1 << i
+        kinds[kind] = kinds.get(kind, (0, node))[0] | 1 << i, node
     return found
+
+
+def _kind(product: Node) -> Kind:
+    """What tells products apart for what may be made in a pass: a loop's steps have two kinds."""
+    return product.params, product.dtype, *((i.shape, i.dtype, i.format) for i in product.inputs)
 
 
 def _may_make(product: Node, other: Node) -> bool:
