@@ -376,12 +376,6 @@ def test_an_engine_that_is_left_serves_its_arrays_to_the_end():
 
 FAULTS = """
 import numpy, resource
-import spartan_ng as np
-from spartan_ng.backends.engines.backend import EngineBackend
-from spartan_ng.config import config
-from spartan_ng.worker import tasks
-from tests.engines.inline import InlineEngine
-from tests.test_programs import running_on
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -390,6 +384,13 @@ def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 before = faults()
+import spartan_ng as np
+from spartan_ng.backends.engines.backend import EngineBackend
+from spartan_ng.config import config
+from spartan_ng.worker import tasks
+from tests.engines.inline import InlineEngine
+from tests.test_programs import running_on
+
 with running_on(EngineBackend(InlineEngine(2))), config.override(small_bytes=0):
     assert float((np.array(numpy.ones((60, 4))) * 2).sum()) == 480.0
 print(before > 300 * 200, faults() < 300 * 20)
