@@ -18,7 +18,7 @@ from typing import Any
 import numpy
 
 import spartan_ng as np
-from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
 from spartan_ng.costs import Profile

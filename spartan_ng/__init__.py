@@ -52,6 +52,7 @@ from spartan_ng.api.numeric.grids import *
 from spartan_ng.api.numeric.padding import *
 from spartan_ng.api.numeric.polynomials import *
 from spartan_ng.api.numeric.progressions import *
+from spartan_ng.api.numeric.vectorized import *
 from spartan_ng.api.numeric.windows import *
 from spartan_ng.api.ordering.scans import *
 from spartan_ng.api.ordering.sets import *
@@ -142,6 +143,7 @@ __all__ += _api.core.dispatch.__all__
 __all__ += _api.core.dtypes.__all__
 __all__ += _api.numeric.filters.__all__
 __all__ += _api.numeric.grids.__all__
+__all__ += _api.numeric.vectorized.__all__
 __all__ += _api.statistics.histograms.__all__
 __all__ += _api.files.io.__all__
 __all__ += _api.core.iterators.__all__

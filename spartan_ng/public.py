@@ -13,9 +13,10 @@ import numpy as np
 from spartan_ng import beginning
 from spartan_ng.api.base.creation import asarray
 from spartan_ng.api.core.forcing import is_kept
-from spartan_ng.api.core.handle import Handle, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.holders import written_at
 from spartan_ng.api.core.late import Late
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import MASTER_VARIABLE

@@ -60,7 +60,7 @@ class Machine:
 
     def evaluate(self, nodes):
         self.runs += 1
-        found = sp.compute(*(sp.api.core.handle.wrap_node(n) for n in nodes))
+        found = sp.compute(*(sp.api.core.wrapping.wrap_node(n) for n in nodes))
         return [ArrayRef(v.shape, v.dtype, value=np.asarray(v)) for v in found]
 
     def step(self, make, *refs):
@@ -188,7 +188,7 @@ def test_any_arrays_of_any_program_are_made_again_of_any_that_are_left(program, 
         for step in program.steps:
 
             def make(*nodes, step=step):
-                made = sp.asarray(step.apply(sp, *map(sp.api.core.handle.wrap_node, nodes)))
+                made = sp.asarray(step.apply(sp, *map(sp.api.core.wrapping.wrap_node, nodes)))
                 return [made._node()]
 
             refs += m.step(make, *(refs[i] for i in step.operands))

@@ -12,6 +12,7 @@ import spartan_ng
 
 ROOT = Path(spartan_ng.__file__).parents[1]
 ROOMS = ("spartan_ng", "master", "worker", "apps")
+LONGEST_FILE = 450
 RESULT = "what an app finds, under its field's own word; no two apps are one program's"
 PAPER = "the paper's word, in the room that follows the paper"
 REPEATED = {
@@ -96,6 +97,14 @@ def names(kind: type[ast.ClassDef | ast.FunctionDef]) -> dict[str, set[str]]:
 def several(found: dict[str, set[str]]) -> dict[str, set[str]]:
     """Those that stand in several modules."""
     return {name: files for name, files in found.items() if len(files) > 1}
+
+
+def test_a_file_is_one_idea() -> None:
+    """Of no more lines than can be read at a sitting; `spartan_ng` shows the other rooms by links."""
+    paths = [p for room in ROOMS for p in (ROOT / room).rglob("*.[pch]*") if p.suffix in (".py", ".c", ".h")]
+    assert len(paths) > 500
+    lines = {str(p.relative_to(ROOT)): p.read_text().count("\n") for p in paths}
+    assert not {path: n for path, n in lines.items() if n > LONGEST_FILE}
 
 
 def test_a_class_name_stands_for_one_thing() -> None:

@@ -73,7 +73,7 @@ OTHER_NUMBERS = {
         "drawing/streams.py": {"PIECE", "_SWAPS", "_FEW_BYTES"},
         "files/saving.py": {"PART_BYTES"},
         "files/sinks.py": {"_PART_BYTES"},
-        "numeric/grids.py": {"_OBJECT_BYTES"},
+        "numeric/vectorized.py": {"_OBJECT_BYTES"},
     },
     "what NumPy has so, too": {
         "core/conversion.py": {"MOST_AXES"},

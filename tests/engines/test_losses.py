@@ -9,7 +9,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng import session
-from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.engines.backend import EngineBackend

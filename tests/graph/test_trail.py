@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 
 import spartan_ng as sp
-from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Op, topological

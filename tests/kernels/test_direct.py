@@ -10,7 +10,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng import session
-from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
 from spartan_ng.graph import build

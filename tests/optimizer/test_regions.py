@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as sp
-from spartan_ng.api.core.handle import wrap
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.arrays import box_of, box_size
 from spartan_ng.config import config
 from spartan_ng.graph import build

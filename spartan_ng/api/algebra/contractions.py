@@ -17,11 +17,12 @@ from spartan_ng.api.base import manipulation
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
-from spartan_ng.api.core.handle import settle, wrap_node
+from spartan_ng.api.core.handle import settle
 from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.core.quick import AS_OUTER, shortened
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build

@@ -19,7 +19,8 @@ from spartan_ng.api.base import constants, joining, manipulation
 from spartan_ng.api.base.room import budget
 from spartan_ng.api.base.stacks import on_stack
 from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.handle import settle, wrap, wrap_node
+from spartan_ng.api.core.handle import settle
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process

@@ -12,7 +12,7 @@ from spartan_ng.api.base import constants, joining, manipulation
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import wrap, wrap_node
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from spartan_ng.api.base.stacks import on_stack, probed
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import wrap
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import config
 from spartan_ng.graph import build

@@ -16,11 +16,12 @@ from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import array_of, as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, wrap, wrap_array, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.core.quick import AS_OUTER, shortened
+from spartan_ng.api.core.wrapping import wrap, wrap_array, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
 from spartan_ng.error_state import error_state

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core import door
-from spartan_ng.api.core.handle import Handle, wrap
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import small_values
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.error_state import error_state
 from spartan_ng.graph.node import Op
 

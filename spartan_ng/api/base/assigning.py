@@ -16,9 +16,10 @@ from spartan_ng.api.core import keys
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.chains import basic_steps, is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys, with_elements
-from spartan_ng.api.core.handle import Handle, converted_node, make, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.loans import by_key
+from spartan_ng.api.core.wrapping import converted_node, make, wrap_node
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build

@@ -11,11 +11,12 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell, order_letter
 from spartan_ng.api.core.conversion import as_handle, forced, in_order, numbers_here, shape_tuple
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, converted_node, make, wrap
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBERS, as_dtype, stays
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.quick import AS_GIVEN, AS_SHAPE, shortened
 from spartan_ng.api.core.views import assigned
+from spartan_ng.api.core.wrapping import converted_node, make, wrap
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 

@@ -13,19 +13,11 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell, Masked
 from spartan_ng.api.core.conversion import MOST_AXES, as_handle, in_order, is_array_like, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import (
-    Handle,
-    converted_node,
-    copied,
-    make,
-    wrap,
-    wrap_array,
-    wrap_masked,
-    wrap_node,
-)
+from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes, stays
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.quick import AS_COPY, AS_ITSELF, AS_RANGE, shortened, shown_by
+from spartan_ng.api.core.wrapping import converted_node, make, wrap, wrap_array, wrap_masked, wrap_node
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.callers import warn_user

@@ -12,11 +12,12 @@ import numpy as np
 from spartan_ng.api.base import reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import asked_of_tiny, lie, lying_as
 from spartan_ng.api.core.operands import check_output, stored
 from spartan_ng.api.core.outputs import folds_in, is_other
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS

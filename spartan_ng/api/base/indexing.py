@@ -19,19 +19,13 @@ from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.chains import basic_steps
 from spartan_ng.api.core.conversion import as_handle, over_buffer
 from spartan_ng.api.core.dispatch import fresh
-from spartan_ng.api.core.handle import (
-    Handle,
-    copied,
-    make,
-    wrap,
-    wrap_masked,
-    wrap_node,
-)
+from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lying_as_taken
 from spartan_ng.api.core.loans import by_key
 from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.views import Field, Reshape, Slice, Transpose, field
+from spartan_ng.api.core.wrapping import make, wrap, wrap_masked, wrap_node
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ import numpy as np
 from spartan_ng.api.base import creation, manipulation
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import Handle, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.operands import WEAK, check_output, small_values, stored
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.callers import warn_user
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build

@@ -15,10 +15,11 @@ from spartan_ng.api.core.cell import Cell, order_letter
 from spartan_ng.api.core.chains import full_shape, without_copy
 from spartan_ng.api.core.conversion import as_handle, shape_tuple
 from spartan_ng.api.core.dispatch import fresh, numpy_function
-from spartan_ng.api.core.handle import Handle, copied, make, wrap
+from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.layouts import asked_of_tiny
 from spartan_ng.api.core.quick import shown_by
 from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Transpose, Windows
+from spartan_ng.api.core.wrapping import make, wrap
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 

@@ -13,12 +13,13 @@ from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import as_handle, numbers_here, numpys
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.forcing import compute_nodes, counter, known_count, remember_count, value_of
-from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBER_KINDS, is_foreign
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_output, mask_of, stored
 from spartan_ng.api.core.outputs import folds_in
 from spartan_ng.api.core.quick import shortened
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.error_state import error_state
 from spartan_ng.graph import build

@@ -13,10 +13,11 @@ from spartan_ng.api.core import door, keys
 from spartan_ng.api.core.chains import is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, gathered
-from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import check_output, small_values, stored
 from spartan_ng.api.core.outputs import folds_in, is_other
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.folds import FOLDS

@@ -16,7 +16,8 @@ from spartan_ng.api.base import reductions
 from spartan_ng.api.base.room import budget, work_fits
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.forcing import compute_nodes, value_of
-from spartan_ng.api.core.handle import Handle, wrap_node
+from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import is_limited

@@ -10,7 +10,7 @@ import numpy as np
 
 from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell, order_letter
-from spartan_ng.api.core.handle import Handle, copied, make, settle
+from spartan_ng.api.core.handle import Handle, copied, settle
 from spartan_ng.api.core.kinds import (
     PLAIN,
     PLAIN_OR_NUMERIC,
@@ -21,6 +21,7 @@ from spartan_ng.api.core.kinds import (
 )
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import NUMERIC
+from spartan_ng.api.core.wrapping import make
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.sparse import csr_array, is_sparse
 from spartan_ng.errors import ShapeError

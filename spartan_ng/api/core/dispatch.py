@@ -18,9 +18,8 @@ import numpy as np
 
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import is_array_like, values, with_elements
-from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.few import QUICKER
-from spartan_ng.api.core.handle import Handle, wrap
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import PLAIN, SubclassError, any_stays, is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import RULES, by_rule
@@ -28,6 +27,7 @@ from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.numbers import NUMERIC, OURS
 from spartan_ng.api.core.outputs import INTO, into
 from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, ASKING, in_front
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.callers import warn_user
 from spartan_ng.errors import alone
@@ -207,7 +207,7 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool | Callable[[
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
             return checked(*args, **keywords)
         given = (*args, *keywords.values()) if keywords else args
-        known = few_values(given, _PLAIN_OR_NUMERIC)
+        known = door.few_values(given, _PLAIN_OR_NUMERIC)
         if known is None:
             known = []
             nbytes = _known(given, known)
@@ -239,7 +239,7 @@ def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], most: int) 
     def call(*args: Any, **keywords: Any) -> Any:
         if len(args) <= most and (not keywords or ASKING.issuperset(keywords)):
             given = (*args, *keywords.values()) if keywords else args
-            known = few_values(given, _PLAIN_OR_NUMERIC)
+            known = door.few_values(given, _PLAIN_OR_NUMERIC)
             if known is not None:
                 try:
                     if keywords:
@@ -395,7 +395,7 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """Run a NumPy function on the driver, and say so once, if they are not small."""
     given, few = (*args, *keywords.values()), None
     if "out" not in keywords and function not in _WRITTEN:
-        few = few_values(given, _PLAIN_OR_NUMERIC)
+        few = door.few_values(given, _PLAIN_OR_NUMERIC)
     if few is not None:
         return _answer(function, given, few, keywords)
     name = f"{getattr(function, '__module__', None) or 'numpy'}.{getattr(function, '__name__', function)}"

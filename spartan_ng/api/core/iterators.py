@@ -12,7 +12,8 @@ from typing import Any, Self
 import numpy as np
 
 from spartan_ng.api.core.conversion import elements, over_buffer
-from spartan_ng.api.core.handle import Handle, make
+from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.wrapping import make
 
 _WRITES = frozenset({"readwrite", "writeonly"})
 

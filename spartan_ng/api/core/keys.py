@@ -13,7 +13,8 @@ import numpy as np
 from spartan_ng.api.core import door
 from spartan_ng.api.core.chains import bounded, expanded
 from spartan_ng.api.core.conversion import MOST_AXES, as_handle, is_array_like
-from spartan_ng.api.core.handle import Handle, settle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, settle
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process

@@ -15,8 +15,9 @@ import numpy as np
 
 from spartan_ng.api.core.cell import Cell, laid_out, order_of
 from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.handle import Handle, make, wrap
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.views import Broadcast, Diagonal, Transpose, Windows
+from spartan_ng.api.core.wrapping import make, wrap
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:

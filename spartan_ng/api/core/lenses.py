@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.chains import Views, seen_through, without_memory
-from spartan_ng.api.core.handle import Handle, wrap
+from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.wrapping import wrap
 
 
 def learn_lenses(ours: Callable[..., Any], shown: Any, view: Any, call: tuple[Any, ...]) -> Views | None:

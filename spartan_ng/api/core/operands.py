@@ -12,8 +12,9 @@ import numpy as np
 from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import PYTHON_SCALARS, as_handle, check_wraps, forced, is_array_like
-from spartan_ng.api.core.handle import Handle, converted_node, copied, wrap, wrap_array, wrap_node
+from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBERS, any_stays
+from spartan_ng.api.core.wrapping import converted_node, wrap, wrap_array, wrap_node
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.callers import warn_user
 from spartan_ng.errors import ShapeError, alone

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.conversion import forced
-from spartan_ng.api.core.handle import wrap
+from spartan_ng.api.core.wrapping import wrap
 
 _random: Any = np.random
 """NumPy's classes as bases: they are compiled, and their signatures ours need not repeat."""

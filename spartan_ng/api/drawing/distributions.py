@@ -10,8 +10,8 @@ import numpy as np
 
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import elements
-from spartan_ng.api.core.handle import wrap
 from spartan_ng.api.core.quick import drawn_by
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.streams import long_stream, may_be_long, numbers_ahead
 

@@ -18,10 +18,11 @@ from spartan_ng.api.base import joining, manipulation
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, elements, forced, shape_tuple
 from spartan_ng.api.core.dispatch import fresh
-from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.operands import stored
 from spartan_ng.api.core.quick import drawn_by
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other

@@ -10,9 +10,10 @@ import numpy as np
 
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, elements, forced, shape_tuple
-from spartan_ng.api.core.handle import Handle, wrap
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.quick import drawn_by
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.api.drawing.generator import default_rng

@@ -19,13 +19,11 @@ from spartan_ng.api.core.conversion import (
 )
 from spartan_ng.api.core.dispatch import by_numpy
 from spartan_ng.api.core.door import few_values
-from spartan_ng.api.core.handle import Handle, copied, wrap
+from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import as_dtype, is_foreign, is_subclass, stays
 from spartan_ng.api.core.late import Late
-from spartan_ng.api.core.operands import (
-    WEAK,
-    wrapped_by,
-)
+from spartan_ng.api.core.operands import WEAK, common_mask, kind_of, mask_of, operand, wrapped_by
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -206,3 +204,20 @@ def asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(self, *args, **keywords)
 
     return ask
+
+
+def safe_where(name: str, args: tuple[Any, ...], where: Any) -> tuple[Any, ...]:
+    """Operands that have an element of no consequence where a mask leaves them out."""
+    operands = tuple(map(operand, args))
+    mask = mask_of(where)
+    arrays = [o for o in operands if isinstance(o, Handle)]
+    dense = all(a.format == "dense" and a.dtype.kind in "biufc" for a in (mask, *arrays))
+    one = harmless(name, tuple(map(kind_of, operands))) if dense else None
+    if one is None or common_mask([mask, *operands]) is not None:
+        return operands
+    return tuple(
+        wrap_node(build.map_("where", mask._node(), o._node(), build.constant(o.dtype.type(one))))
+        if isinstance(o, Handle)
+        else o
+        for o in operands
+    )

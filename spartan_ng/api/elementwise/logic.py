@@ -10,11 +10,12 @@ import numpy as np
 from spartan_ng.api.base import constants, creation, reductions
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_array, wrap_node
+from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.layouts import lie, lying_as
 from spartan_ng.api.core.operands import WEAK, common_dtype, kind_of, operand, small_values, stored
 from spartan_ng.api.core.quick import shown_by
 from spartan_ng.api.core.views import COMPLEX, assigned
+from spartan_ng.api.core.wrapping import wrap, wrap_array, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.callers import warn_user
 from spartan_ng.errors import alone

@@ -14,7 +14,8 @@ import numpy as np
 from spartan_ng.api.base import cumulative, reductions
 from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.conversion import as_handle, shape_tuple
-from spartan_ng.api.core.handle import Handle, wrap_masked, wrap_node
+from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.wrapping import wrap_masked, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import NotAssociative, ShapeError
 from spartan_ng.graph import build

@@ -27,7 +27,7 @@ from spartan_ng.api.core.conversion import (
 )
 from spartan_ng.api.core.dispatch import by_numpy, gathered
 from spartan_ng.api.core.door import few_pair, few_values
-from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_masked, wrap_node
+from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBERS, SubclassError
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as
@@ -51,6 +51,7 @@ from spartan_ng.api.core.operands import (
     wrapped_by,
 )
 from spartan_ng.api.core.quick import IS_COMPILED, QuickFunction, applied
+from spartan_ng.api.core.wrapping import wrap, wrap_masked, wrap_node
 from spartan_ng.api.elementwise.asked import (
     HALVES,
     Asked,
@@ -59,9 +60,9 @@ from spartan_ng.api.elementwise.asked import (
     check_exponents,
     chosen,
     dtypes_of,
-    harmless,
     have_to_stay,
     keywords_of,
+    safe_where,
     weak_value,
 )
 from spartan_ng.api.elementwise.folding import Folding
@@ -314,22 +315,6 @@ class ufunc(QuickFunction, Folding):
             return result
         return lying_as(wrap_node(self.node(operands, asked, casting, kinds)), *operands)
 
-    def _safe(self, args: tuple[Any, ...], where: Any) -> tuple[Any, ...]:
-        """Operands that have an element of no consequence where a mask leaves them out."""
-        operands = tuple(map(operand, args))
-        mask = mask_of(where)
-        arrays = [o for o in operands if isinstance(o, Handle)]
-        dense = all(a.format == "dense" and a.dtype.kind in "biufc" for a in (mask, *arrays))
-        one = harmless(self.__name__, tuple(map(kind_of, operands))) if dense else None
-        if one is None or common_mask([mask, *operands]) is not None:
-            return operands
-        return tuple(
-            wrap_node(build.map_("where", mask._node(), o._node(), build.constant(o.dtype.type(one))))
-            if isinstance(o, Handle)
-            else o
-            for o in operands
-        )
-
     def node(
         self,
         operands: list[Any],
@@ -438,7 +423,9 @@ class ufunc(QuickFunction, Folding):
             elif known is not None:
                 found = self._now(known, casting=casting, **keywords_of(asked))
             else:
-                found = self._lazy(args if where is True else self._safe(args, where), asked, casting)
+                found = self._lazy(
+                    args if where is True else safe_where(self.__name__, args, where), asked, casting
+                )
             results = found if self.nout > 1 else (found,)
             if any(o is not None for o in outs):  # all of them, before one is written to
                 check_outputs(self.__name__, results, outs, casting)

@@ -10,7 +10,7 @@ from typing import Any
 from spartan_ng import compressed
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.handle import make
+from spartan_ng.api.core.wrapping import make
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.callers import warn_user

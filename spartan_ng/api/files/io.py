@@ -13,7 +13,8 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, over_buffer, sparse_handle
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, make, wrap
+from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.wrapping import make, wrap
 from spartan_ng.api.files.cells import FileCell
 from spartan_ng.api.files.saving import (
     save_npy,

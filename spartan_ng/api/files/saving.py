@@ -19,7 +19,7 @@ import numpy as np
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import values
 from spartan_ng.api.core.forcing import compute_nodes, once
-from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process, shares_files
 from spartan_ng.graph.node import VIEWS, Node, Op, topological

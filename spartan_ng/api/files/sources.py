@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.core.conversion import shape_tuple
-from spartan_ng.api.core.handle import Handle, make, wrap_node
+from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.wrapping import make, wrap_node
 from spartan_ng.api.files.cells import FileCell
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.errors import ShapeError

@@ -17,11 +17,12 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import values
 from spartan_ng.api.core.dispatch import fresh
-from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored, values_here
 from spartan_ng.api.core.quick import applied, plainly
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.errors import ShapeError, alone, is_refusal

@@ -15,7 +15,7 @@ from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, forced, over_buffer
 from spartan_ng.api.core.deriving import Deriving
 from spartan_ng.api.core.dispatch import operand_or_fresh
-from spartan_ng.api.core.handle import CHAIN, Handle, settle, wrap
+from spartan_ng.api.core.handle import CHAIN, Handle, settle
 from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.core.late import register_class
 from spartan_ng.api.core.layouts import lie
@@ -23,6 +23,7 @@ from spartan_ng.api.core.lenses import learn_lenses
 from spartan_ng.api.core.numbers import OURS
 from spartan_ng.api.core.quick import Probe, Quick, connect
 from spartan_ng.api.core.views import REVERSED, field
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.elements import NUMPYS_INTEGERS, Elements
 from spartan_ng.config import config

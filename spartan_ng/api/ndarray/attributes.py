@@ -12,9 +12,10 @@ from spartan_ng.api.base import constants, creation, indexing, manipulation, red
 from spartan_ng.api.core.chains import full_shape
 from spartan_ng.api.core.conversion import forced, over_buffer
 from spartan_ng.api.core.flags import Flags
-from spartan_ng.api.core.handle import Handle, make, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.views import REVERSED, ComplexPart
+from spartan_ng.api.core.wrapping import make, wrap, wrap_node
 from spartan_ng.api.ndarray.protocols import Protocols
 from spartan_ng.api.places.flat import MOST_AXES_OF_FLAT, Flat
 from spartan_ng.callers import warn_user

@@ -13,12 +13,13 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.chains import is_read_only
 from spartan_ng.api.core.conversion import in_order, order_for
 from spartan_ng.api.core.dispatch import check_device, fresh
-from spartan_ng.api.core.handle import copied, make, wrap
+from spartan_ng.api.core.handle import copied
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as_any
 from spartan_ng.api.core.quick import shortened, shown_by
 from spartan_ng.api.core.recast import Bytes, Recast
 from spartan_ng.api.core.views import Broadcast
+from spartan_ng.api.core.wrapping import make, wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.attributes import Attributes
 from spartan_ng.api.places import blockwise

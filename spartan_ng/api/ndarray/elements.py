@@ -16,11 +16,12 @@ from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import forced, numpys
 from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.door import few_values
-from spartan_ng.api.core.handle import CHAIN, Handle, wrap
+from spartan_ng.api.core.handle import CHAIN, Handle
 from spartan_ng.api.core.kinds import NUMBERS, PYTHONS
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.quick import put, selected, told_by
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.ndarray.copies import Copies
 from spartan_ng.memory import copied_bytes
 

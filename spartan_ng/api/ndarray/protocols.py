@@ -15,9 +15,10 @@ from spartan_ng.api.core.conversion import as_handle, forced, is_override, knows
 from spartan_ng.api.core.dispatch import FUNCTIONS, gathered, to_write
 from spartan_ng.api.core.door import few_pair, few_values
 from spartan_ng.api.core.forcing import value_of
-from spartan_ng.api.core.handle import Handle, settle, wrap
+from spartan_ng.api.core.handle import Handle, settle
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.quick import told_by
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.methods import Methods
 from spartan_ng.arrays.copying import private_copy

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from spartan_ng.api.core.cell import order_letter
 from spartan_ng.api.core.conversion import numpys
 from spartan_ng.api.core.deriving import Deriving
-from spartan_ng.api.core.handle import wrap
 from spartan_ng.api.core.late import Late, register_numbers
 from spartan_ng.api.core.numbers import as_number
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.ndarray.array import ndarray
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from spartan_ng.api.base import cumulative, joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, wrap
+from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.logic import where
 from spartan_ng.graph import build

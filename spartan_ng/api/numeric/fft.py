@@ -15,9 +15,10 @@ import numpy as np
 from spartan_ng.api.base import constants, creation, joining
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.layouts import lying_as, lying_as_copy
 from spartan_ng.api.core.operands import check_output
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.numeric import long_fft
 from spartan_ng.api.places import rearranging
 from spartan_ng.callers import warn_user

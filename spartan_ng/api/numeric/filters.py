@@ -9,8 +9,8 @@ import numpy as np
 from spartan_ng.api.base import joining, reductions
 from spartan_ng.api.core.conversion import as_handle, values
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import wrap, wrap_node
 from spartan_ng.api.core.operands import converted, small_values
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build

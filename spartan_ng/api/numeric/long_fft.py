@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import creation, joining, manipulation, room
-from spartan_ng.api.core.handle import Handle, wrap_node
+from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.graph import build

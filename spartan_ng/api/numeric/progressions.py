@@ -11,10 +11,11 @@ from spartan_ng.api.base import creation, joining, manipulation, reductions
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import Handle, converted_node, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.operands import common_dtype
+from spartan_ng.api.core.wrapping import converted_node, wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.graph import build
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from spartan_ng.api.base import joining, manipulation
 from spartan_ng.api.base.room import work_fits
-from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 
 from spartan_ng.api.base import constants, cumulative, joining, manipulation, reductions, segments
 from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ordering import sets, sorting
 from spartan_ng.errors import ShapeError

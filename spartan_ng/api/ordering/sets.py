@@ -13,8 +13,9 @@ from spartan_ng.api.core import conversion, door
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import copied, make, wrap, wrap_node
+from spartan_ng.api.core.handle import copied
 from spartan_ng.api.core.operands import small_values
+from spartan_ng.api.core.wrapping import make, wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.graph import build

@@ -12,8 +12,9 @@ from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, forced, values
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.forcing import counted
-from spartan_ng.api.core.handle import settle, wrap, wrap_node
+from spartan_ng.api.core.handle import settle
 from spartan_ng.api.core.operands import small_values
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.ordering import long_lines
 from spartan_ng.api.places import taking
 from spartan_ng.errors import ShapeError

@@ -15,8 +15,9 @@ from spartan_ng.api.base import reductions
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, copied, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.operands import stored
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction

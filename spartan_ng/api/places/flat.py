@@ -11,8 +11,9 @@ from spartan_ng.api.base import indexing, manipulation
 from spartan_ng.api.core import door
 from spartan_ng.api.core.chains import bounded, is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
-from spartan_ng.api.core.handle import Handle, copied, wrap
+from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
 

@@ -18,12 +18,13 @@ from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple, values
 from spartan_ng.api.core.dispatch import NUMPYS, by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, make, settle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle, settle
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import converted, small_values
 from spartan_ng.api.core.quick import shown_by
 from spartan_ng.api.core.views import Slice, assigned
+from spartan_ng.api.core.wrapping import make, wrap, wrap_node
 from spartan_ng.api.elementwise import logic, operators, ufuncs
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build

@@ -14,11 +14,12 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.core.door import few_values
-from spartan_ng.api.core.handle import Handle, copied, wrap_node
+from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBERS, PLAIN_OR_NUMERIC
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import WEAK, check_output, converted, mask_of, small_values, stored
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
 from spartan_ng.api.places.flat import (

@@ -10,7 +10,7 @@ from spartan_ng.api.algebra import products
 from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, values
 from spartan_ng.api.core.dispatch import numpy_function
-from spartan_ng.api.core.handle import wrap
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.statistics.statistics import mean
 from spartan_ng.callers import warn_user

@@ -14,8 +14,9 @@ from spartan_ng.api.base import cumulative, joining, reductions
 from spartan_ng.api.core.conversion import as_handle, forced, values
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.few import QUICKER
-from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.quick import binned
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.statistics import quantiles, statistics

@@ -11,10 +11,11 @@ import numpy as np
 from spartan_ng.api.base import cumulative, reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import Handle, settle, wrap_node
+from spartan_ng.api.core.handle import Handle, settle
 from spartan_ng.api.core.layouts import lying_as, lying_as_copy
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.core.outputs import folds_in
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.statistics.statistics import mean, one_of, squared, var
 from spartan_ng.errors import ShapeError

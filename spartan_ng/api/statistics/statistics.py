@@ -10,9 +10,10 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from spartan_ng.api.base import manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
-from spartan_ng.api.core.handle import Handle, wrap, wrap_node
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_cast, mask_of, stored
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.callers import warn_user
 from spartan_ng.errors import ShapeError

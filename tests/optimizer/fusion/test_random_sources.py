@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
-from spartan_ng.api.core.handle import wrap_node
+from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.explaining import explain
