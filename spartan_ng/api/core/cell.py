@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core import door
-from spartan_ng.api.core.forcing import compute_nodes, count_true, release, settled
+from spartan_ng.api.core.forcing import compute_nodes, counted_among, release, settled
 from spartan_ng.api.core.holders import hold, hold_as
 from spartan_ng.api.core.loans import leaf_on_loan
 from spartan_ng.api.core.quick import CellFields
@@ -45,11 +45,13 @@ class Masked:
 
     def count(self) -> int:
         """How many sub-arrays are kept; evaluates the mask when it is asked for the first time."""
-        return count_true(self.mask)
+        self.a, count = counted_among(self.a, self.mask)
+        return count
 
     def compact(self) -> Node:
         """The elements one after the other."""
-        return build.compress(self.a, self.mask, self.count())
+        count = self.count()
+        return build.compress(self.a, self.mask, count)
 
     def wide_mask(self) -> Node:
         """The mask with the axes of `a`, ready to be broadcast."""

@@ -16,7 +16,7 @@ from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import copied
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.core.wrapping import make, wrap, wrap_node
-from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process, together_bytes
@@ -70,10 +70,9 @@ def unique(
         if return_inverse:
             found.insert(1 + return_index, empty.reshape(a.shape))
         return found[0] if len(found) == 1 else tuple(found)
-    if not return_index:
-        values = _few_values(flat, equal_nan)
-        if values is not None:
-            return _of_values(values, a, return_inverse, return_counts)
+    values = _few_values(flat, equal_nan)
+    if values is not None:
+        return _of_values(values, a, return_index, return_inverse, return_counts)
     searched = (return_inverse or return_index) and _is_searched(flat, equal_nan)
     ordered = (return_index or return_inverse) and not searched
     order = sorting.argsort(flat, kind="stable") if ordered else None
@@ -123,13 +122,12 @@ def _searched(values: ndarray, a: ndarray, index: bool, inverse: bool) -> list[A
 
 
 def _few_values(flat: ndarray, equal_nan: bool) -> Any:
-    """The distinct elements of a line, where they are few and cheap to find: each part's own first.
-
-    None where there are more, and where the elements have yet to be computed.
-    """
-    if not _is_at_hand(flat._node()) or flat.dtype.kind not in "biuf" or flat.size < _LONG:
+    """The distinct elements of a line, where they are few: each part's own first, in the pass that makes the
+    elements. None where there are more."""
+    node = flat._node()
+    if node.dtype.kind not in "biuf" or node.format != "dense" or node.size < _LONG:
         return None
-    found = np.unique(wrap_node(build.distinct(flat._node(), _FEW))._force())
+    found = np.unique(wrap_node(build.distinct(node, _FEW))._force())
     nan = found.dtype.kind == "f" and np.isnan(found[-1])
     return None if len(found) == _FEW or (nan and not equal_nan) else found
 
@@ -141,12 +139,12 @@ def _is_at_hand(node: Node) -> bool:
     return node.op is Op.DATA and node.format == "dense"
 
 
-def _of_values(values: Any, a: ndarray, inverse: bool, counts: bool) -> Any:
+def _of_values(values: Any, a: ndarray, index: bool, inverse: bool, counts: bool) -> Any:
     """What `unique` gives, from the distinct elements: every other element is looked up."""
-    if not (inverse or counts):
+    if not (index or inverse or counts):
         return wrap(values)
-    place = sorting.searchsorted(values, a)
-    out = [wrap(values), place] if inverse else [wrap(values)]
+    out = _searched(wrap(values), a, index, True)
+    place = out[-1] if inverse else out.pop()
     if counts:
         out.append(sorting.bincount(place.reshape(-1), minlength=len(values)))
     return tuple(out)
@@ -265,6 +263,17 @@ def _by_search(a: ndarray, tests: ndarray, invert: bool) -> Any:
     return there != a if invert else there == a
 
 
+def _by_counting(a: ndarray, tests: ndarray, invert: bool) -> Any:
+    """Whether each of few elements is one of many tests: those are searched among them, where they are."""
+    common = np.result_type(a.dtype, tests.dtype)
+    line, a, tests = sorting.sort(a.ravel().astype(common)), a.astype(common), tests.astype(common)
+    place = as_handle(sorting.searchsorted(line, tests))
+    beyond = line.size
+    there = line[ufuncs.minimum(place, beyond - 1)] == tests
+    counts = sorting.bincount(logic.where(there, place, beyond), minlength=beyond + 1)
+    return ((counts == 0) if invert else (counts > 0))[sorting.searchsorted(line, a)]
+
+
 @numpy_function(np.isin, few=2)
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
@@ -281,9 +290,13 @@ def isin(
     known = small_values((a, tests), broadcast=False)
     if known is not None and (_have_tables(a, tests) or door.are_few_tests(tests.size, a.size)):
         return wrap(np.isin(known[0], known[1], assume_unique, invert, kind=kind))
-    found = None if kind == "sort" else _by_table(a, tests, invert)
+    is_few = 0 < a.size < _FEW and tests.size >= _LONG and not in_process()  # whose sorts move nothing
+    if not is_few and not (in_process() and _is_at_hand(tests._node())):  # which a table takes as they are
+        few = _few_values(tests, equal_nan=True)
+        tests = tests if few is None else wrap(few)
+    found = None if kind == "sort" or is_few else _by_table(a, tests, invert)
     if found is None:
-        found = _by_search(a, tests, invert)
+        found = (_by_counting if is_few else _by_search)(a, tests, invert)
     return found if found.ndim else copied(found)
 
 
