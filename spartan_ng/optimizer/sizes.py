@@ -16,6 +16,8 @@ from spartan_ng.costs.operations import met, pairs
 from spartan_ng.graph.node import VIEWS, Node, Op
 
 _SAMPLED_ROWS = 64
+_PLACING = frozenset({Op.MAP, Op.TRANSPOSE, Op.RESHAPE})
+"""Operators that of one sparse operand of their size have an element wherever that has one."""
 
 
 def sparse_key(fn: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Hashable:
@@ -32,13 +34,23 @@ def expected_bytes(found: Mapping[Node, float]) -> dict[Node, int]:
 
 
 def expected_nonzeros(order: Sequence[Node], measured: Mapping[Hashable, int]) -> dict[Node, float]:
-    """Non-zeros of every CSR node of a topologically ordered graph."""
+    """Non-zeros of every CSR node of a topologically ordered graph.
+
+    What has been measured of other operands never stands for what these ones say for sure.
+    """
     nnz: dict[Node, float] = {}
+    sure: set[Node] = set()
     for node in order:
         if node.format != "csr":
             continue
         if node.data is not None:
             nnz[node] = node.data.nnz or 0
+            sure.add(node)
+            continue
+        sparse = [i for i in node.inputs if i in nnz]
+        if node.op in _PLACING and len(sparse) == 1 and sparse[0] in sure and sparse[0].size == node.size:
+            nnz[node] = nnz[sparse[0]]
+            sure.add(node)
             continue
         known = measured.get(sparse_key(node.fn, node.shape, node.dtype))
         nnz[node] = (

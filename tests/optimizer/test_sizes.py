@@ -104,7 +104,7 @@ def test_of_two_matrices_that_are_here_rows_are_counted(
 @given(SHAPES, st.integers(1, 4), st.integers(0, 2000))
 def test_what_a_run_has_measured_is_believed(shape: tuple[int, int], every: int, nonzeros: int) -> None:
     leaf = striped(shape, every)
-    node = build.map_("sqrt", leaf)
+    node = build.map_("add", leaf, striped(shape, every + 1))
     after = build.map_("negative", node)
     each, starts = node.dtype.itemsize + 4, 8 * (shape[0] + 1)
     measured = {sparse_key(node.fn, shape, node.dtype): nonzeros * each + starts}
