@@ -195,6 +195,23 @@ def test_errors_name_the_step_and_the_stage(monkeypatch) -> None:
     assert any(f.name.startswith("tanh (stage multiply") for f in found.traceback)
 
 
+@pytest.mark.parametrize("debug", [0, 1])
+def test_an_error_of_a_programs_function_names_its_step(debug):
+    def picky(block):
+        if block.size > 1 and block.max() > 15:  # not where its dtype is asked for
+            raise KeyError("16 is too many")
+        return block
+
+    options = config.override(small_bytes=0, debug=debug)
+    with running_on(EmbeddedBackend(1)), options, pytest.raises(KeyError) as found:
+        (sp.map(picky, sp.arange(20.0)) + 1).sum().compute()
+    step, stage = found.value.__notes__
+    assert re.search(
+        r"in r\d+ = picky\(r\d+\) at .*test_debugging.py:\d+, float64 \(20,\), on the block", step
+    )
+    assert stage.startswith("in stage 0 of 1, ")
+
+
 PROFILED = """
 import cProfile
 import spartan_ng as np

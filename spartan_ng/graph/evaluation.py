@@ -114,6 +114,8 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list
         failed = error
     seen = as_raised(UserFunctionError, str(failed), failed.raised)
     seen.__context__ = failed.__cause__
+    for note in getattr(failed, "__notes__", ()):
+        seen.add_note(note)
     raise seen from (failed if config.debug else None)
 
 
