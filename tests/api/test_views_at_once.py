@@ -232,6 +232,8 @@ a.reshape(3, 2, 2).swapaxes(0, 2)
 def test_no_python_stands_in_between(statement: str) -> None:
     a = np.array(numpy.arange(12.0).reshape(3, 4))
     names = {"np": np, "a": a, "v": np.arange(4.0), "o": np.ones((1, 3, 1)), "c": a[0] * 1j}
+    for _ in range(64):  # of calls that keep changing, as tests' are, one in 40 is learnt (`plain/shown.h`)
+        eval(statement, names)
     assert calls_of_ours(statement, names) == []
 
 
