@@ -137,7 +137,9 @@ def _stages(
             predicted_seconds=stage.seconds(plan.slots, moved, profile) + (0.0 if i else profile.part_s()),
             measured_bytes=None if found is None else found.bytes_moved,
             measured_seconds=None if found is None else found.seconds,
-            alternatives=tuple((str(a.grid), a.moved_bytes, a.cost_ns / 1e9) for a in grids),
+            alternatives=tuple(
+                (str(a.grid), a.moved_bytes, a.cost_ns / 1e9 + profile.part_s()) for a in grids
+            ),
             template=template(stage) if isinstance(stage, Fused) else None,
             product=_product(stage),
             band=describe_band(stage),

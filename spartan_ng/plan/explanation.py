@@ -71,7 +71,8 @@ class ExplainedStage:
     measured_bytes: int | None
     measured_seconds: float | None
     alternatives: tuple[tuple[str, int, float], ...] = ()
-    """Grids that the stage could have had: bytes and seconds of the cheapest whole plan with each."""
+    """Grids that the stage could have had: bytes and seconds of the cheapest whole plan with each, uploads
+    among them."""
     template: str | None = None
     """Of a fused stage: "Cell", "Row", "MAgg", "Outer", or "basic" for one operator alone."""
     tiers: tuple[str, ...] = ()

@@ -145,6 +145,20 @@ def test_alternatives_stand_with_their_stages_and_the_chosen_one_is_cheapest() -
     assert json.loads(json.dumps(explained.to_dict()))["stages"][0]["alternatives"][0][0] == first.grid
 
 
+@pytest.mark.parametrize("part_ns", [0, 700_000])
+def test_plans_cut_otherwise_take_what_a_job_takes_besides_its_stages(part_ns: int) -> None:
+    """As the chosen plan's own seconds do, which stand above them."""
+    profile = Profile(workers=4, part_ns=part_ns)
+    root = build.map_("exp", leaf(40_000, 50))
+    order, settings = topological([root]), Settings(profile)
+    plan = lower(order, [root], settings, "key")
+    explained = explain(plan, profile=profile, alternatives=weigh_grids(order, [root], settings))
+    without = weigh_grids(order, [root], settings)[explained.stages[0].writes[0]]
+    found = [seconds for _, _, seconds in explained.stages[0].alternatives]
+    assert found == pytest.approx([a.cost_ns / 1e9 + profile.part_s() for a in without])
+    assert found[0] >= explained.stages[0].predicted_seconds * 0.999
+
+
 def test_a_users_function_stands_under_its_own_name() -> None:
     def my_step(x):
         return x
