@@ -14,7 +14,7 @@ from benchmarks.workloads import CASES
 STUDIES = (
     *("functions", "small-calls", "small-programs", "tiling", "app-tilings", "scaling", "skew"),
     *("cascades", "planning", "cuboids", "strategies", "network", "cold", "algorithms"),
-    *("vector-math", "larger", "predictions", "quality", "faults", "lineage"),
+    *("vector-math", "larger", "predictions", "counts", "quality", "faults", "lineage"),
 )
 """What is not side by side with other systems: tables of their own, in modules of their names."""
 

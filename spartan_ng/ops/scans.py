@@ -54,10 +54,10 @@ _ROWS = [
     Scan("bitwise_and", np.bitwise_and),
     Scan("bitwise_or", np.bitwise_or),
     Scan("bitwise_xor", np.bitwise_xor),
-    Scan("logaddexp", np.logaddexp, 45),
-    Scan("logaddexp2", np.logaddexp2, 45),
+    Scan("logaddexp", np.logaddexp, 260),
+    Scan("logaddexp2", np.logaddexp2, 250),
     Scan("gcd", np.gcd, 40),
-    Scan("lcm", np.lcm, 45),
+    Scan("lcm", np.lcm, 250),
 ]
 
 SCANS: dict[str, Scan] = {row.name: row for row in _ROWS}

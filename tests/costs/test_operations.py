@@ -153,3 +153,44 @@ def test_a_profile_of_more_workers_is_faster_and_only_several_move_anything(work
     assert several.flop_ps <= one.flop_ps
     assert (several.network_ps > 0) == (several.message_ps > 0) == (workers > 1)
     assert several.launch_ps - several.message_ps == one.launch_ps
+
+
+KIN = [
+    *(("gcd", "lcm"), ("logaddexp", "logaddexp2"), ("sin", "cos"), ("sinh", "cosh"), ("arcsin", "arccos")),
+    *(("degrees", "rad2deg"), ("radians", "deg2rad"), ("exp", "exp2"), ("log", "log2"), ("log", "log10")),
+    *(("floor_divide", "divmod"), ("floor_divide", "remainder"), ("fmod", "remainder"), ("less", "greater")),
+]
+"""Functions whose loops do the same work."""
+
+
+@pytest.mark.parametrize(("one", "other"), KIN)
+def test_kin_count_about_alike(one: str, other: str) -> None:
+    counts = ELEMENTWISE[one].flops, ELEMENTWISE[other].flops
+    assert max(counts) <= 2 * min(counts)
+
+
+def test_functions_of_two_operands_count_no_less_than_what_they_are_made_of() -> None:
+    """`logaddexp` an exponential and a logarithm, `hypot` a root, `divmod` both of its results."""
+    for name, parts in {
+        "logaddexp": ("exp", "log1p"),
+        "logaddexp2": ("exp2", "log1p"),
+        "hypot": ("sqrt", "square", "square"),
+        "divmod": ("floor_divide",),
+        "floor_divide": ("divide", "floor"),
+        "float_power": ("power",),
+        "power": ("exp",),
+        "lcm": ("gcd",),
+        "log_ndtr": ("ndtr", "log"),
+        "xlogy": ("log", "multiply"),
+    }.items():
+        assert ELEMENTWISE[name].flops >= sum(ELEMENTWISE[part].flops for part in parts), name
+
+
+@pytest.mark.parametrize("name", sorted(name for name in {*FOLDS, *SCANS} & {*ELEMENTWISE}))
+def test_a_line_counts_about_what_its_steps_do(name: str) -> None:
+    """Folds of `gcd` are soon at 1; each step of a scan waits for the one before."""
+    step = ELEMENTWISE[name].flops
+    if name in FOLDS and name != "gcd":
+        assert step / 2 <= FOLDS[name].flops <= max(8, 2 * step)
+    if name in SCANS and name != "gcd":
+        assert step <= SCANS[name].flops <= max(10, 2 * step)
