@@ -42,5 +42,6 @@ class Design:
         return np.concatenate([sums, values.sum(axis=0)[None]]) if self.with_intercept else sums
 
     def parted(self, weights: Any) -> tuple[Any, Any]:
-        """The weights of features, and the intercept: 0 without one."""
-        return (weights[:-1], weights[-1]) if self.with_intercept else (weights, 0 * weights[-1])
+        """The weights of features, and the intercept, a number for each column of weights: 0 without one."""
+        rest, last = (weights[:-1], weights[-1]) if self.with_intercept else (weights, 0 * weights[-1])
+        return rest, last if weights.ndim == 2 else float(last)

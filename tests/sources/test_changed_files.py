@@ -54,18 +54,24 @@ def _later() -> None:
         until(has_gone_on)
 
 
+def _shown_before(kind: str, how: str, is_asked_before: bool, folder: Path) -> tuple[Any, Any]:
+    """An array of files, and what is made of a part of it, before the files were changed."""
+    x = KINDS[kind](folder)
+    if is_asked_before:
+        float(numpy.asarray(x).sum())
+    y = x[5:8] + 1
+    _later()
+    for path in sorted(folder.iterdir()):
+        _changed(path, how)
+    return x, y
+
+
 @pytest.mark.parametrize("kind", LOCAL)
 @pytest.mark.parametrize("how", ["removed", "replaced", "written over"])
 @pytest.mark.parametrize("is_asked_before", [True, False])
 def test_changed_files(kind: str, how: str, is_asked_before: bool, tmp_path: Path) -> None:
     with config.override(small_bytes=0):
-        x = KINDS[kind](tmp_path)
-        if is_asked_before:
-            float(numpy.asarray(x).sum())
-        y = x[5:8] + 1
-        _later()
-        for path in sorted(tmp_path.iterdir()):
-            _changed(path, how)
+        x, y = _shown_before(kind, how, is_asked_before, tmp_path)
         for read in (lambda: numpy.asarray(y), lambda: float(x.sum()), lambda: numpy.asarray(x)):
             with pytest.raises((SourceError, FileNotFoundError)):
                 read()
@@ -79,13 +85,7 @@ def test_what_is_mapped_is_kept_until_it_is_written_to(
 ) -> None:
     """One file as several: of a folder the elements were lost when one of its files was saved anew."""
     with config.override(small_bytes=0):
-        x = KINDS[kind](tmp_path)
-        if is_asked_before:
-            float(numpy.asarray(x).sum())
-        y = x[5:8] + 1
-        _later()
-        for path in sorted(tmp_path.iterdir()):
-            _changed(path, how)
+        x, y = _shown_before(kind, how, is_asked_before, tmp_path)
         time.sleep(2 * _TRUSTED_NS / 1e9)
         if how != "written over":
             numpy.testing.assert_array_equal(numpy.asarray(y), TABLE[5:8] + 1)

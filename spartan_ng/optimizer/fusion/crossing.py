@@ -19,7 +19,7 @@ from spartan_ng.optimizer.fusion.group import Group, open_stage, reads_once
 from spartan_ng.optimizer.fusion.labels import is_transparent, root
 from spartan_ng.optimizer.fusion.legality import whole_if_joined
 
-Kind = tuple[Any, ...]
+_Kind = tuple[Any, ...]
 
 
 def crossing_products(order: Sequence[Node], profile: Profile) -> frozenset[Node]:
@@ -76,8 +76,11 @@ def _beside(products: Sequence[tuple[Node, int]], order: Sequence[Node]) -> set[
             behind[node], made_of[node] = mask, near
     found: set[Node] = set()
     along: dict[int, int] = {}
-    kinds: dict[Kind, tuple[int, Node]] = {}
-    makes: dict[tuple[Kind, Kind], bool] = {}
+    """For each axis the products along it so far,"""
+    kinds: dict[_Kind, tuple[int, Node]] = {}
+    """for each kind those of it, and one of them,"""
+    makes: dict[tuple[_Kind, _Kind], bool] = {}
+    """and whether a pass for one kind may make the other."""
     for i, (node, axis) in enumerate(products):
         others = ((1 << i) - 1) & ~along.get(axis, 0)
         apart = others & ~behind[node]
@@ -95,7 +98,7 @@ def _beside(products: Sequence[tuple[Node, int]], order: Sequence[Node]) -> set[
     return found
 
 
-def _kind(product: Node) -> Kind:
+def _kind(product: Node) -> _Kind:
     """What tells products apart for what may be made in a pass: a loop's steps have two kinds."""
     return product.params, product.dtype, *((i.shape, i.dtype, i.format) for i in product.inputs)
 
