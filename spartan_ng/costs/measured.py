@@ -7,9 +7,10 @@ machine. Not all that slows a machine down is seen: who shares its processors wi
 or a core with another thread, does half as much for a while. So it is measured at several moments, and the
 middle one counts: the best says what programs do not reach, as a stage waits for the slowest of its threads.
 
-Operations are those of small products: BLAS uses the vector registers that a machine has, as compiled loops
-do, where NumPy's own functions do so on some machines only (`np.exp` takes several times as long without
-AVX-512).
+Operations are those that tables count of a mixture of what programs wait for: small products, numbers drawn
+one by one, and numbers sorted. Each does the same on every machine, where some functions of NumPy's have
+loops in vector registers on some machines only (`np.exp` takes several times as long without AVX-512). None
+is enough alone: of two machines whose BLAS is as fast, one sorts and draws twice as fast.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.costs.tuned import SMALL_BLAS_SPEEDUP, THREAD_BYTES_S, THREAD_FLOPS_S
+from spartan_ng.ops.joins import AXIS_FUNCTIONS
+from spartan_ng.ops.random import DISTRIBUTIONS
 from spartan_ng.system import machine
 from spartan_ng.system.files import locked
 from spartan_ng.system.ownership import why_not_own
@@ -55,11 +58,13 @@ _MOST_STREAMS = 8
 _SHARE = 8
 """What they read together is at most one part in so many of what the program may take: one with little memory
 leaves it to others."""
-_SIDE = 48
-"""Rows of matrices that stay in a core's caches; BLAS multiplies them on the thread that calls it."""
-_STACK = 4
-_CALLS = 100
-"""Products in a call, and calls in a round."""
+_LINE = 1 << 14
+"""Numbers that are drawn, and sorted: a core's caches keep them."""
+_SIDE, _STACK = 48, 24
+"""Rows of matrices, and how many of them, whose products take a like number of operations; BLAS multiplies
+them on the thread that calls it."""
+_CALLS = 20
+"""How often, in a round: some milliseconds."""
 _QUIET = 1.3
 """Times of its threads' own time that a round may take: beyond it, other programs were at work."""
 _MOST = 8
@@ -116,14 +121,18 @@ def measure(threads: int) -> Rates | None:
     bytes_s, flops_s = assumed(threads)
     streams = _streams(threads)
     factors = np.full((_STACK, _SIDE, _SIDE), 0.5)
-    outs = [np.empty_like(factors) for _ in range(threads)]
+    products = [np.empty_like(factors) for _ in range(threads)]
+    drawing = [np.random.default_rng(i) for i in range(threads)]
+    lines = [np.empty(_LINE) for _ in range(threads)]
 
     def stream(i: int) -> None:
         np.add.reduce(vectors[i])  # extremes are found at twice the rate at which programs read
 
     def compute(i: int) -> None:
         for _ in range(_CALLS):
-            np.matmul(factors, factors, out=outs[i])
+            np.matmul(factors, factors, out=products[i])
+            drawing[i].random(out=lines[i])
+            lines[i].sort()
 
     with ThreadPoolExecutor(threads) as pool:
         compute_s = _together(pool, compute, threads)
@@ -133,10 +142,13 @@ def measure(threads: int) -> Rates | None:
         stream_s = _together(pool, stream, streams)
     if stream_s is None:
         return None
-    operations = threads * _CALLS * _STACK * 2 * _SIDE**3
+    multiplied = _STACK * 2 * _SIDE**3 / SMALL_BLAS_SPEEDUP
+    drawn = _LINE * DISTRIBUTIONS["random"].flops
+    ordered = AXIS_FUNCTIONS["sort"].line_flops(_LINE, np.dtype(float))
+    operations = threads * _CALLS * (multiplied + drawn + ordered)
     return (
         _settled(streams * _STREAM_BYTES / stream_s, bytes_s),
-        _settled(operations / SMALL_BLAS_SPEEDUP / compute_s, flops_s),
+        _settled(operations / compute_s, flops_s),
     )
 
 
@@ -182,7 +194,7 @@ def profile_path() -> Path | None:
 def _identity(threads: int) -> str:
     """The machine as far as its rates depend on it, and what they were measured by."""
     machine = f"{platform.node()} {platform.machine()} {os.cpu_count()} cpus"
-    work = f"sums of {_STREAM_BYTES >> 20} MB and products by {SMALL_BLAS_SPEEDUP}"
+    work = f"sums of {_STREAM_BYTES >> 20} MB, products by {SMALL_BLAS_SPEEDUP}, draws and sorts"
     return f"{machine} {threads} threads numpy {np.__version__} at moments of {work}"
 
 
