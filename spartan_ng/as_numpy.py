@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any
 
 import numpy
@@ -56,15 +58,34 @@ _numpy = _AsNumpy("numpy", numpy.__doc__)
 
 
 def run(script: str, arguments: Sequence[str]) -> None:
-    """Run a script as the program's main module."""
-    path = Path(script)
+    """Run a script as the program's main module: what it sees of itself, and how it ends, is as under
+    `python script.py`."""
+    path = Path(script).absolute()
     main = ModuleType("__main__")
     own = {**vars(builtins), "__import__": import_in_script}
-    main.__dict__.update(__file__=str(path), __builtins__=own)
+    loader = SourceFileLoader("__main__", str(path))
+    main.__dict__.update(__file__=str(path), __cached__=None, __loader__=loader, __builtins__=own)
     sys.modules["__main__"] = main
-    sys.argv[:] = [str(path), *arguments]
+    sys.argv[:] = [script, *arguments]
     sys.path[0] = str(path.resolve().parent)
-    exec(compile(path.read_bytes(), str(path), "exec"), main.__dict__)
+    try:
+        exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), main.__dict__)
+    except BaseException:
+        sys.excepthook = functools.partial(_show, sys.excepthook, str(path))
+        raise
+
+
+def _show(
+    hook: Callable[[type[BaseException], BaseException, TracebackType | None], object],
+    path: str,
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType | None,
+) -> None:
+    """Tell a hook of an error, from the script's first frame on."""
+    while trace is not None and trace.tb_frame.f_code.co_filename != path:
+        trace = trace.tb_next
+    hook(kind, error.with_traceback(trace), trace)
 
 
 if __name__ == "__main__":

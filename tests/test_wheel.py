@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def check_sources(path: Path) -> None:
 def check_modules(installed: Path) -> None:
     """All modules are there, and no tests."""
     tops = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
-    assert tops == {"spartan_ng"}
+    assert tops == {"spartan_ng", "spartan_ng_command.py"}
     for top, inside in (("spartan_ng", ""), ("apps", "apps"), ("master", "master"), ("worker", "worker")):
         for path in (ROOT / top).rglob("*.py"):
             relative = path.relative_to(ROOT / top)
@@ -139,5 +140,7 @@ assert b"<title>" in urllib.request.build_opener(urllib.request.HTTPCookieProces
 print(np.arange(100_000.0).sum())
 """
     (tmp_path / "script.py").write_text(program)
-    said = run(installed, tmp_path, "-m", "spartan_ng.cli", "run", "-n", "2", "--threads", "1", "script.py")
+    (about,) = metadata.distributions(path=[str(installed)])
+    (module,) = {entry.module for entry in about.entry_points.select(name="spartan-ng")}
+    said = run(installed, tmp_path, "-m", module, "run", "-n", "2", "--threads", "1", "script.py")
     assert said.splitlines()[-1] == "4999950000.0"
