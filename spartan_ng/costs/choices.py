@@ -6,6 +6,8 @@ that none has: whoever changes one measures both ways first.
 
 from __future__ import annotations
 
+from typing import Any
+
 # --- when kernels are compiled --------------------------------------------------------------------
 
 HOT_S = 0.02
@@ -172,6 +174,13 @@ LOOPED_LINE, LOOPED_MATRIX = 8, 64
 takes no longer than a product of each with its vector. (Measured with 6 million doubles on one thread: lines
 of 3 in matrices of 90,000 take three times as long, 3 x 2 matrices 0.6, 8 x 8 to 250 x 250 0.9 to 1.1 without
 the copy of the result)"""
+
+
+def is_one_loop(matrices: Any, stacked: int) -> bool:
+    """Whether one loop over a stack of so many matrices takes no longer than a product of each."""
+    nearest = min(range(matrices.ndim), key=lambda i: (matrices.shape[i] == 1, abs(matrices.strides[i])))
+    return bool(matrices.shape[nearest] >= LOOPED_LINE or matrices.size <= LOOPED_MATRIX * stacked)
+
 
 FLAT = 64
 """Times its bytes that the matrix has beside which a vector is nothing. (chosen)"""

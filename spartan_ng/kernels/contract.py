@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.compressed import is_compressed
-from spartan_ng.costs.choices import LOOPED_LINE, LOOPED_MATRIX
+from spartan_ng.costs.choices import is_one_loop
 from spartan_ng.error_state import error_state
 from spartan_ng.kernels.compiled import dictionaries, few_lines, narrow, tall
 from spartan_ng.kernels.compiled.sparse_product import multiply
@@ -55,11 +55,10 @@ def _gone_over(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
     each is a call of its own, which NumPy makes with the interpreter's lock. None where matmul is faster, or
     has something to tell of the results, as einsum has not."""
     matrices, vectors, labels = (a, b, la) if a.ndim > b.ndim else (b, a, lb)
-    nearest = min(range(matrices.ndim), key=lambda i: (matrices.shape[i] == 1, abs(matrices.strides[i])))
     stacked = [n for n, x in zip(matrices.shape, labels, strict=True) if x in lo and x in la and x in lb]
-    if matrices.shape[nearest] < LOOPED_LINE and matrices.size > LOOPED_MATRIX * prod(stacked):
+    if not is_one_loop(matrices, prod(stacked)) or vectors.dtype != matrices.dtype:
         return None
-    if vectors.dtype != matrices.dtype or error_state().is_strict:
+    if error_state().is_strict:
         return None
     found = np.einsum(a, la, b, lb, lo)
     return found if found.dtype.kind not in "fc" or np.isfinite(found).all() else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import combinations, pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,11 @@ from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.core.handle import settle
 from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
-from spartan_ng.api.core.operands import small_values, stored
+from spartan_ng.api.core.operands import small_values, stored, values_here
 from spartan_ng.api.core.quick import AS_OUTER, shortened
 from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.costs.choices import is_one_loop
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
@@ -36,14 +37,34 @@ _AGAIN = 2
 """How often NumPy's loops go over the elements of the largest operand before products by BLAS are faster."""
 
 
-def _products(text: str, arrays: Sequence[Any]) -> int:
-    """How many products of elements NumPy's loops over all indices make of spelled terms, at most."""
+@lru_cache(maxsize=1024)
+def _work(text: str, *shapes: tuple[int, ...]) -> tuple[int, int]:
+    """How many products of elements NumPy's loops over all indices make of spelled terms, at most; and how
+    many products of a matrix with a vector of its own they are, 0 where they are others."""
     if "." in text:
-        return prod(np.size(a) for a in arrays)
-    lengths: dict[str, int] = {}
-    for term, a in zip(text.replace(" ", "").partition("->")[0].split(","), arrays, strict=False):
-        lengths.update(zip(term, np.shape(a), strict=False))
-    return prod(lengths.values())
+        return prod(map(prod, shapes)), 0
+    left, _, result = text.replace(" ", "").partition("->")
+    terms, lengths = left.split(","), dict[str, int]()
+    for term, shape in zip(terms, shapes, strict=False):
+        for letter, length in zip(term, shape, strict=False):
+            lengths[letter] = max(length, lengths.get(letter, 1))
+    few, many = sorted(terms, key=len) if len(terms) == 2 else ("", "")
+    stack, rows = set(few) & set(result), set(many) - set(few)
+    is_of_lines = set(few) < set(many) and len(set(many)) == len(many) and len(set(few)) == len(few)
+    if not (is_of_lines and stack < set(few) and rows <= set(result)):
+        return prod(lengths.values()), 0
+    return prod(lengths.values()), prod(lengths[c] for c in stack) if stack else 0
+
+
+def _is_numpys(text: str, known: Sequence[Any]) -> bool:
+    """Whether a contraction of what is here is left to NumPy's loops: they have little to do, or go once over
+    a stack of matrices, as those of a plan would."""
+    products, stacked = _work(text, *map(np.shape, known))
+    largest = max(known, key=np.size)
+    if door.is_small(sum(a.nbytes for a in known if isinstance(a, np.ndarray))):
+        return door.is_looped(products) or products <= _AGAIN * np.size(largest)
+    is_a_stack = stacked > 0 and products == largest.size and {a.dtype for a in known} == {largest.dtype}
+    return is_a_stack and door.works_here() and is_one_loop(largest, stacked)
 
 
 def _lengths(arrays: Sequence[Any], terms: Sequence[str]) -> dict[str, int]:
@@ -87,10 +108,10 @@ def einsum(
     """Einstein's sum: contractions of two operands at a time, along NumPy's path, asked for or not."""
     if len(operands) > 2 and out is dtype is None and order == "K" and casting == "safe":
         text = operands[0]
-        few = small_values(operands[1:], broadcast=False) if type(text) is str else None
-        if few is not None and door.is_looped(_products(text, few)):
+        here = values_here(operands[1:]) if type(text) is str and door.is_open() else None
+        if here is not None and _is_numpys(text, here):
             with suppress(ValueError):  # ours name the shapes
-                return fresh(np.einsum(text, *few, optimize=optimize))  # type: ignore[no-any-return]
+                return fresh(np.einsum(text, *here, optimize=optimize))  # type: ignore[no-any-return]
     if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     np.can_cast(np.int8, np.int8, casting)  # type: ignore[arg-type] # NumPy's error for what is no rule
