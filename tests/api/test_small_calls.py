@@ -156,6 +156,7 @@ AT_ONCE = (
     "m @ n[:4]",
     "n[:4] @ m",
     "np.dot(m, n[:4])",
+    "m.dot(n[:4])",
     "np.sum(n)",
     "np.mean(n)",
     "np.where(n > 0.5, n, a)",
@@ -249,7 +250,11 @@ def test_no_calls(statement):
     assert calls_of_ours(statement, small()) == []
 
 
-PRODUCTS = ["m[:, 2] @ m[:, 2:]", "m @ v", "v @ m", "m.T @ m", "v @ v", "m @ m[:, ::-1]", "m @ m.T"]
+PRODUCTS = [
+    form.format(*pair)
+    for form in ("{} @ {}", "np.dot({}, {})", "{}.dot({})")
+    for pair in (("m[:, 2]", "m[:, 2:]"), *zip("mvvmm", ("v", "m", "v", "m[:, ::-1]", "m.T"), strict=True))
+]
 
 
 @pytest.mark.skipif(not quick.IS_COMPILED, reason="nothing is compiled here")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import lru_cache, reduce
 from itertools import combinations, pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,62 +37,63 @@ _AGAIN = 2
 """How often NumPy's loops go over the elements of the largest operand before products by BLAS are faster."""
 
 
+class _Work(NamedTuple):
+    """What a contraction takes.
+
+    Parameters
+    ----------
+    products : of elements, that NumPy's loops over all indices make
+    made : elements of the result
+    lines : of how many products of a matrix, with a vector of its own, it is a stack; 0: of others
+    is_single : whether it is a product of matrices, or several, and no stack of them
+    """
+
+    products: int
+    made: int
+    lines: int
+    is_single: bool
+
+
 @lru_cache(maxsize=1024)
-def _work(text: str, *shapes: tuple[int, ...]) -> tuple[int, int]:
-    """How many products of elements NumPy's loops over all indices make of spelled terms, at most; and how
-    many products of a matrix with a vector of its own they are, 0 where they are others."""
+def _work(text: str, *shapes: tuple[int, ...]) -> _Work:
+    """What spelled terms take; with an ellipsis at most, and nothing further."""
     if "." in text:
-        return prod(map(prod, shapes)), 0
-    left, _, result = text.replace(" ", "").partition("->")
+        size = prod(map(prod, shapes))
+        return _Work(size, size, 0, False)
+    left, arrow, result = text.replace(" ", "").partition("->")
     terms, lengths = left.split(","), dict[str, int]()
     for term, shape in zip(terms, shapes, strict=False):
         for letter, length in zip(term, shape, strict=False):
             lengths[letter] = max(length, lengths.get(letter, 1))
+    kept = set(result) if arrow else {c for c in lengths if left.count(c) == 1}
     few, many = sorted(terms, key=len) if len(terms) == 2 else ("", "")
-    stack, rows = set(few) & set(result), set(many) - set(few)
+    stack, rows = set(few) & kept, set(many) - set(few)
     is_of_lines = set(few) < set(many) and len(set(many)) == len(many) and len(set(few)) == len(few)
-    if not (is_of_lines and stack < set(few) and rows <= set(result)):
-        return prod(lengths.values()), 0
-    return prod(lengths.values()), prod(lengths[c] for c in stack) if stack else 0
+    is_of_lines = is_of_lines and bool(stack) and stack < set(few) and rows <= kept
+    return _Work(
+        prod(lengths.values()),
+        prod(lengths[c] for c in kept & set(lengths)),
+        prod(lengths[c] for c in stack) if is_of_lines else 0,
+        not any(kept & set(a) & set(b) for a, b in combinations(terms, 2)),
+    )
 
 
-def _is_numpys(text: str, known: Sequence[Any]) -> bool:
-    """Whether a contraction of what is here is left to NumPy's loops: they have little to do, or go once over
-    a stack of matrices, as those of a plan would."""
-    products, stacked = _work(text, *map(np.shape, known))
+def _at_once(text: str, known: Sequence[Any], how: dict[str, Any]) -> Any:
+    """What NumPy gives for values that are here: by its loops if they have little to do, or go once over a
+    stack of matrices, as those of a plan would; by BLAS if that makes single products. None for others."""
+    work = _work(text, *map(np.shape, known))
     largest = max(known, key=np.size)
-    if door.is_small(sum(a.nbytes for a in known if isinstance(a, np.ndarray))):
-        return door.is_looped(products) or products <= _AGAIN * np.size(largest)
-    is_a_stack = stacked > 0 and products == largest.size and {a.dtype for a in known} == {largest.dtype}
-    return is_a_stack and door.works_here() and is_one_loop(largest, stacked)
-
-
-def _lengths(arrays: Sequence[Any], terms: Sequence[str]) -> dict[str, int]:
-    """The lengths of a contraction's indices."""
-    lengths: dict[str, int] = {}
-    for a, term in zip(arrays, terms, strict=True):
-        for letter, length in zip(term, a.shape, strict=True):
-            lengths[letter] = max(length, lengths.get(letter, 1))
-    return lengths
-
-
-def _small_values(arrays: Sequence[ndarray], terms: Sequence[str], result: str) -> tuple[Any, ...] | None:
-    """NumPy's values of a contraction's operands, where they and the result are small; else None."""
-    lengths = _lengths(arrays, terms)
-    nbytes = prod(lengths[c] for c in result) * max(a.itemsize for a in arrays)
-    return small_values(tuple(arrays), broadcast=False) if door.is_small(nbytes) else None
-
-
-def _at_once(known: Sequence[Any], terms: list[str], result: str, how: dict[str, Any]) -> Any:
-    """What NumPy gives for small values: by its loops if they have little to do, by BLAS if that makes single
-    products, not stacks of them; None for others."""
-    text = _spelled(terms, result)
-    if prod(_lengths(known, terms).values()) <= _AGAIN * max(np.size(a) for a in known):
+    arrays = [a for a in known if isinstance(a, np.ndarray)]
+    if not door.is_small(sum(a.nbytes for a in arrays)):
+        is_a_stack = work.lines > 0 and work.products == largest.size
+        is_a_stack = is_a_stack and {a.dtype for a in known} == {largest.dtype} and door.works_here()
+        return np.einsum(text, *known, **how) if is_a_stack and is_one_loop(largest, work.lines) else None
+    if door.is_looped(work.products) or work.products <= _AGAIN * np.size(largest):
         return np.einsum(text, *known, **how)
-    stacks = any(set(result) & set(a) & set(b) for a, b in combinations(terms, 2))
-    if stacks or how["dtype"] is not None:
+    nbytes = work.made * max((a.itemsize for a in arrays), default=1)
+    if not work.is_single or how.get("dtype") is not None or not door.is_small(nbytes):
         return None
-    found = np.einsum(text, *known, **how, optimize=True)
+    found = np.einsum(text, *known, **{"optimize": True, **how})
     return found + 0 if found.dtype.kind in "fc" else found  # NumPy's loops add to zeros: no -0.0
 
 
@@ -109,9 +110,11 @@ def einsum(
     if len(operands) > 2 and out is dtype is None and order == "K" and casting == "safe":
         text = operands[0]
         here = values_here(operands[1:]) if type(text) is str and door.is_open() else None
-        if here is not None and _is_numpys(text, here):
+        if here is not None:
             with suppress(ValueError):  # ours name the shapes
-                return fresh(np.einsum(text, *here, optimize=optimize))  # type: ignore[no-any-return]
+                found = _at_once(text, here, {"optimize": optimize} if optimize is not False else {})
+                if found is not None:
+                    return fresh(found)  # type: ignore[no-any-return]
     if order not in ("C", "F", "A", "K", "c", "f", "a", "k", None):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     np.can_cast(np.int8, np.int8, casting)  # type: ignore[arg-type] # NumPy's error for what is no rule
@@ -133,9 +136,10 @@ def einsum(
     for i, (a, term) in enumerate(zip(arrays, terms, strict=True)):
         if len(set(term)) < len(term) and a.format == "dense" and _are_square(a.shape, term):
             arrays[i], terms[i] = _diagonals(a, term)  # views: nobody reads what lies beside them
-    known = None if out is not None else _small_values(arrays, terms, result)
+    known = None if out is not None else small_values(tuple(arrays), broadcast=False)
     if known is not None:
-        found = _at_once(known, terms, result, {"dtype": dtype, "order": order, "casting": casting})
+        how = {"dtype": dtype, "order": order, "casting": casting}
+        found = _at_once(_spelled(terms, result), known, how)
         if found is not None:
             return fresh(found)  # type: ignore[no-any-return]
     if dtype is not None and optimize is False:
@@ -163,7 +167,7 @@ def einsum(
         node = as_handle(ufuncs.add(wrap_node(node), 0.0))._node()
     node = build.transpose(node, [term.index(c) for c in result])
     laid = in_order(lie(wrap_node(node), lies), order.upper() if order else order)
-    if known is not None:
+    if known is not None and door.is_small(laid.nbytes):
         settle(laid)  # what it is used for is small, too
     return stored("einsum", laid, out, casting="unsafe")
 
@@ -212,7 +216,7 @@ def _einsum_terms(operands: tuple[Any, ...]) -> tuple[list[ndarray], list[str], 
     terms = left.split(",")
     if len(terms) != len(arrays):
         raise ValueError(f"einsum: {len(terms)} terms in {text!r} for {len(arrays)} operands")
-    spare = [c for c in map(chr, range(0x100, 0x200)) if c not in text]
+    spare = [c for c in map(chr, range(0x100, 0x200)) if c not in text] if "..." in text else []
     widest = 0
     for i, (t, a) in enumerate(zip(terms, arrays, strict=True)):
         if "..." in t:

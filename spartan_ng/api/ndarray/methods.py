@@ -126,6 +126,7 @@ class Methods(Arithmetic):
     diagonal = manipulation.diagonal
     trace = products.trace
 
+    @shortened(np.dot)
     def dot(self, b: Any, out: Any = None) -> ndarray:
         """The dot product."""
         return products.dot(self, b) if out is None else products.dot(self, b, out)

@@ -64,7 +64,7 @@ few_called(PyObject *numpys, PyObject *const *operands, Py_ssize_t n)
     if (!Py_IS_TYPE(numpys, &PyUFunc_Type) || f->nin != n || f->nout != 1)
         return NULL;
     if (numpys == operators[op_matmul].numpys)
-        return quick_product(operands[0], operands[1]);
+        return quick_product(numpys, operands[0], operands[1]);
     if (PySet_Contains(known.ufuncs, numpys) == 1 && few_operands(operands, n, plain, known.least) == OF_ARRAYS)
         found = for_few(numpys, plain, n, NULL);
     if (found != NULL)

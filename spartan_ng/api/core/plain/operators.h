@@ -72,11 +72,10 @@ is_quick_product(PyObject *x, PyObject *y)
     return PyArray_NBYTES(a) + PyArray_NBYTES(b) <= small && 8 * made <= small;
 }
 
-/* Such a product; NULL, also without an error, where the methods have to see to it. */
+/* Such a product by NumPy's `matmul` or `dot`; NULL, also without an error, where the methods have to see to it. */
 static PyObject *
-quick_product(PyObject *a, PyObject *b)
+quick_product(PyObject *numpys, PyObject *a, PyObject *b)
 {
-    PyObject *numpys = operators[op_matmul].numpys;
     PyObject *x = numpys == NULL ? NULL : operand_of(a), *y = x == NULL ? NULL : operand_of(b);
     if (y == NULL || !is_quick_product(x, y))
         return NULL;
@@ -87,7 +86,7 @@ quick_product(PyObject *a, PyObject *b)
 static PyObject *
 matrix_product(PyObject *a, PyObject *b)
 {
-    PyObject *found = quick_product(a, b);
+    PyObject *found = quick_product(operators[op_matmul].numpys, a, b);
     return found != NULL || PyErr_Occurred() ? found : by_methods(&operators[op_matmul], &Quick, a, b);
 }
 

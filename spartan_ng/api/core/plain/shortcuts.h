@@ -198,10 +198,7 @@ at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
     }
     if (!are_few(f, &given, args, n))
         goto done;
-    if (total == 2 && names == NULL && f->numpys == known.dot)
-        found = dotted(values[1], values[2]);
-    if (found == NULL && !PyErr_Occurred())
-        found = PyObject_Vectorcall(f->numpys, values + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+    found = PyObject_Vectorcall(f->numpys, values + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
     if (found == NULL) {
         if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_TypeError)
             || PyErr_ExceptionMatches(PyExc_LookupError)) /* ours name the shapes */
@@ -289,7 +286,10 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
             found = f->size == AS_VIEW ? view_of(f->numpys, f->ours, &f->lenses, args, n, more ? names : NULL)
                                        : told_of(f->numpys, args, n, more ? names : NULL);
         else {
-            found = f->fold == NULL ? NULL : fold_at_once(f, args, n, names);
+            if (f->fold != NULL)
+                found = fold_at_once(f, args, n, names);
+            else if (f->numpys == known.dot && n + more == 2)
+                found = quick_product(f->numpys, args[0], args[1]);
             if (found == NULL && !PyErr_Occurred())
                 found = at_once(f, args, n, more ? names : NULL);
         }
