@@ -331,6 +331,3 @@ PIECES: dict[str, Piece] = {
     "transforms of columns": _column_transforms,
     "products of what is made": _made_products,
 }
-OVER = {"distances"}
-"""What may take half as much again as the budget, alone or behind others: what two plans make of the same
-distances."""

@@ -128,3 +128,45 @@ def test_a_product_beside_other_results_has_blocks_of_many_rows(names):
     assert max(sizes) > 5_000  # with fewer, calling BLAS and adding up its results take most of the time
     for a, name in zip(found, names, strict=True):
         np.testing.assert_allclose(a, RESULTS[name](np, x), rtol=1e-10)
+
+
+BY_ROWS = {
+    "sums": lambda xp, x: (x * 2).sum(axis=1),
+    "products": lambda xp, x: (x + 0.5).prod(axis=1),
+    "minima": lambda xp, x: (x * x).min(axis=1),
+    "maxima": lambda xp, x: x.max(axis=1),
+    "any": lambda xp, x: (x > 0.9).any(axis=1),
+    "all": lambda xp, x: (x > 0.1).all(axis=1),
+    "counts": lambda xp, x: (x > 0.5).sum(axis=1),
+    "sums of integers": lambda xp, x: (x * 9).astype(int).sum(axis=1),
+    "single precision": lambda xp, x: (x * 9).astype("f4").sum(axis=1),
+    "sums with masks": lambda xp, x: xp.where(x > 0.5, x, 0).sum(axis=1),
+}
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("limit", [1 << 22, 1 << 23])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("seed", range(8))
+def test_results_by_rows_are_the_states_that_runs_share(seed, order, limit, tmp_path):
+    """Each had a state as large beside its tile, and in the trial of the kernel another two."""
+    names = np.random.default_rng(seed).choice([*BY_ROWS], 3, replace=False)
+    x = np.random.default_rng(seed).random((500_000, 3))
+    np.save(tmp_path / "x.npy", np.asarray(x, order=order))
+    with (
+        running_on(EmbeddedBackend(2, limit)),
+        config.override(small_bytes=0, kernels="compile", memory_bytes=limit),
+    ):
+        a = sp.load(tmp_path / "x.npy")
+        sp.compute(*(BY_ROWS[name](sp, a[:1000]) for name in names))  # what compiling takes
+        made = [BY_ROWS[name](sp, a) for name in names]
+        tracemalloc.start()
+        try:
+            found = sp.persist(*made)
+            held = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert len(the_stage().writes) == 3
+        assert held < limit, "tiles are the store's"
+        for one, name in zip(found, names, strict=True):
+            np.testing.assert_allclose(one, BY_ROWS[name](np, x), rtol=1e-5)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.arrays import Box, box_shape, box_size, slices_within
+from spartan_ng.arrays.copying import address
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.kernels.counting import Counting
 from spartan_ng.kernels.reducers import Reducer
@@ -182,7 +183,10 @@ def add_state(task: Task, k: int, known: dict[Box, Any], box: Box, block: Box, s
 class Finish:
     """A reduced result's tile, or the tiles of its partial states, which its boxes fill as they are known."""
 
-    def __init__(self, ex: Executor, run: Run, task: Task, k: int, places: ResultPlaces) -> None:
+    def __init__(
+        self, ex: Executor, run: Run, task: Task, k: int, places: ResultPlaces, shared: Any = None
+    ) -> None:
+        """`shared` is a state of the whole tile, in memory of the store's."""
         reducer = task.reducers[k]
         assert reducer is not None, "only reduced results are finished"
         assert task.box is not None, "a task with results has a box"
@@ -190,20 +194,31 @@ class Finish:
         self._write, self._own = places.writes[k], places.own[k]
         self._slots = [run.plan.slots[s] for s in self._write.slots]
         self._outs: list[Any] = []
+        self._lock = threading.Lock()
+        self._shared = shared
 
     def fill(self, box: Box, states: list[Any]) -> None:
         """Fill a box with what its states, in their order, come to."""
         values = self._reducer.values(states, self._box, self._write.partial)
         lead = np.shape(values[0])[: len(self._write.partial)]
-        if isinstance(self._reducer, Counting):
+        if isinstance(self._reducer, Counting) or self._is_tile(values):
             self._outs = [v.reshape((*lead, *box_shape(self._own))) for v in values]
             return
-        if not self._outs:
-            shape = (*lead, *box_shape(self._own))
-            self._outs = [self._ex.store.allocate(shape, s.dtype) for s in self._slots]
+        with self._lock:  # runs fill boxes of their own as they come
+            if not self._outs:
+                shape = (*lead, *box_shape(self._own))
+                self._outs = [self._ex.store.allocate(shape, s.dtype) for s in self._slots]
         place = slices_within(box, self._own)
         for out, value in zip(self._outs, values, strict=True):
             out[(slice(None),) * len(lead) + place] = value
+
+    def _is_tile(self, values: list[Any]) -> bool:
+        """Whether the shared state is what it comes to: no copy is made of it."""
+        if self._shared is None or len(values) > 1:
+            return False
+        ((value,), (slot,)) = values, self._slots
+        at_once = isinstance(value, np.ndarray) and value.flags.c_contiguous and value.dtype == slot.dtype
+        return at_once and value.size == self._shared.size and address(value) == address(self._shared)
 
     def put(self, rest: dict[Box, list[Any]]) -> None:
         """Fill what is left, and put the tiles."""

@@ -33,7 +33,6 @@ from spartan_ng.worker.stages.results import (
     InTurn,
     ResultPlaces,
     States,
-    Totals,
     add_state,
     adding,
     in_place,
@@ -41,8 +40,6 @@ from spartan_ng.worker.stages.results import (
     one_by_one,
 )
 from spartan_ng.worker.stages.windows import Bands
-
-Add = Callable[[Totals, States], Totals]
 
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
@@ -72,29 +69,32 @@ def run_sweep(
         every_write = zip(stage.writes, task.reducers, places.own, strict=True)
         counting = [r and in_place(ex, run, w, r, own) for w, r, own in every_write]
         task = replace(task, reducers=counting)
+    shared: list[Any] = [None] * len(stage.writes)
     if choice is None:
         make = _interpreted(task, operands, places)
         first: States = [{} for _ in stage.writes]
     elif choice.body.is_whole:
-        shared = _shared_states(choice.body, cut, places)
+        shared = _shared_states(ex, choice.body, cut, places)
         make = _whole(choice.body, operands, places, shared)
         first = [{places.own[k]: (s,)} if s is not None else {} for k, s in enumerate(shared)]
     else:
         make = _compiled(choice.body, operands, task, places)
         first = [{} for _ in stage.writes]
     finished = [
-        None if w.reducer is None else Finish(ex, run, task, k, places) for k, w in enumerate(stage.writes)
+        None if w.reducer is None else Finish(ex, run, task, k, places, shared[k])
+        for k, w in enumerate(stage.writes)
     ]
     fills = choice is not None and choice.body.is_whole
     runs = one_by_one(cut.runs) if tight and not fills else cut.runs
     turns = {blocks: n for n, blocks in enumerate(runs)}
     own = {k for k, w in enumerate(stage.writes) if w.reducer is not None and cut.split in w.labels}
-    add = _filling(adding(task), {k: finished[k] for k in own} if runs is cut.runs and not fills else {})
+    ends = {k: finished[k] for k in own} if runs is cut.runs and not fills else {}
+    add = adding(task)
     every = InTurn(add, add([{} for _ in stage.writes], first))
 
     def in_turn() -> Callable[[Any], bool]:
         one = make()
-        return lambda blocks: every.add(turns[blocks], one(blocks))
+        return lambda blocks: every.add(turns[blocks], _rest(one(blocks), ends))
 
     ex.parallel(run, runs, in_turn, small or tight, blas, bands=bands, most=most)
     for k, write in enumerate(stage.writes):
@@ -105,19 +105,13 @@ def run_sweep(
             end.put(every.total[k])
 
 
-def _filling(add: Add, ends: dict[int, Any]) -> Add:
-    """`add`, but results of which each run makes boxes of its own (`ends`) have these filled at once: the
-    states of all runs are as large as the results, or larger."""
-
-    def filling(totals: Totals, states: States) -> Totals:
-        states = list(states)
-        for k, end in ends.items():
-            for box, state in states[k].items():
-                end.fill(box, [state])
-            states[k] = {}
-        return add(totals, states)
-
-    return filling
+def _rest(states: States, ends: dict[int, Any]) -> States:
+    """What a run knows, but results of which each makes boxes of its own (`ends`) have these filled at once,
+    in any order: the states of all runs are as large as the results, or larger."""
+    for k, end in ends.items():
+        for box, state in states[k].items():
+            end.fill(box, [state])
+    return [{} if k in ends else found for k, found in enumerate(states)]
 
 
 def _state_bytes(cut: Sweep, places: ResultPlaces) -> int:
@@ -186,10 +180,13 @@ def _whole(
     return make
 
 
-def _shared_states(body: Compiled, sweep: Sweep, places: ResultPlaces) -> list[Any]:
-    """States that all runs fill together, each its own part; None for the other results."""
+def _shared_states(ex: Executor, body: Compiled, sweep: Sweep, places: ResultPlaces) -> list[Any]:
+    """States that all runs fill together, each its own part, and that may be the tiles; None for the other
+    results."""
     return [
-        first_state(body, -1 - k, body.tile) if w.reducer is not None and sweep.split in w.labels else None
+        first_state(body, -1 - k, body.tile, ex.store.allocate)
+        if w.reducer is not None and sweep.split in w.labels
+        else None
         for k, w in enumerate(places.writes)
     ]
 

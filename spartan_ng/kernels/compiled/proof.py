@@ -17,7 +17,7 @@ from spartan_ng.arrays import Box, box_shape
 from spartan_ng.kernels.blocks import Cut, Sweep, is_one_block
 from spartan_ng.kernels.body import Body, Runner
 from spartan_ng.kernels.compiled.formulas import FORMULAS
-from spartan_ng.kernels.compiled.prepared import Compiled
+from spartan_ng.kernels.compiled.prepared import Compiled, extents_of
 from spartan_ng.kernels.compiled.runner import CompiledRunner
 from spartan_ng.kernels.compiled.trial import (
     MARGIN,
@@ -28,7 +28,7 @@ from spartan_ng.kernels.compiled.trial import (
     most_elements,
     unequal,
 )
-from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
+from spartan_ng.kernels.compiled.whole import WholeRunner, first_value
 from spartan_ng.kernels.counting import CountGiven
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import block_states, reducer_of, sums_on_the_way
@@ -47,7 +47,7 @@ def flaw(body: Compiled, cut: Cut, operands: list[Any]) -> str:
         return ""  # a user's function may say another thing whenever it is called
     block = _proving_block(body, cut)
     wanted = _Interpreted(body.stage, operands, body.tile, block)
-    trial = _Trial(body, cut, operands, block, wanted)
+    trial = _Trial(body, operands, block, wanted)
     scale = None if is_exact(body.stage) else wanted.scale
     for k, write in enumerate(body.stage.writes):
         said = trial.difference(k, write, scale)
@@ -110,9 +110,7 @@ class _Interpreted:
 class _Trial:
     """The compiled side: the block's results in tiles of their own, placed as in a run."""
 
-    def __init__(
-        self, body: Compiled, cut: Cut, operands: list[Any], block: Box, wanted: _Interpreted
-    ) -> None:
+    def __init__(self, body: Compiled, operands: list[Any], block: Box, wanted: _Interpreted) -> None:
         self.body, self.block, self.wanted = body, block, wanted
         self.values = [*operands, *body.stage.rows]
         self.guards = Guards()
@@ -131,7 +129,7 @@ class _Trial:
             None if own is None else own.view(self.values[w.register].dtype)[..., 0]
             for own, w in zip(self.bytes, body.stage.writes, strict=True)
         ]
-        self.states = self._whole(cut, operands) if body.is_whole else self._stepwise(operands)
+        self.states = self._whole(operands) if body.is_whole else self._stepwise(operands)
 
     def _stepwise(self, operands: list[Any]) -> list[State | None]:
         targets = [
@@ -140,16 +138,21 @@ class _Trial:
         ]
         return CompiledRunner(self.body, operands, self.wanted.reducers).run(self.block, targets)
 
-    def _whole(self, cut: Cut, operands: list[Any]) -> list[State | None]:
-        """States that runs share lie beside the tiles, the others are made by the run."""
-        shared = {
-            k: first_state(self.body, -1 - k, self.body.tile)
-            for k, w in enumerate(self.body.stage.writes)
-            if w.reducer is not None and isinstance(cut, Sweep) and cut.split in w.labels
-        }
-        outs = [shared.get(k, tile) for k, tile in enumerate(self.tiles)]
+    def _whole(self, operands: list[Any]) -> list[State | None]:
+        """States of the tile's size lie beside the tiles, the others are made by the run."""
+        outs = [
+            self._state(k) if tile is None and self.body.shared else tile for k, tile in enumerate(self.tiles)
+        ]
         states = WholeRunner(self.body, operands, outs).run((self.block,))
-        return [(shared[k],) if k in shared else state for k, state in enumerate(states)]
+        pairs = zip(states, outs, self.tiles, strict=True)
+        return [(out,) if tile is None and out is not None else state for state, out, tile in pairs]
+
+    def _state(self, k: int) -> Any:
+        """The state of no blocks: of the tile's size, and touched only around the block."""
+        e = self.body.ending(-1 - k)
+        state = self.guards.empty(extents_of(e.shape, self.body.tile), e.dtype)
+        state[self._place(self.body.stage.writes[k], MARGIN)] = first_value(e)
+        return state
 
     def difference(self, k: int, write: Write, scale: float | None) -> str:
         """What is wrong with result `k`."""
@@ -170,11 +173,11 @@ class _Trial:
         assert wanted is not None, "so has the interpreter's"
         if self.body.shared:
             (state,) = states
-            untouched = first_state(self.body, -1 - k, self.body.tile)
-            place = self._place(write)
+            first, place = first_value(self.body.ending(-1 - k)), self._place(write)
             states = (state[(*place, ...)].copy(),)
-            state[place] = untouched[place]
-            if unequal(state, untouched, None):
+            state[place] = first
+            around = state[self._place(write, MARGIN)]
+            if not self.guards.intact or unequal(around, np.full_like(around, first), None):
                 return "states beside the block's are written to"
         return first_flaw(zip(states, wanted, strict=True), scale)
 

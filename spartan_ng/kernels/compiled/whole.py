@@ -14,7 +14,9 @@ from spartan_ng.arrays import Box
 from spartan_ng.arrays.copying import address
 from spartan_ng.kernels.compiled.folds import PRODUCT, start
 from spartan_ng.kernels.compiled.prepared import Blocks, Compiled, extents_of
+from spartan_ng.kernels.compiled.segments import Ending
 from spartan_ng.ops.by_ufunc import State
+from spartan_ng.ops.line_states import Allocate
 
 
 class WholeRunner:
@@ -48,8 +50,16 @@ class WholeRunner:
         return states
 
 
-def first_state(body: Compiled, register: int, box: Box) -> np.ndarray[Any, Any]:
+def first_state(
+    body: Compiled, register: int, box: Box, allocate: Allocate = np.empty
+) -> np.ndarray[Any, Any]:
     """The state of no blocks, for a result over `box`."""
     e = body.ending(register)
-    masked = len(e.args) > 1 and e.fold != PRODUCT
-    return np.full(extents_of(e.shape, box), start(e.fold, e.dtype, masked), e.dtype)
+    state: np.ndarray[Any, Any] = allocate(extents_of(e.shape, box), e.dtype)
+    state[...] = first_value(e)
+    return state
+
+
+def first_value(e: Ending) -> Any:
+    """What each element of such a state is."""
+    return start(e.fold, e.dtype, masked=len(e.args) > 1 and e.fold != PRODUCT)
