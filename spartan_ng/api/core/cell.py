@@ -76,7 +76,8 @@ class Cell(CellFields):
     `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
     `settled` says that the value has been found to be nobody else's, neither blank nor frozen: as long as
     there is no node, it may be written to.
-    `picks` counts the elements that were read one by one since the last evaluation.
+    `picks` counts the elements that were read one by one since the last evaluation. `turns` counts writes
+    that were steps of a graph and reads of an element that came by turns: it is odd where a write came last.
     `owner` is the array without views that the first view was made of. `source` is where a value that has
     not been written to is mapped from.
 
@@ -186,6 +187,7 @@ class Cell(CellFields):
         if self.value is not None or self._node is None or self._node.format != "dense":
             return
         self.picks += 1
+        self.turns += self.turns % 2
         if door.is_walked_over(self.picks, self._node.nbytes):
             self.settle(self._node)
 
@@ -201,6 +203,7 @@ class Cell(CellFields):
         self.masked = None
         self.borrowed = self.settled = self.blank = False
         self._node = node
+        self.turns = 1 if self.turns % 2 else self.turns + 1
         return hold(node, self)
 
     def adopt(self, ref: ArrayRef, node: Node) -> None:

@@ -44,6 +44,8 @@ _BLANK_BYTES = 1 << 28
 """Zeros up to so large are asked of the operating system at once, which has them for nothing."""
 _WRITTEN_FLOPS = 4
 """Operations an element that NumPy does as fast as memory is written, on one thread."""
+_TURNS = 4
+"""So many writes to an array and reads of its elements by turns, and the next write is done at once."""
 _PICKS = 8
 """So many single elements are read from a lazy array before it is evaluated for them."""
 _PICKED_BYTES = 1 << 28
@@ -125,9 +127,11 @@ def works_here() -> bool:
 
 
 def is_written_here(target: Any, flops: int) -> bool:
-    """Whether NumPy writes so many operations an element into a part of an array, however large that is: it
-    is computed before the call ends in any case, and a pass would make it elsewhere, to be copied."""
-    return bool(target._views) and flops <= _WRITTEN_FLOPS and works_here()
+    """Whether NumPy writes so many operations an element into an array, however large that is: into a part,
+    which is computed before the call ends in any case, and a pass would make it elsewhere, to be copied; or
+    where the program reads an element after each write, so that no pass has two of them to do."""
+    is_asked = bool(target._views) or target._cell.turns >= _TURNS
+    return is_asked and flops <= _WRITTEN_FLOPS and works_here()
 
 
 def is_blank(nbytes: int) -> bool:

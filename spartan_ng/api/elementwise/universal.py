@@ -189,11 +189,13 @@ class ufunc(QuickFunction, Folding):
         """Have NumPy write where the elements of `out` lie; whether they are here, and nobody else's."""
         if type(out) is not Late.ndarray:
             return False
-        target = out._open()
+        target, is_asked = out._open(), door.is_written_here(out, self.row.flops)
+        if target is None and is_asked and not out._views and out._cell.value is not None:
+            target = out._in_place()
         if target is None:
             return False
         large = not door.is_small(target.nbytes)
-        if large and not door.is_written_here(out, self.row.flops):
+        if large and not is_asked:
             return False
         mask = [True] if where is True else (values_here if large else few_values)((where,))
         if mask is None:

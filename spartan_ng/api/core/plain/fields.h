@@ -4,7 +4,7 @@
 typedef struct {
     PyObject_HEAD
     PyObject *value, *node, *masked, *order, *lender, *source, *owner;
-    int picks, lent;
+    int picks, turns, lent;
     char frozen, borrowed, blank, shared, settled;
     PyObject *weakrefs;
 } Cell;
@@ -23,6 +23,7 @@ static PyMemberDef cell_members[] = {
     {"borrowed", T_BOOL, offsetof(Cell, borrowed), 0, NULL},
     {"blank", T_BOOL, offsetof(Cell, blank), 0, NULL},
     {"picks", T_INT, offsetof(Cell, picks), 0, NULL},
+    {"turns", T_INT, offsetof(Cell, turns), 0, NULL},
     {"lent", T_INT, offsetof(Cell, lent), 0, NULL},
     {"order", T_OBJECT, offsetof(Cell, order), 0, NULL},
     {"shared", T_BOOL, offsetof(Cell, shared), 0, NULL},
