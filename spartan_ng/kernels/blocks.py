@@ -331,10 +331,10 @@ def cut_tile(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) ->
     if write.reducer is not None:
         reduced = [d for d in range(len(stage.domain)) if d not in write.labels]
         return patches(tile, sizes, reduced, HEAVY_TASKS if stage.heavy else TASKS)
-    every = patches(tile, sizes, [])
     if not together:
-        return every
-    return [Patch(tile, _runs(tuple(b for patch in every for run in patch.runs for b in run), TASKS))]
+        return patches(tile, sizes, [])
+    spans = [cut_at_multiples(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
+    return [Patch(tile, _runs(tuple(product(*spans)), TASKS))]
 
 
 def _banded(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> list[Patch]:

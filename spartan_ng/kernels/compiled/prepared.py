@@ -5,13 +5,14 @@ All of it depends on the stage, its tile, and the dtypes and strides of the oper
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import WHOLE, Box, box_of, box_shape, box_size
+from spartan_ng.arrays import WHOLE, Box, box_of, box_size
 from spartan_ng.kernels.blocks import is_one_block
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.emit import emit
@@ -25,8 +26,8 @@ from spartan_ng.plan.stages import Fused
 
 Blocks = Run
 """A run of blocks."""
-RunTable = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], list[int]]
-"""A table of runs without its addresses, the columns where these go, and the registers of their arrays."""
+RunTable = np.ndarray[Any, Any]
+"""What kernels take for a run, a line a block, with offsets in place of addresses."""
 Signature = tuple[tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...]], ...]
 """Dtype, shape and strides of each operand of a tile."""
 
@@ -45,6 +46,17 @@ class Walk:
     def offset(self, block: Box) -> int:
         """Bytes from the operand's first element to the block's."""
         return sum((block[d][0] - lo) * stride for d, lo, stride in self.axes if d != WHOLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where a run's table has addresses."""
+
+    columns: np.ndarray[Any, Any]
+    registers: list[int]
+    """The array of each column."""
+    moves: list[tuple[int, int, int, int]]
+    """`(column, domain dimension, first index, byte stride)`: how blocks move them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +103,7 @@ class Compiled:
         groups = [parts] if self.is_whole else [[p] for p in parts]
         self.kernels: list[Kernel] = [compiler.kernel(emit(g)) for g in groups]
         """All that must be compiled: one kernel, or one for each loop."""
+        self._block_tables: dict[tuple[int, ...], list[BlockTable]] = {}
         self._tables: dict[Blocks, RunTable] = {}
         self._tables_bytes = 0
 
@@ -126,6 +139,29 @@ class Compiled:
         (found,) = (e for p in self.loops.values() for e in p.segment.endings if e.register == register)
         return found
 
+    def block_tables(self, shape: tuple[int, ...]) -> list[BlockTable]:
+        """The loops' tables for blocks of a shape; a tile has blocks of few shapes."""
+        found = self._block_tables.get(shape)
+        if found is None:
+            box = box_of(shape)
+            found = [BlockTable(self, loop, box) for loop in self.loops.values()]
+            self._block_tables[shape] = found
+        return found
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        """Where any run's table has addresses: blocks of all shapes have them in the same columns."""
+        found = Addresses(np.empty(0, np.intp), [], [])
+        columns: list[int] = []
+        at = 0
+        for loop, part in zip(self.loops.values(), self.block_tables(self.sizes), strict=True):
+            for place, register in zip(part.places, self.arrays(loop.segment), strict=True):
+                columns.append(at + place)
+                found.registers.append(self.plain.get(register, register))
+                found.moves.extend((at + place, *move) for move in self.moves(register))
+            at += len(part.table)
+        return replace(found, columns=np.array(columns, np.intp))
+
     def run_table(self, blocks: Blocks) -> RunTable:
         """The table of a run of blocks; see `whole`."""
         if not isinstance(blocks, tuple):  # there are many such runs
@@ -133,9 +169,9 @@ class Compiled:
         found = self._tables.get(blocks)
         if found is None:
             found = build_table(self, blocks)
-            if self._tables_bytes + found[0].nbytes <= budget_bytes() // _TABLES_SHARE:
+            if self._tables_bytes + found.nbytes <= budget_bytes() // _TABLES_SHARE:
                 self._tables[blocks] = found
-                self._tables_bytes += found[0].nbytes
+                self._tables_bytes += found.nbytes
         return found
 
     def allocate(self) -> list[np.ndarray[Any, Any]]:
@@ -316,23 +352,12 @@ class BlockTable:
 
 def build_table(body: Compiled, blocks: Blocks) -> RunTable:
     """The table of a run."""
-    shapes: dict[tuple[int, ...], list[BlockTable]] = {}
-    lines = []
-    for block in blocks:
-        key = box_shape(block)
-        if key not in shapes:
-            shapes[key] = [BlockTable(body, loop, block) for loop in body.loops.values()]
-        lines.append(np.concatenate([t.table for t in shapes[key]]))
-    table = np.stack(lines)
-    lows = np.array([[lo for lo, _ in block] for block in blocks], np.int64)
-    columns: list[int] = []
-    registers: list[int] = []
-    at = 0
-    for loop, part in zip(body.loops.values(), shapes[key], strict=True):
-        for place, register in zip(part.places, body.arrays(loop.segment), strict=True):
-            columns.append(at + place)
-            registers.append(body.plain.get(register, register))
-            for d, lo, stride in body.moves(register):
-                table[:, at + place] += (lows[:, d] - lo) * stride
-        at += len(part.table)
-    return table, np.array(columns, np.intp), registers
+    edges = np.array(tuple(blocks), np.int64).reshape(len(blocks), len(body.tile), 2)
+    lows = edges[:, :, 0]
+    kinds: dict[tuple[int, ...], int] = {}
+    which = [kinds.setdefault(tuple(shape), len(kinds)) for shape in (edges[:, :, 1] - lows).tolist()]
+    lines = [np.concatenate([part.table for part in body.block_tables(shape)]) for shape in kinds]
+    table: RunTable = np.array(lines)[which]
+    for column, d, lo, stride in body.addresses.moves:
+        table[:, column] += (lows[:, d] - lo) * stride
+    return table

@@ -35,7 +35,7 @@ class WholeRunner:
     def run(self, blocks: Blocks) -> list[State | None]:
         """Run all blocks; for each result that has no place the state of them."""
         body = self.body
-        table, columns, registers = body.run_table(blocks)
+        table, at = body.run_table(blocks), body.addresses
         states: list[State | None] = [None] * len(body.stage.writes)
         bases = dict(self._bases) if self._own else self._bases
         for register in self._own:
@@ -43,7 +43,7 @@ class WholeRunner:
             bases[register] = address(state)
             states[-1 - register] = (state,)
         addresses = np.zeros(table.shape[1], np.int64)
-        addresses[columns] = [bases[r] for r in registers]
+        addresses[at.columns] = [bases[r] for r in at.registers]
         (kernel,) = body.kernels
         assert kernel.function is not None, "chosen only when compiled"
         kernel.function(table + addresses)
