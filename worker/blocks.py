@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any
 
 from spartan_ng.arrays import Key
+from spartan_ng.arrays.copying import watch_of
 from spartan_ng.error_state import entered
 from spartan_ng.errors import JobCancelled
 from spartan_ng.events import now_ns, record
@@ -50,6 +51,8 @@ class Run:
     """What the stages took that are done."""
     backup: Backup | None = None
     """Of a stage that another worker may run, too."""
+    files: list[Any] = field(default_factory=list)
+    """What is mapped of files that others may write to (`Mapping.watch`)."""
     at: dict[int, int] = field(default_factory=dict)
     """Which stage another rank was at, when it was last asked."""
 
@@ -91,9 +94,23 @@ class BlockThreads:
         self._shares.shutdown(wait=False)
 
     def check(self, run: Run) -> None:
-        """Stop here if the job has been cancelled."""
+        """Stop here if the job has been cancelled; SourceError where a file that it reads has changed."""
         if run.cancelled.is_set():
             raise JobCancelled(f"job {run.job} was cancelled")
+        for file in run.files:
+            file.look()
+
+    def looked(self, run: Run, blocks: Iterable[Any]) -> Iterator[Any]:
+        """The blocks of a run, with a look before each at the files that they are mapped from."""
+        for block in blocks:
+            self.check(run)
+            yield block
+
+    def watch(self, run: Run, tile: Any) -> None:
+        """Have the file looked at that a tile may be mapped from."""
+        file = watch_of(tile)
+        if file is not None and file not in run.files:
+            run.files.append(file)
 
     def parallel(
         self,

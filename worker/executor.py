@@ -341,6 +341,8 @@ class Executor(BlockThreads):
                 continue
             tile = self.tiles.tile(key)
             dense_tile = tile.__class__ is np.ndarray
+            if dense_tile and not tile.flags.writeable:
+                self.watch(run, tile)
             parts.append((piece, tile[piece.index] if dense_tile else read_region(tile, piece.region)))
         return parts
 

@@ -52,6 +52,11 @@ def is_mapped(array: np.ndarray[Any, Any]) -> bool:
     return isinstance(base, mmap) or getattr(base, "of_file", False)
 
 
+def watch_of(array: np.ndarray[Any, Any]) -> Any:
+    """Who says whether the file that an array is mapped from is what it was; None of other arrays."""
+    return getattr(getattr(owner(array), "mapping", None), "watch", None)
+
+
 def private_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy with the same order of axes in memory."""
     cores = config.threads or machine.cores()

@@ -76,12 +76,16 @@ class MappedFile(Source):
         """Keep the map, which outlives the file's name, and takes no descriptor; nothing where the system
         gives no more maps."""
         size = prod(self.shape) * self.dtype.itemsize
-        with suppress(OSError), open(self.path, "rb") as file:
+        with suppress(OSError):
             if size and file_identity(self.path) == self._identity:
-                of_file = Mapping(file.fileno(), self.offset + size, writable=False, of_file=True)
-                elements = of_file.array(self.offset + size)[self.offset :].view(self.dtype)
-                order: Any = self.order
-                self._held = elements.reshape(self.shape, order=order)
+                self._held = self._map()
+
+    def _map(self) -> np.ndarray[Any, Any]:
+        end = self.offset + prod(self.shape) * self.dtype.itemsize
+        with open(self.path, "rb") as file:
+            of_file = Mapping(file.fileno(), end, writable=False, of_file=True, watch=copy(self))
+        order: Any = self.order
+        return of_file.array(end)[self.offset :].view(self.dtype).reshape(self.shape, order=order)
 
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""
@@ -109,8 +113,7 @@ class MappedFile(Source):
             raise SourceError(f"{self.path} has changed since it was opened")
         if 0 in self.shape:
             return np.empty(self.shape, self.dtype)
-        order: Any = self.order
-        return np.asarray(np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order))
+        return self._map()
 
     def is_written_to(self) -> bool:
         """Whether the file has changed: if it is shorter now, whoever reads its map ends the process.

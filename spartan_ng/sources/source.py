@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,9 +41,11 @@ LOOPS: set[int] = set()
 """Threads with event loops that sources are read by: who waits in one for such a source waits for ever."""
 ZARRS_LOOP = "zarr_io"
 """The thread of zarr's."""
+TRUSTED_NS = 1_000_000
+"""A mapped file that has not changed is asked again after so long."""
 _MOST_SAID = 200
 """Characters of a library's message."""
-_OF_A_PROCESS = ("_held", "_opened", "_owner", "_unpacked")
+_OF_A_PROCESS = ("_held", "_looked_ns", "_opened", "_owner", "_unpacked")
 """What sources do not take along to another one."""
 
 
@@ -57,6 +60,7 @@ class Source(ABC):
     """What no read does without."""
     waits_for_loop = False
     """Whether it is read by one of `LOOPS`."""
+    _looked_ns = 0
 
     @abstractmethod
     def read(self, box: Box) -> np.ndarray[Any, Any]:
@@ -87,6 +91,18 @@ class Source(ABC):
     def is_written_to(self) -> bool:
         """Whether what was mapped, and may be there still, has changed since."""
         return False
+
+    def look(self) -> None:
+        """SourceError where what was mapped has changed since.
+
+        Whoever reads what is no longer there ends the process. A file is asked again after `TRUSTED_NS`:
+        asking takes longer than reading an element, and nobody rewrites one of that size within them.
+        """
+        now = time.monotonic_ns()
+        if now - self._looked_ns > TRUSTED_NS:
+            if self.is_written_to():
+                raise SourceError(f"{self} has changed since it was opened")
+            self._looked_ns = now
 
     def by_chunks(self, chunk: tuple[int, ...]) -> Chunks:
         """What this process has of its chunks, which have that shape."""

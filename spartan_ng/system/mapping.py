@@ -39,10 +39,14 @@ _WORTH_LARGE, _AT_ONCE = 1 << 23, 1 << 28
 class Mapping:
     """The first `size` bytes of the open file `descriptor`; it lives as long as an array on it."""
 
-    __slots__ = ("__weakref__", "_address", "_map", "_writable", "descriptor", "of_file")
+    __slots__ = ("__weakref__", "_address", "_map", "_writable", "descriptor", "of_file", "watch")
 
-    def __init__(self, descriptor: int, size: int, writable: bool = True, of_file: bool = False) -> None:
+    def __init__(
+        self, descriptor: int, size: int, writable: bool = True, of_file: bool = False, watch: Any = None
+    ) -> None:
         self._writable = writable
+        self.watch = watch
+        """Who says whether the file is what it was: of one that others may write to."""
         self.of_file = of_file
         """Whether it is a file on a disk, and not in memory."""
         self.descriptor = -1

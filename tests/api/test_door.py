@@ -89,7 +89,6 @@ OTHER_NUMBERS = {
     "what is shown, and when something is looked at again": {
         "core/summaries.py": {"_SIDE", "_LINES"},
         "core/watch.py": {"_LINES"},
-        "files/cells.py": {"_TRUSTED_NS"},
     },
 }
 """Numbers of the API that are no bounds of eager work, by what they are."""

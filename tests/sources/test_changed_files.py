@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,9 +18,9 @@ import pytest
 import zarr
 
 import spartan_ng as np
-from spartan_ng.api.files.cells import _TRUSTED_NS
 from spartan_ng.config import config
 from spartan_ng.errors import SourceError
+from spartan_ng.sources.source import TRUSTED_NS
 from tests.sources.test_kinds import KINDS, TABLE
 from tests.waiting import until
 
@@ -86,7 +88,7 @@ def test_what_is_mapped_is_kept_until_it_is_written_to(
     """One file as several: of a folder the elements were lost when one of its files was saved anew."""
     with config.override(small_bytes=0):
         x, y = _shown_before(kind, how, is_asked_before, tmp_path)
-        time.sleep(2 * _TRUSTED_NS / 1e9)
+        time.sleep(2 * TRUSTED_NS / 1e9)
         if how != "written over":
             numpy.testing.assert_array_equal(numpy.asarray(y), TABLE[5:8] + 1)
             numpy.testing.assert_array_equal(numpy.asarray(x), TABLE)
@@ -149,3 +151,51 @@ def test_images_that_have_changed_among_others_that_have_not(tmp_path: Path) -> 
     assert int((x[:2] + 0).sum()) == 81
     with pytest.raises(SourceError, match="has changed"):
         (x[1:] + 0).compute()
+
+
+_SHORTENED = """
+import os, sys, threading, time
+import numpy
+import spartan_ng as np
+from spartan_ng import session
+from spartan_ng.backends.local import LocalCluster
+from spartan_ng.errors import SourceError
+from spartan_ng.sources.source import TRUSTED_NS
+
+file, workers, program = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+def shortened(block):
+    found = block * 2
+    os.truncate(file, 4096)
+    time.sleep(3 * TRUSTED_NS / 1e9)
+    return found
+
+def ask():
+    x = np.load(file)
+    y = np.map(shortened, x, dtype=float)
+    made = {"elements": y, "sums": y.sum(axis=0), "of all": y.sum() * 2, "sorted": np.sort(y[:, 0])}
+    try:
+        numpy.asarray(made[program])
+    except SourceError as error:
+        assert "has changed since it was opened" in str(error), error
+        print("said")
+
+np.config.threads, np.config.small_bytes = 1, 0
+if workers:
+    with LocalCluster(workers, threads=1) as backend:
+        session.use(backend)
+        ask()
+else:
+    ask()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.some(1)
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("program", ["elements", "sums", "of all", "sorted"])
+def test_a_file_that_becomes_shorter_between_blocks(workers: int, program: str, tmp_path: Path) -> None:
+    """Whoever read what was no longer there ended the process: it is looked at before each block."""
+    numpy.save(tmp_path / "x.npy", numpy.ones((300_000, 40)))
+    words = [sys.executable, "-c", _SHORTENED, str(tmp_path / "x.npy"), str(workers), program]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout == "said\n", (done.returncode, done.stdout, done.stderr[-2000:])

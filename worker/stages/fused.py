@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from spartan_ng.worker.stages.nonzeros import run_nonzeros
 from spartan_ng.worker.stages.products import is_sparse_product, multiplied, run_sparse_product
 from spartan_ng.worker.stages.reduced import PassRun, Target, reduced
 from spartan_ng.worker.stages.results import in_place, room_for_lines, threads_for_lines
-from spartan_ng.worker.stages.sweep import run_sweep
+from spartan_ng.worker.stages.sweep import Each, run_sweep
 from spartan_ng.worker.stages.windows import Bands, opened
 
 if TYPE_CHECKING:
@@ -161,16 +162,17 @@ def _made(
     else:
         (write,) = stage.writes
         (reducer,) = task.reducers
+        each: Each = partial(ex.looked, run) if run.files else iter
         patches = task.cut if choice is None else choice.cut
         assert isinstance(patches, list), "a stage with one result is cut into patches"
         if reducer is not None and reducer.counts and len(patches) == 1:
             reducer = in_place(ex, run, write, reducer, task.owns[0])
         if choice is None:
-            work = _interpreted(interpreter, write, reducer)
+            work = _interpreted(interpreter, write, reducer, each)
             lent = operands if bands is None and run.program.lends else None
             how = PassRun(patches, work, small, blas, lent, bands, most=most)
         else:
-            work = _compiled(choice.body, operands, reducer)
+            work = _compiled(choice.body, operands, reducer, each)
             how = PassRun(patches, work, small, blas, bands=bands, fills=choice.body.is_whole, most=most)
         if reducer is not None:
             values = reduced(ex, run, stage, write, task, how, reducer)
@@ -211,7 +213,7 @@ def _laid_out(stage: Fused, operands: list[Any]) -> list[Any]:
 
 
 def _interpreted(
-    interpreter: Callable[[], Runner], write: Write, reducer: Reducer | None
+    interpreter: Callable[[], Runner], write: Write, reducer: Reducer | None, each: Each
 ) -> Callable[[Any, Target], Callable[[Blocks], Any]]:
     """Tier 0's workers."""
 
@@ -224,19 +226,19 @@ def _interpreted(
             return block, reducer.block([registers[a] for a in reducer.row.args], block)
 
         def fill(blocks: Blocks) -> None:
-            for block in blocks:
+            for block in each(blocks):
                 place = target(block)
                 value = one.run(block, {write.register: place})[write.register]
                 if value is not place:
                     np.copyto(place, dense(value), casting="unsafe")
 
-        return fill if reducer is None else lambda blocks: reducer.run_state(map(block_state, blocks))
+        return fill if reducer is None else lambda blocks: reducer.run_state(map(block_state, each(blocks)))
 
     return worker
 
 
 def _compiled(
-    body: Compiled, operands: list[Any], reducer: Reducer | None
+    body: Compiled, operands: list[Any], reducer: Reducer | None, each: Each
 ) -> Callable[[Any, Target], Callable[[Blocks], Any]]:
     """Tier 2's workers."""
 
@@ -250,10 +252,10 @@ def _compiled(
             return block, one.run(block, [])[0]
 
         def fill(blocks: Blocks) -> None:
-            for block in blocks:
+            for block in each(blocks):
                 one.run(block, [target(block)])
 
-        return fill if reducer is None else lambda blocks: reducer.run_state(map(block_state, blocks))
+        return fill if reducer is None else lambda blocks: reducer.run_state(map(block_state, each(blocks)))
 
     return worker
 

@@ -10,8 +10,9 @@ Fusion plans (SystemML), section 2.2: the template MAgg.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from spartan_ng.kernels.compiled.whole import WholeRunner, first_state
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import block_states, sums_on_the_way
 from spartan_ng.kernels.sampled import runner
+from spartan_ng.kernels.sequences import Run as Blocks
 from spartan_ng.ops.by_ufunc import State
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.scheduling.shares import Task
@@ -40,6 +42,9 @@ from spartan_ng.worker.stages.results import (
     one_by_one,
 )
 from spartan_ng.worker.stages.windows import Bands
+
+Each = Callable[[Blocks], Iterable[Box]]
+"""The blocks of a run, one after the other (`BlockThreads.looked`)."""
 
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
@@ -70,15 +75,16 @@ def run_sweep(
         counting = [r and in_place(ex, run, w, r, own) for w, r, own in every_write]
         task = replace(task, reducers=counting)
     shared: list[Any] = [None] * len(stage.writes)
+    each: Each = partial(ex.looked, run) if run.files else iter
     if choice is None:
-        make = _interpreted(task, operands, places)
+        make = _interpreted(task, operands, places, each)
         first: States = [{} for _ in stage.writes]
     elif choice.body.is_whole:
         shared = _shared_states(ex, choice.body, cut, places)
         make = _whole(choice.body, operands, places, shared)
         first = [{places.own[k]: (s,)} if s is not None else {} for k, s in enumerate(shared)]
     else:
-        make = _compiled(choice.body, operands, task, places)
+        make = _compiled(choice.body, operands, task, places, each)
         first = [{} for _ in stage.writes]
     finished = [
         None if w.reducer is None else Finish(ex, run, task, k, places, shared[k])
@@ -125,7 +131,7 @@ def _state_bytes(cut: Sweep, places: ResultPlaces) -> int:
 
 
 def _interpreted(
-    task: Task, operands: list[Any], places: ResultPlaces
+    task: Task, operands: list[Any], places: ResultPlaces, each: Each
 ) -> Callable[[], Callable[[Any], States]]:
     """Tier 0's workers."""
     assert task.body is not None, "a task with a box has a body"
@@ -146,20 +152,24 @@ def _interpreted(
             block_states(task.reducers, sums, registers.__getitem__, block, states)
             return states
 
-        return lambda blocks: _collect(task, places, blocks, states_of)
+        return lambda blocks: _collect(task, places, each(blocks), states_of)
 
     return make
 
 
 def _compiled(
-    body: Compiled, operands: list[Any], task: Task, places: ResultPlaces
+    body: Compiled,
+    operands: list[Any],
+    task: Task,
+    places: ResultPlaces,
+    each: Each,
 ) -> Callable[[], Callable[[Any], States]]:
     """Tier 2's workers where NumPy calls stand between loops."""
 
     def make() -> Callable[[Any], States]:
         one = CompiledRunner(body, operands, task.reducers)
         return lambda blocks: _collect(
-            task, places, blocks, lambda block: one.run(block, places.targets(block))
+            task, places, each(blocks), lambda block: one.run(block, places.targets(block))
         )
 
     return make
@@ -192,7 +202,7 @@ def _shared_states(ex: Executor, body: Compiled, sweep: Sweep, places: ResultPla
 
 
 def _collect(
-    task: Task, places: ResultPlaces, blocks: tuple[Box, ...], states: Callable[[Box], list[State | None]]
+    task: Task, places: ResultPlaces, blocks: Iterable[Box], states: Callable[[Box], list[State | None]]
 ) -> States:
     """The states of a run's blocks, combined where they are of one box."""
     out: States = [{} for _ in task.reducers]

@@ -299,7 +299,7 @@ def _may_change(value: Any) -> bool:
         if value.flags.writeable:
             return True
         value = value.base
-    return not (value is None or isinstance(value, bytes | mmap.mmap))
+    return not (value is None or isinstance(value, bytes | mmap.mmap) or getattr(value, "of_file", False))
 
 
 def _on_its_own(value: Any) -> Any:

@@ -15,7 +15,6 @@ from spartan_ng.api.core.conversion import as_handle, over_buffer, sparse_handle
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.wrapping import make, wrap
-from spartan_ng.api.files.cells import FileCell
 from spartan_ng.api.files.saving import (
     save_npy,
     uploaded,
@@ -26,6 +25,7 @@ from spartan_ng.api.files.saving import (
 from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
+from spartan_ng.errors import SourceError
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.sinks.places import file_place, replacing
 from spartan_ng.sources import MappedFile, npz_member, unpacked_member
@@ -135,11 +135,10 @@ def _mapped(path: str, options: dict[str, Any]) -> Any:
 
 def _over_map(mapped: Any) -> Any:
     """A mapped file as an array that workers map, too."""
-    cell = FileCell(np.asarray(mapped), borrowed=True)
     order = "C" if mapped.flags.c_contiguous else "F"
-    with suppress(OSError):  # it is gone already: who needs it gets the driver's
-        cell.source = MappedFile(mapped.filename, mapped.shape, mapped.dtype, mapped.offset, order)
-    return make(cell)
+    with suppress(OSError, SourceError):  # it is gone already: who needs it gets the driver's
+        return over(MappedFile(mapped.filename, mapped.shape, mapped.dtype, mapped.offset, order))
+    return make(Cell(np.asarray(mapped), borrowed=True))
 
 
 def load(
