@@ -30,6 +30,7 @@
 #include "plain/values.h"
 #include "plain/loops.h"
 #include "plain/helpers.h"
+#include "plain/gathering.h"
 #include "plain/sharing.h"
 #include "plain/callers.h"
 #include "plain/temporaries.h"

@@ -2,10 +2,11 @@
  *
  * NumPy goes through arrays that are no one line by an iterator, which takes longer than the loop over a short line,
  * and on one thread. Here the loop that it would call is called for pieces of the arrays: the same loop over the same
- * elements gives the same bits. What is not alike, turned, or lies over each other is left to NumPy. */
+ * elements gives the same bits. Short lines are one line to it, several at a time, for which operands are gathered that
+ * do not lie so. What is not alike, turned, or lies over each other is left to NumPy. */
 
 enum { MOST_AXES = 6, MOST_SHARED = 3 };
-enum { MOST_SHORT = 64 }; /* elements of a line */
+enum { MOST_SHORT = 64, GATHERED = 1 << 13 };                    /* elements of a line; bytes of several lines */
 enum { LEAST_PIECE = 1 << 11, MOST_PIECE = 1 << 16, EACH = 4 };  /* elements; bytes of a place; pieces for each thread */
 enum { LEAST_SHARED = 1 << 14, CACHE_LINE = 64, FAR = 8 };        /* elements; bytes; elements that a far one counts for */
 
@@ -18,6 +19,8 @@ typedef struct {
     char *places[MOST_SHARED + 1];
     npy_intp part;                     /* elements of a line that the loop gets at a time */
     npy_intp parts, units, per_piece;  /* of a line; of all lines; of those that a piece has */
+    npy_intp together;                 /* short lines that the loop gets at a time, 0 where they are long */
+    npy_intp sizes[MOST_SHARED + 1];   /* bytes of elements */
     Flags told;                        /* what floating-point operations have to tell */
 } Shared;
 
@@ -58,18 +61,47 @@ go_on(const Shared *job, Place *here)
     }
 }
 
+/* Some short lines, one after the other: as one line. */
+static void
+do_lines(const Shared *job, const Place *here, npy_intp lines)
+{
+    _Alignas(CACHE_LINE) char gathered[MOST_SHARED][GATHERED];
+    int last = job->axes - 1;
+    npy_intp length = job->shape[last], count = lines * length, steps[MOST_SHARED + 1];
+    char *places[MOST_SHARED + 1];
+    for (int i = 0; i < job->n; i++) {
+        npy_intp per_line = job->steps[i][last - 1], per_one = job->steps[i][last];
+        int lies = per_line == per_one * length;
+        places[i] = lies ? here->lines[i] : gathered[i];
+        steps[i] = lies ? per_one : job->sizes[i];
+        if (!lies)
+            gather(places[i], here->lines[i], lines, length, per_line, per_one, job->sizes[i]);
+    }
+    job->loop(places, &count, steps, job->data);
+}
+
 /* A piece: some parts of lines, one after the other. */
 static void
 do_piece(void *of, int piece)
 {
     Shared *job = of;
     npy_intp first = piece * job->per_piece, end = Py_MIN(first + job->per_piece, job->units);
-    npy_intp length = job->shape[job->axes - 1], steps[MOST_SHARED + 1];
+    int last = job->axes - 1;
+    npy_intp length = job->shape[last], steps[MOST_SHARED + 1];
     for (int i = 0; i < job->n; i++)
-        steps[i] = job->steps[i][job->axes - 1];
+        steps[i] = job->steps[i][last];
     be_quiet();
     Place here = place_at(job, first);
     for (npy_intp unit = first; unit < end; unit++, go_on(job, &here)) {
+        if (job->together) {
+            npy_intp lines = Py_MIN(Py_MIN(job->together, end - unit), job->shape[last - 1] - here.at[last - 1]);
+            do_lines(job, &here, lines);
+            here.at[last - 1] += lines - 1;
+            for (int i = 0; i < job->n; i++)
+                here.lines[i] += (lines - 1) * job->steps[i][last - 1];
+            unit += lines - 1;
+            continue;
+        }
         npy_intp from = here.part * job->part, count = Py_MIN(length - from, job->part);
         char *places[MOST_SHARED + 1];
         for (int i = 0; i < job->n; i++)
@@ -275,53 +307,14 @@ cut(Shared *job, npy_intp itemsize, int threads)
     return (int)((job->units + job->per_piece - 1) / job->per_piece);
 }
 
-/* Arithmetic of short lines, which takes less time than a call of NumPy's loop: it asks for each how the line lies. The
- * results are the same: there is one way to round a sum, a product and a quotient of two numbers. */
-#define SHORT_LINES(name, type, op)                                                                           \
-    static void name##_of_##type(char **places, npy_intp const *count, npy_intp const *steps, void *data)    \
-    {                                                                                                         \
-        const type *x = (const type *)places[0], *y = (const type *)places[1];                                \
-        type *restrict out = (type *)places[2];                                                               \
-        npy_intp n = *count;                                                                                  \
-        if (steps[0] == 0)                                                                                    \
-            for (npy_intp i = 0; i < n; i++)                                                                  \
-                out[i] = x[0] op y[i];                                                                        \
-        else if (steps[1] == 0)                                                                               \
-            for (npy_intp i = 0; i < n; i++)                                                                  \
-                out[i] = x[i] op y[0];                                                                        \
-        else                                                                                                  \
-            for (npy_intp i = 0; i < n; i++)                                                                  \
-                out[i] = x[i] op y[i];                                                                        \
-    }
-#define SHORT_LINES_OF(type)                                                                                  \
-    SHORT_LINES(sums, type, +)                                                                                \
-    SHORT_LINES(differences, type, -)                                                                         \
-    SHORT_LINES(products, type, *)                                                                            \
-    SHORT_LINES(quotients, type, /)
-SHORT_LINES_OF(float)
-SHORT_LINES_OF(double)
-
-/* The loop for lines as short as a job's, if there is one. */
-static PyUFuncGenericFunction
-loop_of_short(const Shared *job, const char *name, int type, int is_new)
+/* How many lines of a job the loop gets at a time, 0 where they are long, or the result's are not one after the other. */
+static npy_intp
+lines_together(const Shared *job, npy_intp itemsize)
 {
-    static const struct {
-        const char *name;
-        PyUFuncGenericFunction of_float, of_double;
-    } loops[] = {{"add", sums_of_float, sums_of_double},
-                 {"subtract", differences_of_float, differences_of_double},
-                 {"multiply", products_of_float, products_of_double},
-                 {"divide", quotients_of_float, quotients_of_double}};
-    npy_intp size = type == NPY_DOUBLE ? sizeof(double) : sizeof(float);
-    int last = job->axes - 1, lies = job->n == 3 && job->steps[2][last] == size;
-    for (int i = 0; i < 2 && lies; i++) /* a line and a line, or a line and one number, but not two numbers */
-        lies = job->steps[i][last] == size || (job->steps[i][last] == 0 && job->steps[1 - i][last] != 0);
-    if (!is_new || !lies || job->shape[last] > MOST_SHORT || (type != NPY_DOUBLE && type != NPY_FLOAT))
-        return NULL;
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(loops); i++)
-        if (strcmp(loops[i].name, name) == 0)
-            return type == NPY_DOUBLE ? loops[i].of_double : loops[i].of_float;
-    return NULL;
+    int last = job->axes - 1, of = job->n - 1;
+    npy_intp length = job->shape[last];
+    int lies = last > 0 && job->steps[of][last] == job->sizes[of] && job->steps[of][last - 1] == length * job->sizes[of];
+    return lies && length <= MOST_SHORT ? GATHERED / (itemsize * length) : 0;
 }
 
 /* What the errors of floating-point operations are to NumPy. */
@@ -366,7 +359,6 @@ shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
         return NULL;
     if (size == 0)
         return NULL;
-    int is_new = out == NULL;
     for (Py_ssize_t i = 0; i < n; i++)
         if (arrays[i] == NULL && !as_element(operands[i], type, (char *)numbers[i]))
             return NULL;
@@ -387,13 +379,15 @@ shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
     job.loop = f->functions[loop];
     job.data = f->data == NULL ? NULL : (void *)f->data[loop];
     npy_intp furthest = 0, itemsize = PyArray_ITEMSIZE(out);
-    for (Py_ssize_t i = 0; i < n; i++)
-        itemsize = arrays[i] == NULL ? itemsize : Py_MAX(itemsize, PyArray_ITEMSIZE(arrays[i]));
+    job.sizes[n] = itemsize;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        job.sizes[i] = arrays[i] == NULL ? 0 : PyArray_ITEMSIZE(arrays[i]);
+        itemsize = Py_MAX(itemsize, job.sizes[i]);
+    }
     for (int i = 0; i < job.n; i++)
         furthest = Py_MAX(furthest, job.shape[job.axes - 1] == 1 ? 0 : job.steps[i][job.axes - 1]);
     int threads = threads_for(size, furthest), pieces = cut(&job, itemsize, threads);
-    PyUFuncGenericFunction of_short = loop_of_short(&job, f->name, type, is_new);
-    job.loop = of_short != NULL ? of_short : job.loop;
+    job.together = lines_together(&job, itemsize);
     PyThreadState *state = size > MOST_LOOPED ? PyEval_SaveThread() : NULL;
     do_together(do_piece, &job, pieces, threads);
     if (state != NULL)
