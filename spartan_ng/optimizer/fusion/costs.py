@@ -121,7 +121,9 @@ def _base(
     nbytes = known[source].nbytes
     while source.op in VIEWS and source not in computed and source not in stored:
         seen = input_labels(source, seen)[0] if seen is not None and is_transparent(source) else None
-        (source,) = source.inputs
+        view, (source,) = source, source.inputs
+        if view.op is Op.TRANSPOSE and nbytes == known[view].nbytes:
+            nbytes = known[source].nbytes  # all of it: of a CSR array also where each row begins
         nbytes = min(nbytes, known[source].nbytes)
     return source, nbytes, seen
 
