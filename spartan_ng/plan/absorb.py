@@ -32,12 +32,12 @@ def absorb_sides(drafts: Sequence[Draft], kept: Collection[int], together: Toget
     gone: set[int] = set()
     inside: dict[int, Draft] = {}
     for draft in drafts:
-        # A product that sums over a sparse operand's columns stays alone: with maps inside, it went block by
-        # block over all rows and columns, each with a slice of the matrix.
-        if not ends_in_product(draft) or sums_sparse_columns(draft.node):
+        if not ends_in_product(draft):
             continue
         whole = draft
-        for read in draft.reads:
+        # With maps inside, a product that sums over a sparse operand's columns goes block by block over all
+        # rows and columns, each with a slice of the matrix: nothing is brought before it.
+        for read in () if sums_sparse_columns(draft.node) else draft.reads:
             side = makers.get(read.slot)
             # What others read, too, is stored for them, and would be made twice.
             if side is None or readers[read.slot] > 1 or not is_heavy(draft):
