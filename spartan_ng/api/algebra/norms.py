@@ -13,6 +13,7 @@ from spartan_ng.api.base.stacks import on_stack, probed
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
+from spartan_ng.api.core.quick import AS_GIVEN, ASKING, shortened
 from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.config import config
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-@numpy_function(np.linalg.norm, few=1)
+@numpy_function(np.linalg.norm, few=1, front=shortened(np.linalg.norm, 2, AS_GIVEN, ASKING | {"ord"}))
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
     """The norm of a vector or a matrix."""
     x = as_handle(x)

@@ -18,7 +18,7 @@ from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_fu
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.operands import small_values
-from spartan_ng.api.core.quick import AS_OUTER, shortened
+from spartan_ng.api.core.quick import AS_GIVEN, AS_OUTER, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ordering import sorting
@@ -295,7 +295,7 @@ def _check_lengths(lengths: tuple[int, ...]) -> None:
         raise ValueError(f"invalid dims: array size defined by dims {lengths} is larger than the maximum")
 
 
-@numpy_function(np.unravel_index)
+@numpy_function(np.unravel_index, front=shortened(np.unravel_index, 2, AS_GIVEN))
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     """Flat indices as one array an axis."""
     lengths = shape_tuple(shape)
