@@ -35,6 +35,7 @@ from spartan_ng.plan.peak import check, projected_peak
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
 from spartan_ng.salvage import over_what_is_left
+from spartan_ng.sources.tile import read_whole
 
 if TYPE_CHECKING:
     from spartan_ng.optimizer.tiling.choose import PossibleGrid
@@ -272,7 +273,11 @@ def _adopt(backend: Backend, leaves: list[ArrayRef]) -> bool:
         return False
     foreign = [r for r in elsewhere if r.tiling is not None]
     read = [r for r in elsewhere if r.source is not None]
+    kept = []
     if read:
+        kept = [r for r in read if r.value is None and not backend.reads(r)]
+        for ref in kept:
+            ref.value = read_whole(ref.source)
         read = [r for r in read if backend.reads(r)]
         foreign = [r for r in foreign if r not in read]
         for ref in read:
@@ -281,7 +286,7 @@ def _adopt(backend: Backend, leaves: list[ArrayRef]) -> bool:
         if ref.value is None:
             bring(ref)
         ref.tiling, ref.also = None, ()
-    return bool(foreign or read)
+    return bool(foreign or read or kept)
 
 
 def has_local_workers(backend: Backend) -> bool:

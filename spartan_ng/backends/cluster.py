@@ -136,8 +136,11 @@ class ClusterBackend:
         return is_local(self._link.address)
 
     def reads(self, ref: ArrayRef) -> bool:
-        """What the driver has mapped, workers on this machine map, too; others may not see the file."""
-        return ref.value is None or (self.is_local and ref.source.is_current())
+        """What the driver has mapped, workers on this machine map, too; others may not see the file. What it
+        has of files that others have the names of by now only it has."""
+        if ref.value is None:
+            return not ref.source.is_held or ref.source.is_current()
+        return self.is_local and ref.source.is_current()
 
     def run(
         self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None

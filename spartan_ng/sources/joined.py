@@ -11,7 +11,6 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import ShapeError
-from spartan_ng.sources.mapped import MappedFile
 from spartan_ng.sources.source import Source, read_box
 
 
@@ -35,9 +34,7 @@ class Joined(Source):
                     "they differ in more than the first axis"
                 )
         self.parts = list(parts)
-        for part in parts:
-            if isinstance(part, MappedFile):  # as the map of one file alone is
-                part.hold()
+        self.hold()  # as the map of one file alone is
         self._ends = [0, *accumulate(part.shape[0] for part in parts)]
         self.shape = (self._ends[-1], *first.shape[1:])
         self.dtype = _common(parts)
@@ -56,6 +53,16 @@ class Joined(Source):
     def whole_bytes(self) -> int:  # type: ignore[override]
         """The least of any: no more than that may be asked for."""
         return min(part.whole_bytes for part in self.parts)
+
+    def hold(self) -> None:
+        """Keep the maps of all."""
+        for part in self.parts:
+            part.hold()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether all are."""
+        return all(part.is_held for part in self.parts)
 
     def is_current(self) -> bool:
         """Whether all are."""

@@ -80,6 +80,11 @@ class MappedFile(Source):
             if size and file_identity(self.path) == self._identity:
                 self._held = self._map()
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the map is kept."""
+        return self.__dict__.get("_held") is not None
+
     def _map(self) -> np.ndarray[Any, Any]:
         end = self.offset + prod(self.shape) * self.dtype.itemsize
         with open(self.path, "rb") as file:

@@ -80,6 +80,14 @@ class Source(ABC):
         """The same elements in C order under another shape, where that is as good; or None."""
         return None
 
+    def hold(self) -> None:  # noqa: B027 - most have nothing to keep
+        """Keep what is mapped, so that this process has it whatever becomes of the files' names."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process has all elements, whatever becomes of the files' names."""
+        return False
+
     def is_current(self) -> bool:
         """Whether what is there is still what was opened."""
         return True

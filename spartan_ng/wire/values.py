@@ -200,6 +200,7 @@ class _Unpacking:
         if self._load is None:
             raise TypeError("a source came where only data may come")
         source = self._load(None, self.buffer(body), "A source")
+        source.hold()
         mapped = source.mapped()
         return SourceTile(source) if mapped is None else mapped
 

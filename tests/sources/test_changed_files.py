@@ -18,10 +18,12 @@ import pytest
 import zarr
 
 import spartan_ng as np
+from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import config
 from spartan_ng.errors import SourceError
 from spartan_ng.sources.source import TRUSTED_NS
 from tests.sources.test_kinds import KINDS, TABLE
+from tests.test_programs import running_on
 from tests.waiting import until
 
 MAPPED = ["npy", "npy in Fortran's order", "npz", "raw", "HDF5 in one piece", "a folder"]
@@ -199,3 +201,26 @@ def test_a_file_that_becomes_shorter_between_blocks(workers: int, program: str, 
     words = [sys.executable, "-c", _SHORTENED, str(tmp_path / "x.npy"), str(workers), program]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.stdout == "said\n", (done.returncode, done.stdout, done.stderr[-2000:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_asked_before", [True, False])
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+@pytest.mark.parametrize("names", ["a.npy", "*.npy"])
+def test_workers_have_what_the_driver_has_mapped(
+    names: str, how: str, is_asked_before: bool, tmp_path: Path
+) -> None:
+    """Of several files the elements were lost to workers when one of them was saved anew."""
+    value = numpy.random.default_rng(0).random((1000, 8))
+    numpy.save(tmp_path / "a.npy", value)
+    numpy.save(tmp_path / "b.npy", value * 2)
+    wanted = value if names == "a.npy" else numpy.concatenate([value, value * 2])
+    with config.override(small_bytes=0), LocalCluster(2) as backend, running_on(backend):
+        x = np.load(str(tmp_path / names))
+        if is_asked_before:
+            numpy.testing.assert_array_equal(numpy.asarray(x * 2), wanted * 2)
+        _later()
+        _changed(tmp_path / "a.npy", how)
+        numpy.testing.assert_array_equal(numpy.asarray(x + 1), wanted + 1)
+        numpy.testing.assert_allclose(numpy.asarray(x.sum(axis=1)), wanted.sum(axis=1))
+        numpy.testing.assert_array_equal(numpy.asarray(x), wanted)
