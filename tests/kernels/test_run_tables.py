@@ -93,6 +93,15 @@ def test_each_shape_is_worked_out_once(name: str) -> None:
     assert made.call_count <= (len(shapes) + 1) * len(found.body.loops)  # and those that columns are asked of
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_threads_share_is_not_written(name: str) -> None:
+    """Who puts addresses into tables has tables of its own: threads wrote over each other's."""
+    _, found = prepared(name, TILES[1])
+    for one in found.body.block_tables(found.body.sizes):
+        with pytest.raises(ValueError, match="read-only"):
+            one.table[0] = 0
+
+
 @pytest.mark.parametrize("tile", TILES)
 @pytest.mark.parametrize("sizes", [(1, 600), (64, 64), (600, 7), (37, 41)])
 def test_plain_results_have_the_blocks_of_patches(tile: Box, sizes: tuple[int, int]) -> None:

@@ -145,6 +145,8 @@ class Compiled:
         if found is None:
             box = box_of(shape)
             found = [BlockTable(self, loop, box) for loop in self.loops.values()]
+            for one in found:
+                one.table.flags.writeable = False  # all threads read it
             self._block_tables[shape] = found
         return found
 

@@ -57,7 +57,8 @@ class CompiledRunner:
                 shape = labelled_shape(row.labels, row.shape, block)
                 nbytes = prod(shape) * row.dtype.itemsize
                 buffers[register] = self._scratch[b][:nbytes].view(row.dtype).reshape(shape)
-            tables = dict(zip(body.loops, body.block_tables(key), strict=True))
+            # Its own: it puts addresses in.
+            tables = {i: BlockTable(body, loop, block) for i, loop in body.loops.items()}
             found = self._shapes[key] = (buffers, tables)
         return found
 
