@@ -197,7 +197,7 @@ WHOLE = {
 def test_what_is_one_task_is_refused_before_it_begins(
     name: str, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(factorizations, "LARGE", 1 << 22)
+    monkeypatch.undo()
     source = Recorder(RANDOM.standard_normal((100, 100)))
     told = r"matrix of shape .* bytes, with a budget of 40,000: raise"
     with little_memory(workers), pytest.raises(MemoryBudgetError, match=told):
@@ -206,3 +206,29 @@ def test_what_is_one_task_is_refused_before_it_begins(
     with little_memory(0):  # what the program holds itself
         a = source.value @ source.value.T + numpy.eye(100)
         numpy.testing.assert_allclose(np.linalg.inv(np.asarray(a)), numpy.linalg.inv(a), rtol=1e-6)
+
+
+NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "qr": lambda x: abs(np.linalg.qr(x)[1]).sum(),
+    "svd": lambda x: np.linalg.svd(x, full_matrices=False)[1].sum(),
+    "pinv": CALLS["pinv"],
+    "lstsq": CALLS["lstsq"],
+    "matrix_rank": np.linalg.matrix_rank,
+    "cond": np.linalg.cond,
+    "norm": lambda x: np.linalg.norm(x, 2),
+}
+"""What comes of a matrix, whatever the signs of its factors."""
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_no_tall_matrix_is_too_small_for_groups(
+    name: str, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a task has no room for, also far below what workers would share for speed."""
+    monkeypatch.undo()
+    a = RANDOM.standard_normal((2000, 20))
+    expected = float(NUMBERS[name](a))
+    with little_memory(workers, room(a)):
+        found = float(NUMBERS[name](over(Recorder(a))))
+    numpy.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)

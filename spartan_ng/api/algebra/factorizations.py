@@ -24,7 +24,6 @@ from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
-from spartan_ng.memory import budget_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -39,15 +38,15 @@ GROUP_SHARE = 24
 """LAPACK takes four copies of a group, beside the result, in each thread. The groups do not depend on how
 many workers there are."""
 LARGE = 1 << 22
-"""Elements below which a matrix is factored by LAPACK in one task; in one process, which has the memory that
-a matrix takes so often:"""
+"""Elements below which workers leave a matrix to LAPACK in one task."""
 COPIES = 6
+"""Times a matrix's bytes that such a task has room for."""
 
 
 def is_tall(a: ndarray) -> bool:
-    """Whether TSQR has something to cut: a large matrix with several times as many rows as columns. In one
-    process LAPACK is as good, but for the copies that it makes."""
-    large = COPIES * a.nbytes > budget_bytes() if in_process() else a.size > LARGE
+    """Whether TSQR has something to cut: a matrix with several times as many rows as columns that no task has
+    room for, or a large one on several workers. In one process LAPACK is as good, but for its copies."""
+    large = COPIES * a.nbytes > budget() or (not in_process() and a.size > LARGE)
     return large and a.ndim == 2 and a.shape[0] >= 4 * a.shape[1] > 0
 
 
