@@ -110,3 +110,37 @@ def test_a_number_that_was_computed_is_refused_as_numpy_refuses_it(name):
             number = xp.einsum("i,i", xp.array([0.5]), xp.array([2]))
             with pytest.raises((IndexError, ValueError)):
                 getattr(xp, name)(number, 2)
+
+
+KEYS = (1, (1, 0), (slice(None), 0), (0, 0, 0), ([0, 1], 0), (..., None), slice(0, 1), (numpy.bool_(True), 0))
+NESTED = [
+    1,
+    [1],
+    [[1]],
+    [[[1]]],
+    [1, 2, 3, 4],
+    [[1, 2, 3, 4]],
+    [[[1, 2, 3, 4]]],
+    [[[[1, 2, 3, 4]]]],
+    ([1],),
+    [],
+]
+
+
+@pytest.mark.some(8)
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("kind", ["f8", "i4", "?", "c16"])
+def test_lists_are_no_deeper_than_what_they_are_written_to(key, kind):
+    """An array's first axes of one element are left out; of lists NumPy refuses them."""
+    for small, form in product((0, 8, 1 << 20), (list, numpy.array)):
+        for nested in NESTED:
+            outcomes: list[object] = []
+            for xp in (numpy, np):
+                with np.config.override(small_bytes=small):
+                    a = xp.zeros((2, 3, 4), kind) + xp.ones((), kind)
+                    try:
+                        a[key] = numpy.array(nested) if form is numpy.array else nested
+                        outcomes.append(numpy.asarray(a).tolist())
+                    except (TypeError, ValueError) as error:
+                        outcomes.append("ValueError" if isinstance(error, ValueError) else "TypeError")
+            assert outcomes[0] == outcomes[1], (small, form, nested)

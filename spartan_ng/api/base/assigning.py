@@ -17,7 +17,7 @@ from spartan_ng.api.core.cell import Masked
 from spartan_ng.api.core.chains import basic_steps, is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys, with_elements
 from spartan_ng.api.core.handle import Handle
-from spartan_ng.api.core.kinds import is_subclass, stays
+from spartan_ng.api.core.kinds import NUMBER_KINDS, is_subclass, stays
 from spartan_ng.api.core.loans import by_key
 from spartan_ng.api.core.wrapping import converted_node, make, wrap_node
 from spartan_ng.arrays.sparse import is_sparse
@@ -70,7 +70,10 @@ def _set(a: Handle, key: Any, value: Any) -> None:
     if keys.is_simple(key):
         if new.ndim and keys.is_element(key, a.ndim):
             _check_element(a.dtype, new)
-        _view(a, key)._write(new)
+        part = _view(a, key)
+        if isinstance(value, list | tuple):
+            _check_depth(part, new.ndim)
+        part._write(new)
     elif keys.is_mask(key):
         _set_masked(a, key, new)
     else:
@@ -122,6 +125,13 @@ def _is_part(a: Handle, key: Any) -> bool:
 def _check_element(dtype: np.dtype[Any], value: Handle) -> None:
     """NumPy's error where an element takes no array, even of one element; asked of an array of zeros."""
     np.zeros(1, dtype)[0] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+
+
+def _check_depth(part: Handle, depth: int) -> None:
+    """NumPy's error where lists are deeper than the axes that they are written to: of an array, first axes of
+    one element would be left out."""
+    if depth > part.ndim and part.dtype.kind in NUMBER_KINDS:
+        np.zeros((1,) * part.ndim, part.dtype)[...] = np.zeros((1,) * depth).tolist()
 
 
 def _set_value(target: Any, key: Any, value: Any) -> None:
