@@ -130,7 +130,9 @@ def _r_positive(*beside: Any) -> Any:
 
 
 def _together(beside: Sequence[Any]) -> Any:
-    return beside[0] if len(beside) == 1 else np.concatenate(beside, -1)
+    """In double precision, as LAPACK gets it from NumPy, which rounds the result: that is factored again."""
+    found = beside[0] if len(beside) == 1 else np.concatenate(beside, -1)
+    return found.astype(np.result_type(found, np.float64), copy=False)
 
 
 def _phase(r: Any) -> Any:

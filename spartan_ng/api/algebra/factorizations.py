@@ -4,6 +4,9 @@ No worker needs the whole matrix. TSQR factors groups of rows, then the stacked 
 "Communication-optimal parallel and sequential QR and LU factorizations" (SIAM J. Sci. Comput. 34(1), 2012).
 Cholesky and LU are right-looking: a panel of columns is factored in one place, everything to its right is
 updated by matrix products; Golub and Van Loan, "Matrix Computations", 3.2 and 4.2.
+
+What lies between the steps is of double precision, whatever the matrix's: NumPy has LAPACK work so on all
+matrices, and rounds at the end, so that its default tolerances mean that. Callers round.
 """
 
 from __future__ import annotations
@@ -15,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.algebra import matrices, products
-from spartan_ng.api.base import constants, joining, manipulation
+from spartan_ng.api.base import constants, joining, manipulation, reductions
 from spartan_ng.api.base.room import budget
 from spartan_ng.api.base.stacks import on_stack
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.handle import settle
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.api.elementwise.logic import where
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 
@@ -40,14 +44,19 @@ many workers there are."""
 LARGE = 1 << 22
 """Elements below which workers leave a matrix to LAPACK in one task."""
 COPIES = 6
-"""Times a matrix's bytes that such a task has room for."""
+"""Times a matrix's bytes, as it is worked on, that such a task has room for."""
 
 
 def is_tall(a: ndarray) -> bool:
     """Whether TSQR has something to cut: a matrix with several times as many rows as columns that no task has
     room for, or a large one on several workers. In one process LAPACK is as good, but for its copies."""
-    large = COPIES * a.nbytes > budget() or (not in_process() and a.size > LARGE)
+    large = COPIES * a.size * worked_kind(a).itemsize > budget() or (not in_process() and a.size > LARGE)
     return large and a.ndim == 2 and a.shape[0] >= 4 * a.shape[1] > 0
+
+
+def worked_kind(*beside: ndarray) -> np.dtype[Any]:
+    """The dtype in which matrices beside each other are worked on, whatever dtype the factors have."""
+    return np.result_type(np.float64, *(a.dtype for a in beside))
 
 
 def is_large(a: ndarray) -> bool:
@@ -116,7 +125,7 @@ class Tall:
 
 def tall(a: ndarray, least: int = GROUPS) -> Tall:
     """Groups of rows, so many at least, are factored where they are, then their triangles together."""
-    n, kind = a.shape[1], _kind(a)
+    n, kind = a.shape[1], worked_kind(a)
     groups = []
     for part in _grouped([a], least)[0]:
         _, rows, rank = *part.shape[:2], min(part.shape[1:])
@@ -144,7 +153,7 @@ def triangle(*beside: ndarray, least: int = GROUPS) -> ndarray:
 
 def _triangles(beside: Sequence[ndarray], least: int) -> ndarray:
     """The triangles of all groups of rows, one below the other."""
-    n, kind = sum(a.shape[1] for a in beside), np.result_type(*map(_kind, beside))
+    n, kind = sum(a.shape[1] for a in beside), worked_kind(*beside)
     found = []
     for parts in zip(*_grouped(beside, least), strict=True):
         rank = min(parts[0].shape[1], n)
@@ -167,8 +176,8 @@ def tall_r(a: ndarray) -> ndarray:
 
 def _top_and_triangle(a: ndarray, least: int = GROUPS) -> tuple[ndarray, ndarray]:
     """The first rows of Q, as many as columns, and R."""
-    (m, n), kind = a.shape, _kind(a)
-    rows = _rows_of_groups(m, n, a.nbytes, least)
+    (m, n), kind = a.shape, worked_kind(a)
+    rows = _rows_of_groups(m, n, kind.itemsize, least)
     first, _ = on_stack("qr positive", [a[:rows]], (((rows, n), kind), ((n, n), kind)), check=False)
     stack = _triangles([a], least)
     if _is_more(stack):
@@ -204,11 +213,6 @@ def tall_svd(a: ndarray) -> tuple[ndarray, ndarray, ndarray]:
     return found.times(signs * u), s, vh
 
 
-def _kind(a: ndarray) -> np.dtype[Any]:
-    """The dtype of a matrix's factors."""
-    return np.linalg.inv(np.empty((0, 1, 1), a.dtype)).dtype
-
-
 def _group_bytes() -> int:
     return min(GROUP_BYTES, budget() // GROUP_SHARE)
 
@@ -216,7 +220,7 @@ def _group_bytes() -> int:
 def _grouped(beside: Sequence[ndarray], least: int) -> list[list[ndarray]]:
     """For each of the matrices the stack of its groups of rows, and that of the one that is left over."""
     m, n = beside[0].shape[0], sum(a.shape[1] for a in beside)
-    rows = _rows_of_groups(m, n, sum(a.nbytes for a in beside), least)
+    rows = _rows_of_groups(m, n, worked_kind(*beside).itemsize, least)
     end = m // rows * rows
     found = [[a[:end].reshape(-1, rows, a.shape[1])] for a in beside]
     if end < m:
@@ -225,10 +229,10 @@ def _grouped(beside: Sequence[ndarray], least: int) -> list[list[ndarray]]:
     return found
 
 
-def _rows_of_groups(m: int, n: int, nbytes: int, least: int) -> int:
+def _rows_of_groups(m: int, n: int, itemsize: int, least: int) -> int:
     """Rows of a group: such that none are left over, where one can be found."""
     most = max(1, m // (2 * n))
-    groups = max(1, min(max(least, -(-nbytes // max(_group_bytes(), 1))), most))
+    groups = max(1, min(max(least, -(-m * n * itemsize // max(_group_bytes(), 1))), most))
     return m // next((g for g in range(groups, min(2 * groups, most) + 1) if m % g == 0), groups)
 
 
@@ -265,9 +269,9 @@ def _solved(factor: ndarray, rows: ndarray, lower: bool, unit: bool = False) -> 
     return found.reshape(groups * each, m)[:n]  # type: ignore[no-any-return]
 
 
-def large_cholesky(a: ndarray, kind: np.dtype[Any]) -> ndarray:
+def large_cholesky(a: ndarray) -> ndarray:
     """The lower triangle L of a = L L^H; raises LinAlgError at the call."""
-    n = a.shape[0]
+    n, kind = a.shape[0], worked_kind(a)
     rest = a.astype(kind)
     columns = []
     for lo, hi in _panels(n):
@@ -298,24 +302,24 @@ class Eliminated:
     sign: ndarray
 
 
-def eliminated(a: ndarray, kind: np.dtype[Any], b: ndarray | None = None) -> Eliminated:
+def eliminated(a: ndarray, b: ndarray | None = None) -> Eliminated:
     """Gaussian elimination with partial pivoting, b's rows going along, so that nothing keeps L.
 
     What is left of the matrix stays cut by columns, because every exchange of rows is then a worker's own
     business: only panels travel, n^2 / 2 elements in all to each worker, and the columns beside the cuts,
     n^2 / 4 or less, so that everybody has an equal part of what is left.
     """
-    n = a.shape[0]
-    rest = _by_columns((a if b is None else joining.concatenate([a, b], 1)).astype(kind))
+    beside = [a] if b is None else [a, b]
+    n, kind = a.shape[0], worked_kind(*beside)
+    rest = _by_columns((a if b is None else joining.concatenate(beside, 1)).astype(kind))
     sign = wrap(np.float64(1))
     corners: list[ndarray] = []
     upper: list[ndarray] = []
-    wide = np.result_type(kind, np.float64)
     for lo, hi in _panels(n):
         w, m = hi - lo, n - lo
-        outputs = (((m, w), wide), ((m,), np.dtype(float)), ((), np.dtype(float)))
+        outputs = (((m, w), kind), ((m,), np.dtype(float)), ((), np.dtype(float)))
         factors, rows, odd = on_stack("lu", [rest[:, :w]], outputs, check=False)
-        factors, sign, order = factors.astype(kind), sign * odd, rows.astype(np.int64)
+        sign, order = sign * odd, rows.astype(np.int64)
         corners.append(factors[:w].copy())
         settle(factors, corners[-1], order, sign)
         if rest.shape[1] == w:
@@ -348,3 +352,13 @@ def back_substituted(found: Eliminated, n: int) -> ndarray:
 def upper_diagonal(found: Eliminated) -> ndarray:
     """The diagonal of U."""
     return joining.concatenate([manipulation.diagonal(as_handle(c)) for c in found.corners])
+
+
+def large_slogdet(a: ndarray) -> tuple[ndarray, ndarray]:
+    """The sign, and the logarithm of the size, of a large matrix's determinant."""
+    found = eliminated(a)
+    diagonal = upper_diagonal(found)
+    size = ufuncs.absolute(diagonal)
+    sign = found.sign * ufuncs.multiply.reduce(where(size == 0, 0, diagonal / where(size == 0, 1, size)))
+    with np.errstate(divide="ignore"):
+        return sign, reductions.sum(ufuncs.log(size))

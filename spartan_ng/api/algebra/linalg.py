@@ -5,6 +5,7 @@ matrices are worked on in one task by one worker: eigenvalues, and singular valu
 """
 
 import operator
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -19,18 +20,20 @@ from spartan_ng.api.algebra.factorizations import (
     is_large,
     is_tall,
     large_cholesky,
+    large_slogdet,
     tall,
     tall_qr,
     tall_r,
     tall_svd,
     triangle,
     upper_diagonal,
+    worked_kind,
 )
 from spartan_ng.api.algebra.norms import matrix_norm, norm, svdvals, vector_norm
 from spartan_ng.api.algebra.products import matmul, tensordot, vecdot
 from spartan_ng.api.base import constants, manipulation, reductions
 from spartan_ng.api.base.manipulation import matrix_transpose
-from spartan_ng.api.base.stacks import on_stack, probed
+from spartan_ng.api.base.stacks import Outputs, on_stack, probed
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import Handle, settle
@@ -84,6 +87,11 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return products.trace(x, offset, -2, -1, dtype)
 
 
+def _rounded(parts: Iterable[Any], outputs: Outputs) -> list[Any]:
+    """What blocked algorithms have found, in the dtypes of NumPy's results."""
+    return [part.astype(kind, copy=False) for part, (_, kind) in zip(parts, outputs, strict=True)]
+
+
 # --- solving -----------------------------------------------------------------------------------------
 
 
@@ -105,11 +113,10 @@ def solve(a: Any, b: Any) -> Any:
         return solve(a, b[:, None])[..., 0]
     outputs = probed(np.linalg.solve, [a, b])
     if is_large(a) and b.ndim == 2:
-        kind = outputs[0][1]
-        found = eliminated(a, kind, b)
+        found = eliminated(a, b)
         if reductions.any(upper_diagonal(found) == 0):
             raise LinAlgError("Singular matrix")
-        return back_substituted(found, a.shape[0])
+        return back_substituted(found, a.shape[0]).astype(outputs[0][1], copy=False)
     return on_stack("solve", [a, b], outputs)[0]
 
 
@@ -153,8 +160,9 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     (m, n), k = a.shape, b.shape[1]
     kind = np.linalg.lstsq(np.ones((1, 1), a.dtype), np.ones((1, 1), b.dtype), None)[0].dtype
     real = np.empty(0, kind).real.dtype
-    rcond = float(np.finfo(kind).eps) * max(m, n) if rcond is None else rcond
-    left, right, beyond = a.astype(kind), b.astype(kind), None
+    wide, beyond = worked_kind(a, b), None
+    rcond = float(np.finfo(wide).eps) * max(m, n) if rcond is None else rcond
+    left, right = a.astype(wide), b.astype(wide)
     if is_tall(left):
         if m >= 4 * (n + k):  # [A, b] = Q [R, Q^H b]: Q itself is never made
             r = triangle(left, right)
@@ -163,8 +171,9 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
         else:
             q, left = tall_qr(left)
             settle(q, left)
-            right = products.matmul(adjoint(q), right)
-            beyond = b - products.matmul(q, right)
+            rotated = products.matmul(adjoint(q), right)
+            beyond = right - products.matmul(q, rotated)
+            right = rotated
     outputs = (((n, k), kind), ((k,), real), ((), real), ((min(m, n),), real))
     x, residuals, rank, s = on_stack("lstsq", [left, right], outputs, rcond=rcond)
     rank = np.int32(int(rank))
@@ -198,7 +207,9 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
     inverse = where(large, 1 / where(large, s, 1), 0)
     turned = [matrix_transpose(ufuncs.conjugate(v) if v.dtype.kind == "c" else v) for v in (u, vh)]
     inverted = products.matmul(turned[1] * inverse[..., None, :], turned[0])
-    return inverted if by_groups is None else adjoint(by_groups.times(adjoint(inverted)))
+    if by_groups is not None:
+        inverted = adjoint(by_groups.times(adjoint(inverted))).astype(outputs[0][1], copy=False)
+    return inverted
 
 
 _RCOND = 1e-15
@@ -214,7 +225,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     a = as_handle(a)
     outputs = probed(np.linalg.cholesky, [a])
     if is_large(a):
-        lower = large_cholesky(adjoint(a) if upper else a, outputs[0][1])
+        lower = large_cholesky(adjoint(a) if upper else a).astype(outputs[0][1], copy=False)
         return adjoint(lower) if upper else lower
     return on_stack("cholesky", [a], outputs, upper=upper)[0]
 
@@ -231,7 +242,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     a = as_handle(a)
     outputs = probed(np.linalg.qr, [a], mode=mode)
     if mode in ("reduced", "r") and is_tall(a):
-        return tall_r(a) if mode == "r" else QRResult(*tall_qr(a))
+        found = _rounded([tall_r(a)] if mode == "r" else tall_qr(a), outputs)
+        return found[0] if mode == "r" else QRResult(*found)
     parts = on_stack("qr", [a], outputs, check=False, mode=mode)
     return parts[0] if mode == "r" else tuple(parts) if mode == "raw" else QRResult(*parts)
 
@@ -243,12 +255,7 @@ def slogdet(a: Any) -> Any:
     outputs = probed(np.linalg.slogdet, [a])
     if not is_large(a):
         return SlogdetResult(*on_stack("slogdet", [a], outputs, check=False))
-    found = eliminated(a, outputs[0][1])
-    diagonal = upper_diagonal(found)
-    size = ufuncs.absolute(diagonal)
-    sign = found.sign * ufuncs.multiply.reduce(where(size == 0, 0, diagonal / where(size == 0, 1, size)))
-    with np.errstate(divide="ignore"):
-        return SlogdetResult(sign.astype(outputs[0][1]), reductions.sum(ufuncs.log(size)))
+    return SlogdetResult(*_rounded(large_slogdet(a), outputs))
 
 
 @numpy_function(np.linalg.det, whole=True)
@@ -257,7 +264,7 @@ def det(a: Any) -> Any:
     a = as_handle(a)
     outputs = probed(np.linalg.det, [a])
     if is_large(a):
-        sign, size = slogdet(a)
+        sign, size = large_slogdet(a)
         return (sign * ufuncs.exp(size)).astype(outputs[0][1])
     return on_stack("det", [a], outputs, check=False)[0]
 
@@ -320,7 +327,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
         return svdvals(a)
     outputs = probed(np.linalg.svd, [a], full_matrices=full_matrices)
     if is_tall(a) and not full_matrices:
-        return SVDResult(*tall_svd(a))
+        return SVDResult(*_rounded(tall_svd(a), outputs))
     return SVDResult(*on_stack("svd", [a], outputs, full_matrices=full_matrices))
 
 
