@@ -5,6 +5,7 @@ The array has been computed, is still to be computed, or is being read lazily by
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -101,3 +102,43 @@ def test_readers_meanwhile_lose_no_write(mode, array, n):
         numpy.testing.assert_array_equal(a, wanted)
         rows = {n * (wanted[0, 0] + 1), n * (ARRAYS[array](numpy, n)[1, 0] + 1), n * 6.0}
         assert {float(r[0]) for r in read} <= rows
+
+
+READS: dict[str, Callable[[Any, Any], Any]] = {
+    "an operator": lambda x, b: b % x,
+    "an operator on both": lambda x, b: x % x,
+    "a function": lambda x, b: np.arctan2(x, b),
+    "a function of one": lambda x, b: np.sinh(x),
+    "NumPy's function": lambda x, b: numpy.arctan2(x, b),
+    "a write in place": lambda x, b: operator.imod(b.copy(), x),
+    "a result with a place": lambda x, b: np.hypot(x, b, out=np.empty_like(b)),
+    "a power": lambda x, b: x**1.7,
+    "a selection": lambda x, b: x[x > 1.0],
+    "a selected write": lambda x, b: operator.setitem(b.copy(), x > 1.0, x),
+    "short lines": lambda x, b: np.hypot(x.reshape(-1, 3), b[:3]),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_elements_stay_as_long_as_they_are_read(read: str) -> None:
+    """Another thread gives the array other elements, whose old ones nobody else has."""
+    n, rounds = 15_000, 40
+    here, wrong = [np.array(numpy.full(n, 1.5))], []
+    b = np.array(numpy.full(n, 1.25))
+    expected, over = numpy.asarray(READS[read](here[0], b)).copy(), threading.Event()
+
+    def reads() -> None:
+        while not over.is_set():
+            found = numpy.asarray(READS[read](here[0], b))
+            wrong.extend([1] * (not numpy.array_equal(found, expected)))
+
+    def writes() -> None:
+        for _ in range(rounds):
+            here[0] = np.array(numpy.full(n, 1.5))
+            here[0] % b  # the other has taken it by then
+            here[0]._cell.value = numpy.full(n, 1.5)
+            numpy.full(n, 7.0)  # where they were
+        over.set()
+
+    together(reads, writes)
+    assert not wrong

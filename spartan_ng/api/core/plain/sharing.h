@@ -325,6 +325,28 @@ numpys_errors(int told)
            | (told & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) | (told & FE_INVALID ? NPY_FPE_INVALID : 0);
 }
 
+/* Let other threads run while so many elements are worked on, if that is long. They may give arrays other elements
+ * meanwhile, or let go of them: what is read is kept. */
+static PyThreadState *
+let_others_run(npy_intp size, PyArrayObject **read, int n)
+{
+    if (size <= MOST_LOOPED)
+        return NULL;
+    for (int i = 0; i < n; i++)
+        Py_XINCREF(read[i]);
+    return PyEval_SaveThread();
+}
+
+static void
+go_on_alone(PyThreadState *state, PyArrayObject **read, int n)
+{
+    if (state == NULL)
+        return;
+    PyEval_RestoreThread(state);
+    for (int i = 0; i < n; i++)
+        Py_XDECREF(read[i]);
+}
+
 /* What a function of NumPy's gives for operands, as a new array, or written to `out` (a new reference), by several
  * threads; NULL without an error where NumPy is to do it. */
 static PyObject *
@@ -388,10 +410,9 @@ shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
         furthest = Py_MAX(furthest, job.shape[job.axes - 1] == 1 ? 0 : job.steps[i][job.axes - 1]);
     int threads = threads_for(size, furthest), pieces = cut(&job, itemsize, threads);
     job.together = lines_together(&job, itemsize);
-    PyThreadState *state = size > MOST_LOOPED ? PyEval_SaveThread() : NULL;
+    PyThreadState *state = let_others_run(size, arrays, (int)n);
     do_together(do_piece, &job, pieces, threads);
-    if (state != NULL)
-        PyEval_RestoreThread(state);
+    go_on_alone(state, arrays, (int)n);
     if (job.told && PyUFunc_GiveFloatingpointErrors(f->name, numpys_errors(job.told)) < 0) {
         Py_DECREF(out);
         return NULL;
