@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_of, box_slices
 from spartan_ng.errors import MemoryBudgetError
-from spartan_ng.memory import budget_bytes, too_large, unpacked_bytes
+from spartan_ng.memory import band_bytes, budget_bytes, copied_bytes, too_large, unpacked_bytes
+from spartan_ng.scratch import copy_fits, on_disk, put
 from spartan_ng.sources.source import Source, read_box
 from spartan_ng.system.processes import after_fork
 
@@ -57,3 +60,29 @@ def read_in_turn(source: Source, box: Box) -> np.ndarray[Any, Any]:
         raise MemoryBudgetError(too_large(str(source), source.whole_bytes, budget_bytes()))
     with _ROOM.room(source.beside_bytes):
         return read_box(source, box)
+
+
+def read_whole(source: Source) -> np.ndarray[Any, Any]:
+    """All elements; where memory has no room for them, on disk, read some chunks at a time."""
+    nbytes = prod(source.shape) * source.dtype.itemsize
+    if not nbytes:
+        return np.empty(source.shape, source.dtype)
+    if copy_fits(nbytes):
+        return read_in_turn(source, box_of(source.shape))
+    found = on_disk(source.shape, source.dtype, "an array")
+    for box in _pieces(source):
+        put(found[box_slices(box)], read_in_turn(source, box))
+    return found
+
+
+def _pieces(source: Source) -> Iterator[Box]:
+    """Boxes of whole chunks, one after the other in C order, or of parts that memory has room for."""
+    sizes = [min(c, n) for c, n in zip(source.chunks, source.shape, strict=True)]
+    for axis in range(len(sizes)):
+        others = prod(sizes) // sizes[axis] * source.dtype.itemsize
+        sizes[axis] = max(min(sizes[axis], copied_bytes() // others), 1)
+    for axis in reversed(range(len(sizes))):
+        more = band_bytes() // (prod(sizes) * source.dtype.itemsize)
+        sizes[axis] = min(sizes[axis] * max(more, 1), source.shape[axis])
+    spans = ([(i, min(i + m, n)) for i in range(0, n, m)] for m, n in zip(sizes, source.shape, strict=True))
+    return product(*spans)

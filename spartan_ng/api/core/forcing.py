@@ -38,7 +38,7 @@ from spartan_ng.graph.axes import reordered
 from spartan_ng.graph.evaluation import evaluate, in_process, is_dear
 from spartan_ng.graph.node import OPERATORS, Node, Op, become, topological
 from spartan_ng.memory import budget_bytes
-from spartan_ng.sources.reading import read_in_turn
+from spartan_ng.sources.reading import read_whole
 
 _SHARE = 8
 """What may be needed again takes no more than one part in so many of the memory."""
@@ -155,11 +155,7 @@ def value_of(ref: ArrayRef) -> Any:
     if ref.value is not None:
         return ref.value
     if ref.source is not None:
-        return (
-            read_in_turn(ref.source, box_of(ref.shape))
-            if 0 not in ref.shape
-            else np.empty(ref.shape, ref.dtype)
-        )
+        return read_whole(ref.source)
     holder: Holder = ref.backend  # type: ignore[assignment]
     return holder.gather(ref, box_of(ref.shape))
 

@@ -282,15 +282,23 @@ class Handle(HandleFields):
         """Evaluate the array, and what a write of a part of it needs, where the part is written in place;
         whether it is."""
         cell = self._cell
-        in_place = door.works_here() or is_stretched(self._views)
-        if not in_place or cell.frozen or make(cell).format != "dense":
-            return False
+        stretched = is_stretched(self._views)
         base = make(cell)
+        if not (stretched or door.works_here()) or cell.frozen or base.format != "dense":
+            return False
+        if not stretched and base._lies_outside():  # is not read for a part: the write is a step
+            return False
         settle(base, *others)
-        base._force()
-        if is_stretched(self._views):
+        if stretched:
             self._memory()  # from workers, too
+        else:
+            base._force()
         return cell.value is not None
+
+    def _lies_outside(self) -> bool:
+        """Whether the elements are read as they are worked on, those of a view with all that it is one of."""
+        leaf = make(self._cell)._leaf()
+        return leaf is not None and leaf.chunks is not None
 
     def _settle(self, value: ArrayRef, node: Node) -> None:
         """Take the evaluated form of a node, if it is what is shown."""

@@ -18,7 +18,7 @@ from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple, values
 from spartan_ng.api.core.dispatch import NUMPYS, by_numpy, gathered, numpy_function
-from spartan_ng.api.core.handle import Handle, settle
+from spartan_ng.api.core.handle import Handle, copied, settle
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import converted, small_values
@@ -296,15 +296,15 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: A
     arr, func1d = as_handle(arr), _numpys_function(func1d, keywords)
     where = build.axis_index(axis, arr.ndim)
     if arr.ndim < 2 or 0 in arr.shape or small_values((arr,)) is not None:
-        return gathered(np.apply_along_axis, func1d, axis, arr, *args, **keywords)  # type: ignore[no-any-return]
+        return _at_once(gathered, func1d, axis, arr, *args, **keywords)
     if in_process() and work_fits((arr,), 2 * arr.nbytes):
-        return by_numpy(np.apply_along_axis, func1d, axis, arr, *args, **keywords)  # type: ignore[no-any-return]
+        return _at_once(by_numpy, func1d, axis, arr, *args, **keywords)
     before, after = arr.shape[:where], arr.shape[where + 1 :]
     arr = arr.todense()
     first = arr[(0,) * where + (slice(None),) + (0,) * len(after)]._force()
     sample = np.asanyarray(func1d(first.copy(), *args, **keywords))
     if is_subclass(sample):
-        return gathered(np.apply_along_axis, func1d, axis, arr, *args, **keywords)  # type: ignore[no-any-return]
+        return _at_once(gathered, func1d, axis, arr, *args, **keywords)
 
     def lines(boxes: Any, tiles: Any) -> Any:
         data = np.apply_along_axis(func1d, where, tiles[0], *args, **keywords)
@@ -319,6 +319,18 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: A
     joined = lie(joined, (*(i for i in range(len(shape)) if i not in inner), *inner))
     settle(joined)  # before anything changes that the function looks up
     return joined
+
+
+def _at_once(
+    call: Callable[..., Any], func1d: Any, axis: int, arr: Handle, *args: Any, **keywords: Any
+) -> ndarray:
+    """NumPy's own answer. The function may write to its lines: a part of what lies outside is read alone, and
+    goes back where that has happened, as all of it would be in memory else."""
+    own = copied(arr) if arr._views and arr._lies_outside() else arr
+    found: ndarray = call(np.apply_along_axis, func1d, axis, own, *args, **keywords)
+    if own is not arr and own._force().tobytes() != arr._force().tobytes():
+        arr._write(own)
+    return found
 
 
 def _numpys_function(function: Any, keywords: Iterable[str]) -> Any:
