@@ -15,7 +15,7 @@ from spartan_ng.kernels.compiled import dictionaries, few_lines, narrow, tall
 from spartan_ng.kernels.compiled.sparse_product import multiply
 from spartan_ng.kernels.formats import dense, is_sparse_block
 from spartan_ng.kernels.sparse_products import sparse_product
-from spartan_ng.memory import budget_bytes
+from spartan_ng.memory import budget_bytes, copied_bytes
 
 Labels = tuple[int, ...]
 COPIED_BYTES = 1 << 23
@@ -153,25 +153,31 @@ def _batched(a: Any, b: Any, shape: _Arrangement) -> Any:
     part after part, so that no copy of a whole one is there."""
     a, b = a.transpose(shape.order_a), b.transpose(shape.order_b)
     nb, nr, ni = len(shape.batch), len(shape.rows), len(shape.inner)
+    return _in_parts(a, b, nb, nr, ni, shape.order_out)
+
+
+def _in_parts(a: Any, b: Any, nb: int, nr: int, ni: int, order: list[int]) -> Any:
+    """The product of operands with `nb` axes of a batch, `nr` of rows (`a`), and `ni` that are summed; its
+    axes in another order."""
     kept, summed = (*a.shape[: nb + nr], *b.shape[nb + ni :]), a.shape[nb + nr :]
     axis, parts = _parts_of(a, b, nb, nr, ni)
     if parts == 1:
-        return _matrices_product(a, b, nb, nr, ni).transpose(shape.order_out)
-    out = np.empty([kept[i] for i in shape.order_out], np.result_type(a, b))
-    result = out.transpose(np.argsort(shape.order_out))
-    first = True
+        return _matrices_product(a, b, nb, nr, ni).transpose(order)
+    out = np.empty([kept[i] for i in order], np.result_type(a, b))
+    result = out.transpose(np.argsort(order))
+    first, same = True, list(range(len(kept)))
     n = (*kept, *summed)[axis]
     for lo, hi in ((n * i // parts, n * (i + 1) // parts) for i in range(parts)):
         part = slice(lo, hi)
         if axis >= len(kept):  # a summed one
             k = axis - len(kept)
-            found = _matrices_product(_at(a, nb + nr + k, part), _at(b, nb + k, part), nb, nr, ni)
+            found = _in_parts(_at(a, nb + nr + k, part), _at(b, nb + k, part), nb, nr, ni, same)
             np.add(result, found, out=result) if not first else np.copyto(result, found)
             first = False
             continue
         left = _at(a, axis, part) if axis < nb + nr else a
         right = _at(b, axis, part) if axis < nb else _at(b, axis - nr + ni, part) if axis >= nb + nr else b
-        np.copyto(_at(result, axis, part), _matrices_product(left, right, nb, nr, ni))
+        np.copyto(_at(result, axis, part), _in_parts(left, right, nb, nr, ni, same))
     return out
 
 
@@ -180,7 +186,6 @@ def _at(x: Any, axis: int, part: slice) -> Any:
 
 
 def _matrices_product(a: Any, b: Any, nb: int, nr: int, ni: int) -> Any:
-    """Of operands with `nb` axes of a batch, `nr` of rows (`a`), and `ni` that are summed."""
     batch, rows = a.shape[:nb], a.shape[nb : nb + nr]
     columns = b.shape[nb + ni :]
     inner = prod(a.shape[nb + nr :])
@@ -191,17 +196,20 @@ def _matrices_product(a: Any, b: Any, nb: int, nr: int, ni: int) -> Any:
 
 def _parts_of(a: Any, b: Any, nb: int, nr: int, ni: int) -> tuple[int, int]:
     """The axis of batch, rows, columns and summed ones that a product goes along in parts, and how many."""
-    copied = [_copied_bytes(a, nb, nr), _copied_bytes(b, nb, ni)]
-    if max(copied) <= COPIED_BYTES:
+    copied, most = [_copied_bytes(a, nb, nr), _copied_bytes(b, nb, ni)], min(COPIED_BYTES, copied_bytes())
+    if max(copied) <= most:
         return 0, 1
     kept = nb + nr + b.ndim - nb - ni
     summed = [kept + k for k in range(ni)]
     of_a = [*range(nb + nr), *summed]
     of_b = [*range(nb), *summed, *range(nb + nr, kept)]
     larger, axes = (a, of_a) if copied[0] >= copied[1] else (b, of_b)
-    # Along its outermost axis, of which the fewest pages are read again for the next part.
-    found = max(range(larger.ndim), key=lambda i: (larger.shape[i] > 1, abs(larger.strides[i])))
-    return axes[found], min(larger.shape[found], -(-max(copied) // COPIED_BYTES))
+    # One that both have, where both are copied: else all of the other one is, again for each part.
+    both = {*range(nb), *summed} if min(copied) > most else {*axes}
+    cut = [i for i in range(larger.ndim) if larger.shape[i] > 1 and axes[i] in both]
+    # The outermost, of which the fewest pages are read again for the next part.
+    found = max(cut or range(larger.ndim), key=lambda i: (larger.shape[i] > 1, abs(larger.strides[i])))
+    return axes[found], min(larger.shape[found], -(-max(copied) // most))
 
 
 def _copied_bytes(x: Any, stacked: int, second: int) -> int:

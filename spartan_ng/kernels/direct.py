@@ -31,6 +31,7 @@ from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.searches import searched
 from spartan_ng.kernels.stored import StoredSteps, is_sparse_graph
+from spartan_ng.memory import copied_bytes
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, ArgFold, fold_whole
 from spartan_ng.ops.joins import AXIS_FUNCTIONS
@@ -84,6 +85,8 @@ def run_direct(
                 if not alone and (much or _operations(node) > DIRECT_FLOPS):
                     return None
         elif node.nbytes > (TINY_BYTES if node.op is Op.INDEX else most_bytes) and _is_made(node):
+            return None
+        if _copied_bytes(node) > copied_bytes():
             return None
     return run_stepwise(roots, order)
 
@@ -160,6 +163,17 @@ def _is_made(node: Node) -> bool:
     """Whether NumPy makes an array for a node that is none of the operators: places, and the elements of a
     view that lie otherwise, as those of `repeat` and `tile` do."""
     return node.op is Op.INDEX or (node.op is Op.RESHAPE and node.inputs[0].op in _LYING_OTHERWISE)
+
+
+def _copied_bytes(node: Node) -> int:
+    """Bytes of what is here that NumPy copies before it works on it, whatever they are worked on for: what is
+    read in another order than it lies, and factors of another dtype than their product's."""
+    if node.op is Op.RESHAPE:
+        value = node.inputs[0].data.value if node.inputs[0].data is not None else None
+        return node.nbytes if isinstance(value, np.ndarray) and not value.flags.c_contiguous else 0
+    if node.fn != "contract":
+        return 0
+    return sum(i.size * node.dtype.itemsize for i in node.inputs if i.dtype != node.dtype)
 
 
 def _is_of_vector(node: Node) -> bool:

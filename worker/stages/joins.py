@@ -18,7 +18,7 @@ from spartan_ng.arrays.copying import run_of
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import call_user, guarded
-from spartan_ng.memory import budget_bytes
+from spartan_ng.memory import block_bytes, budget_bytes
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.stages import Accumulate, Join
@@ -114,11 +114,27 @@ def _compress_here(ex: Executor, run: Run, rows: Any, mask: Any, lo: int, out: A
 
     def put(piece: slice, places: Any, own: Any) -> None:
         if flat is not None:
-            np.take(flat[piece], places, axis=0, out=own, mode="clip")  # in range, so not checked
+            _pick(flat[piece], places, own)
         else:
             own[...] = rows[np.unravel_index(places + piece.start, mask.shape)]
 
     _each_kept(ex, run, mask, lo, out, put)
+
+
+def _pick(rows: Any, places: Any, out: Any) -> None:
+    """The rows at places that are in range. NumPy's `take` would first copy all of them where they do not lie
+    one after the other."""
+    if rows.flags.c_contiguous and rows.flags.aligned:
+        np.take(rows, places, axis=0, out=out, mode="clip")  # in range, so not checked
+    elif rows.ndim == 1:
+        out[...] = rows.take(places, mode="clip")
+    elif abs(rows.strides[0]) < min(map(abs, rows.strides[1:])):
+        for k in range(rows.shape[1]):  # columns lie so
+            _pick(rows[:, k], places, out[:, k])
+    else:
+        length = max(block_bytes() // max(rows[:1].nbytes, 1), 1)
+        for at in range(0, len(places), length):
+            out[at : at + length] = rows[places[at : at + length]]
 
 
 def _each_kept(

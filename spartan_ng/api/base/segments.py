@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import indexing, reductions
+from spartan_ng.api.base.room import work_fits
 from spartan_ng.api.core import door, keys
 from spartan_ng.api.core.chains import is_stretched
 from spartan_ng.api.core.conversion import as_handle, forced
@@ -163,18 +164,17 @@ def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: An
         dtype = folds_in(name, a.dtype, out.dtype)
         if dtype is None:
             return by_numpy(getattr(np, name).reduceat, a, at, where, out=out)  # type: ignore[no-any-return]
-    # Of what is here NumPy goes over the elements once, at the memory's speed.
-    here = door.works_here() and a._peek() is not None
+    here = door.works_here() and a._peek() is not None and work_fits((a,), 2 * _cast_bytes(name, a, dtype))
     if here or small_values((a,)) is not None or not at.size or a.dtype.hasobject:
         return by_numpy(getattr(np, name).reduceat, a, at, axis, dtype, out)  # type: ignore[no-any-return]
     ascends = bool(np.all(at[:-1] < at[1:])) and name in SCANS and a.dtype.kind in "biufc"
     one_by_one = len(at) <= _MOST_SEGMENTS and name in FOLDS and name not in _CHANGES_ONE
     in_one_scan = ascends and (len(at) > _FEW_SEGMENTS or not one_by_one)
     if not (in_one_scan or one_by_one):
-        return gathered(getattr(np, name).reduceat, a, at, axis, dtype, out)  # type: ignore[no-any-return]
+        cast = wrap_node(build.cast(a._node(), _folded_as(name, a, dtype)))  # no copy in NumPy's memory
+        return gathered(getattr(np, name).reduceat, cast, at, axis, dtype, out)  # type: ignore[no-any-return]
     if in_one_scan:
-        kind = getattr(np, name).reduceat(np.ones(1, a.dtype), [0], dtype=dtype).dtype
-        result = segments(name, build.cast(a._node(), kind), at.tolist(), where)
+        result = segments(name, build.cast(a._node(), _folded_as(name, a, dtype)), at.tolist(), where)
         return stored(name, _lying(result, a, where), out, casting="unsafe")
     before = (slice(None),) * where
     parts = []
@@ -183,6 +183,20 @@ def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: An
         parts.append(reductions.reduce(name, part, where, dtype, None, True)._node())
     result = wrap_node(build.concatenate(parts, where))
     return stored(name, _lying(result, a, where), out, casting="unsafe")
+
+
+def _folded_as(name: str, a: Handle, dtype: Any) -> np.dtype[Any]:
+    """The dtype of the folds of an array, which NumPy casts it to first."""
+    return getattr(np, name).reduceat(np.ones(1, a.dtype), [0], dtype=dtype).dtype  # type: ignore[no-any-return]
+
+
+def _cast_bytes(name: str, a: Handle, dtype: Any) -> int:
+    """What NumPy copies to fold segments. It goes over the elements once, at the memory's speed, but over all
+    of them as the folds' dtype, in this machine's order of bytes."""
+    if a.dtype.hasobject or door.is_small(a.nbytes):
+        return 0
+    kind = _folded_as(name, a, dtype)
+    return 0 if kind == a.dtype else a.size * kind.itemsize
 
 
 def _lying(result: ndarray, a: Handle, axis: int) -> ndarray:
