@@ -260,7 +260,8 @@ def matrices(
 
 def ends(function: str, x: Node, count: int, last: bool, dtype: np.dtype[Any]) -> Node:
     """The first (or `last`) `count` places of the "sort" or "argsort" of the 1-d `x`, which has as many."""
-    return Node(Op.JOIN_UPDATE, "ends", (x,), (function, count, last), (count,), dtype)
+    made = Node(Op.JOIN_UPDATE, "ends", (_native(x),), (function, count, last), (count,), _in_order(dtype))
+    return cast(made, dtype)
 
 
 def places(x: Node, spans: tuple[tuple[int, int], ...]) -> Node:
@@ -274,7 +275,17 @@ def distinct(x: Node, count: int) -> Node:
 
     Where no two of the result are equal, there may be more.
     """
-    return Node(Op.JOIN_UPDATE, "distinct", (x,), (count,), (count,), x.dtype)
+    made = Node(Op.JOIN_UPDATE, "distinct", (_native(x),), (count,), (count,), _in_order(x.dtype))
+    return cast(made, x.dtype)
+
+
+def _native(x: Node) -> Node:
+    """The elements in the machine's byte order, in which states of parts are joined."""
+    return cast(x, _in_order(x.dtype))
+
+
+def _in_order(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype.newbyteorder("=")
 
 
 def between(x: Node, bounds: Sequence[tuple[Any, bool]], wanted: Sequence[bool], most: int) -> Node:

@@ -206,6 +206,10 @@ def _is_joined(node: Node) -> bool:
     return len({i.shape[a] for i, a in zip(node.inputs, axes, strict=True) if a >= 0}) <= 1
 
 
+def _is_native_line(node: Node) -> bool:
+    return node.inputs[0].ndim == 1 and node.inputs[0].dtype.isnative and node.dtype.isnative
+
+
 _JOINS: dict[str, Callable[[Node], bool]] = {
     "contract": _is_contracted,
     "concatenate": _is_concatenated,
@@ -217,8 +221,8 @@ _JOINS: dict[str, Callable[[Node], bool]] = {
     "along_axis": _is_of_lines,
     "matrices": _is_of_matrices,
     "bincount": _is_counted,
-    "ends": lambda n: n.inputs[0].ndim == 1 and n.params[1] == n.shape[0] <= n.inputs[0].size,
-    "distinct": lambda n: n.inputs[0].ndim == 1 and n.shape == n.params and n.dtype == n.inputs[0].dtype,
+    "ends": lambda n: _is_native_line(n) and n.params[1] == n.shape[0] <= n.inputs[0].size,
+    "distinct": lambda n: _is_native_line(n) and n.shape == n.params and n.dtype == n.inputs[0].dtype,
     "places": _is_of_spans,
     "between": lambda n: len(n.params[2]) == len(n.params[1]) + 1 and n.ndim == 1 and n.dtype == np.uint8,
 }

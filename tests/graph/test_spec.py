@@ -75,6 +75,8 @@ BROKEN: dict[str, list[Node]] = {
         replace(build.places(X, ((0, 2), (4, 5))), params=("sort", ((0, 2), (1, 5)))),
         replace(build.places(X, ((0, 2), (4, 5))), params=("sort", ((0, 2), (4, 7)))),
         replace(build.distinct(X, 3), dtype=I8),
+        replace(build.distinct(X, 3), inputs=(build.cast(X, F8.newbyteorder()),)),
+        replace(build.ends("sort", X, 3, False, F8), dtype=F8.newbyteorder()),
         replace(build.between(X, [(1, True)], [True, False], 3), dtype=I8),
         replace(USER, inputs=(A, leaf(5))),
     ],
