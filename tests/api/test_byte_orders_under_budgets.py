@@ -20,8 +20,10 @@ LENGTH = 20_000
 DTYPES = [">f8", ">f4", ">i4", ">u2", ">i8", ">f2", ">c16", ">M8[s]", ">m8[s]", ">U3", "<f4", "<f8"]
 _SETS = ("union1d", "intersect1d", "setdiff1d", "setxor1d")
 _SCANS = ("cumsum", "cumprod", "nancumsum", "nancumprod", "diff", "ediff1d")
-_FOLDS = ("sum", "prod", "min", "max", "mean", "std", "var", "median", "ptp", "nansum", "nanmax", "nanmin")
-_FOLDS += ("nanmean", "nanmedian", "argmin", "argmax", "count_nonzero", "any", "all")
+_FOLDS = (
+    *("sum", "prod", "min", "max", "mean", "std", "var", "median", "ptp", "nansum", "nanmax", "nanmin"),
+    *("nanmean", "nanmedian", "argmin", "argmax", "count_nonzero", "any", "all"),
+)
 _SORTS = ("sort", "argsort", "sort_complex", "unique_all", "unique_counts", "unique_inverse")
 _OTHERS = ("flip", "trim_zeros", "flatnonzero", "copy", "sign", "nan_to_num")
 
