@@ -15,7 +15,7 @@ from collections.abc import Sequence
 def main() -> None:
     """Become the script, or be the command that the package has."""
     command = script_alone(sys.argv[1:])
-    if command is not None:
+    if command is not None and os.name == "posix":  # the package knows how others do it
         os.execv(sys.executable, command)
     from spartan_ng.cli import main as command_line
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
+import pkgutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import SourceFileLoader
@@ -63,15 +64,30 @@ def run(script: str, arguments: Sequence[str]) -> None:
     path = Path(script).absolute()
     main = ModuleType("__main__")
     own = {**vars(builtins), "__import__": import_in_script}
-    loader = SourceFileLoader("__main__", str(path))
-    main.__dict__.update(__file__=str(path), __cached__=None, __loader__=loader, __builtins__=own)
+    archive = pkgutil.get_importer(str(path))
+    spec: Any = None if archive is None else archive.find_spec("__main__")
+    about: dict[str, Any]
+    if spec is None:
+        name, folder = str(path), str(path.resolve().parent)
+        about = {"__cached__": None, "__loader__": SourceFileLoader("__main__", name)}
+    else:  # of an application in a zip file
+        name, folder = str(spec.origin), str(path)
+        about = {"__cached__": spec.cached, "__loader__": spec.loader, "__package__": "", "__spec__": spec}
+    main.__dict__.update(about, __file__=name, __builtins__=own)
     sys.modules["__main__"] = main
     sys.argv[:] = [script, *arguments]
-    sys.path[0] = str(path.resolve().parent)
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+    elif spec is not None:
+        sys.path.insert(0, folder)
     try:
-        exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), main.__dict__)
+        if spec is None:
+            code = compile(path.read_bytes(), name, "exec", dont_inherit=True)
+        else:
+            code = spec.loader.get_code("__main__")
+        exec(code, main.__dict__)
     except BaseException:
-        sys.excepthook = functools.partial(_show, sys.excepthook, str(path))
+        sys.excepthook = functools.partial(_show, sys.excepthook, name)
         raise
 
 

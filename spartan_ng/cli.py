@@ -39,6 +39,7 @@ from spartan_ng.launchers.options import (
 from spartan_ng.launchers.serving import failing, serve
 from spartan_ng.logs import LEVELS, set_up
 from spartan_ng.system import machine
+from spartan_ng.system.processes import become
 from spartan_ng.system.zygote import begin_as_fork
 
 if TYPE_CHECKING:
@@ -343,7 +344,8 @@ def run(
         spartan-ng run --on dask -n 4 script.py
         spartan-ng run -n 2 --threads 1 --memory 2G script.py --epochs 10
     """
-    command = [sys.executable, *(("-m", "spartan_ng.as_numpy") if as_numpy else ()), script, *arguments]
+    # Names may begin with a dash.
+    command = [sys.executable, *(("-m", "spartan_ng.as_numpy") if as_numpy else ("--",)), script, *arguments]
     asked = {} if trace is None else {TRACE_VARIABLE: os.path.abspath(trace)}
     if workers is None:
         if threads is not None or memory is not None or engine is not None or log_level or log_json:
@@ -351,7 +353,7 @@ def run(
                 "--threads, --memory, --on, --log-level and --log-json are of a master and its workers: ask "
                 "for some with -n"
             )
-        os.execve(sys.executable, command, {**os.environ, **asked})
+        become(command, {**os.environ, **asked})
     threads = threads or max(1, machine.cores() // workers)
     if log_level is not None:
         os.environ[LOG_LEVEL_VARIABLE] = log_level

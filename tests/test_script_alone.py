@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from spartan_ng.system import processes
 from spartan_ng_command import script_alone
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -81,6 +83,59 @@ def test_a_script_is_as_under_python(tmp_path, name, way):
     for script in ("link.py", "elsewhere/script.py"):
         words = [script, "-n", "2", "--help"]
         assert ended(tmp_path, *WAYS[way], *words) == ended(tmp_path, *words)
+
+
+ODD_NAMES = ["-w.py", "--help", "-c", "a b.py", "\u00fc.py"]
+
+
+@pytest.mark.slow
+@pytest.mark.some(2)
+@pytest.mark.parametrize("way", [*WAYS, "by click, on a worker", "by click, as numpy"])
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_names_that_look_like_options(tmp_path, name, way):
+    (tmp_path / name).write_text("import sys; print(sys.argv, __file__); sys.exit(3)")
+    more = {"by click, on a worker": ["-n", "1"], "by click, as numpy": ["--as-numpy"]}
+    words = [*WAYS["by click"][:-1], *more[way], "--"] if way in more else WAYS[way]
+    if words[-1] == "run" and name.startswith("-"):
+        words = [*words, "--"]
+    expected = (3, f"{[name, '-n', '2']} {tmp_path / name}\n", "")
+    assert ended(tmp_path, *words, name, "-n", "2") == expected
+
+
+@pytest.mark.slow
+@pytest.mark.some(2)
+@pytest.mark.parametrize("safe", ["", "1"])
+@pytest.mark.parametrize("way", WAYS)
+def test_folders_and_zip_files_are_as_under_python(tmp_path, monkeypatch, way, safe):
+    """A script's folder is not looked into where Python is told so; an application's file always is."""
+    monkeypatch.setitem(ENVIRONMENT, "PYTHONSAFEPATH", safe)
+    seen = SEEN.replace("__spec__", "__spec__ and __spec__.name") + "import beside\nprint(beside.x)\n"
+    with zipfile.ZipFile(tmp_path / "app.pyz", "w") as file:
+        file.writestr("__main__.py", seen)
+        file.writestr("beside.py", "x = 7")
+    (tmp_path / "script.py").write_text(seen)
+    (tmp_path / "beside.py").write_text("x = 8")
+    for script in ("app.pyz", "script.py"):
+        theirs, ours = ended(tmp_path, script), ended(tmp_path, *WAYS[way], script)
+        assert ours[:2] == theirs[:2]
+        assert ours[2].splitlines()[-1:] == theirs[2].splitlines()[-1:]
+
+
+@pytest.mark.parametrize("system", ["posix", "nt"])
+def test_where_no_process_becomes_another(system, monkeypatch):
+    """The script is a child there, and its exit code the command's."""
+    became = []
+
+    def become(*given):
+        became.append(given)
+        raise SystemExit(7)
+
+    monkeypatch.setattr(os, "name", system)
+    monkeypatch.setattr(os, "execve", become)
+    with pytest.raises(SystemExit) as ended_with:
+        processes.become([sys.executable, "-c", "import os, sys; sys.exit(int(os.environ['X']))"], {"X": "7"})
+    assert ended_with.value.code == 7
+    assert len(became) == (system == "posix")
 
 
 def test_nothing_is_imported_before_a_script(tmp_path):

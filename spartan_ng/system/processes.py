@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from spartan_ng.errors import OptionError
 from spartan_ng.system import library
@@ -66,6 +68,14 @@ def take_at_most(cpu_s: int, wall_s: int) -> None:
         _resource.setrlimit(_resource.RLIMIT_CPU, (cpu_s, cpu_s))
     if hasattr(signal, "alarm"):
         signal.alarm(wall_s)
+
+
+def become(command: list[str], environment: Mapping[str, str]) -> NoReturn:
+    """Have this process be another program's. Where that one would be a stranger, for whose end a shell does
+    not wait, it is a child, and its exit code this one's."""
+    if os.name == "posix":
+        os.execve(command[0], command, environment)
+    sys.exit(subprocess.run(command, env=environment, check=False).returncode)
 
 
 def start_alone(command: list[str], environment: Mapping[str, str] | None = None) -> None:
