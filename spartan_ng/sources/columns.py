@@ -146,6 +146,8 @@ class Columns(OpenedSource):
             for part, (name, column) in zip(found, columns, strict=True):
                 column[at - lo : stop - lo] = self._elements(part[at - start : stop - start], name)
             at = stop
+        # Pyarrow reads files into memory of its default pool, which has free memory of each thread.
+        needed("pyarrow", "tables").default_memory_pool().release_unused()
         return out
 
     def _key(self, name: str) -> Any:
@@ -189,6 +191,10 @@ class Columns(OpenedSource):
             lacks = f"lacks {column.null_count} elements, which {self.dtype} cannot say"
             way = "" if self.dtype.kind in "US" else f"; {_AS_FLOATS}"
             raise SourceError(f"{self}: column {name!r} {lacks}{way}")
+        types = needed("pyarrow", "tables").types
+        if not column.null_count and (types.is_integer(column.type) or types.is_floating(column.type)):
+            parts = [np.from_dlpack(part) for part in column.chunks]  # `to_numpy` imports pandas
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
         found: np.ndarray[Any, Any] = column.to_numpy()
         return found.astype(self.dtype) if found.dtype.hasobject else found  # None is NaN, and NaT
 

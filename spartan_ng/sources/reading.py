@@ -16,7 +16,12 @@ from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.memory import band_bytes, budget_bytes, copied_bytes, too_large, unpacked_bytes
 from spartan_ng.scratch import copy_fits, on_disk, put
 from spartan_ng.sources.source import Source, read_box
+from spartan_ng.system.heap import give_back
 from spartan_ng.system.processes import after_fork
+
+_FREED_SHARE = 16
+"""Free memory goes back to the system each time that one part in so many of what arrays may take has been
+unpacked: what each thread has of it lies scattered, and is not used for the next."""
 
 
 class RoomToUnpack:
@@ -28,7 +33,7 @@ class RoomToUnpack:
     def begin_anew(self) -> None:
         """Nobody reads: also in a fork, where threads that did are not."""
         self._changed = threading.Condition()
-        self._nbytes = 0
+        self._nbytes = self._freed = 0
 
     @contextmanager
     def room(self, nbytes: int) -> Iterator[None]:
@@ -44,6 +49,17 @@ class RoomToUnpack:
                 self._nbytes -= nbytes
                 self._changed.notify_all()
 
+    def gave(self, nbytes: int) -> None:
+        """So many bytes have been unpacked for somebody: the allocator has what that took, and gives it back
+        before it is more than a part of the memory."""
+        with self._changed:
+            self._freed += nbytes
+            is_much = self._freed > budget_bytes() // _FREED_SHARE
+            if is_much:
+                self._freed = 0
+        if is_much:
+            give_back()
+
 
 _ROOM = RoomToUnpack()
 after_fork(_ROOM.begin_anew)
@@ -58,8 +74,12 @@ def read_in_turn(source: Source, box: Box) -> np.ndarray[Any, Any]:
     """
     if source.whole_bytes > budget_bytes():
         raise MemoryBudgetError(too_large(str(source), source.whole_bytes, budget_bytes()))
-    with _ROOM.room(source.beside_bytes):
-        return read_box(source, box)
+    beside = source.beside_bytes
+    with _ROOM.room(beside):
+        found = read_box(source, box)
+    if beside:
+        _ROOM.gave(found.nbytes)
+    return found
 
 
 def read_whole(source: Source) -> np.ndarray[Any, Any]:
