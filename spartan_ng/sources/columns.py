@@ -143,12 +143,17 @@ class Columns(OpenedSource):
             start, found = self._piece(batch, rows, [name for name, _ in columns])
             start += first
             stop = min(start + len(found[0]), hi)
+            if stop <= at:
+                raise self._lacks_rows()
             for part, (name, column) in zip(found, columns, strict=True):
                 column[at - lo : stop - lo] = self._elements(part[at - start : stop - start], name)
             at = stop
         # Pyarrow reads files into memory of its default pool, which has free memory of each thread.
         needed("pyarrow", "tables").default_memory_pool().release_unused()
         return out
+
+    def _lacks_rows(self) -> SourceError:
+        return SourceError(f"{self} has fewer rows than it says: it may have been cut off")
 
     def _key(self, name: str) -> Any:
         """The value of a column that has one."""
@@ -340,6 +345,8 @@ class ParquetColumns(Columns):
                     own = self._elements(column, name).astype(self.dtype, copy=False)
                     put(place[at : at + len(own)], own)
                     at += len(own)
+                if at < len(place):
+                    raise self._lacks_rows()
             groups[key] = found
         return found
 
@@ -400,6 +407,12 @@ class ArrowColumns(Columns):
     def _reader(self, pool: Any) -> Any:
         file = self._file() if is_url(self.path) else needed("pyarrow", "tables").memory_map(self.path)
         return needed("pyarrow.ipc", "tables").open_file(file, memory_pool=pool)
+
+    def read(self, box: Box) -> np.ndarray[Any, Any]:
+        """Of a file that is what it was: whoever reads where a map has lost its file ends the process."""
+        if not self.is_current():
+            raise SourceError(f"{self} has changed since it was opened")
+        return super().read(box)
 
     @property
     def beside_bytes(self) -> int:  # type: ignore[override]
