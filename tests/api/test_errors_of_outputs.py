@@ -6,6 +6,7 @@ Several things may be wrong at once: NumPy looks at the mask's dtype first, then
 from __future__ import annotations
 
 import random
+import warnings
 
 import numpy
 import pytest
@@ -127,3 +128,38 @@ def test_scans_look_at_the_axis_when_numpys_do(mode, name, axis, out):
             function(x, axis=axis, out=place)
         said.append(caught.value)
     assert isinstance(said[1], type(said[0])), said
+
+
+TOLD = [
+    "divide",
+    "floor_divide",
+    "remainder",
+    "log",
+    "sqrt",
+    "power",
+    "divmod",
+    "arctanh",
+    "reciprocal",
+    "fmod",
+]
+
+
+@pytest.mark.parametrize("setting", ["ignore", "warn", "raise"])
+@pytest.mark.parametrize("name", TOLD)
+def test_what_is_refused_is_not_computed(name, setting):
+    """Outputs that do not fit are refused before anything tells of a division by zero."""
+    said = []
+    for namespace in (np, numpy):
+        for shape in ((4, 1), (1,), (3, 4, 2), (4, 2)):
+            function = getattr(namespace, name)
+            operands = [namespace.full((4, 2), -1.0), namespace.zeros((4, 2))][-function.nin :]
+            out = tuple(namespace.ones(shape) for _ in range(function.nout))
+            with warnings.catch_warnings(record=True) as told, numpy.errstate(all=setting):
+                warnings.simplefilter("always")
+                try:
+                    function(*operands, out=out)
+                    ended: type[BaseException] | None = None
+                except (ValueError, FloatingPointError) as error:
+                    ended = ValueError if isinstance(error, ValueError) else FloatingPointError
+            said.append((shape, ended, sorted(str(w.message) for w in told)))
+    assert said[:4] == said[4:]

@@ -200,11 +200,17 @@ def dtypes_first(
 
 def check_outputs(name: str, results: Sequence[Any], outs: Sequence[Any], casting: Any) -> None:
     """The errors of dtypes and shapes for outputs, or None, which results of one shape are broadcast to."""
-    given = [(r.dtype, o) for r, o in zip(results, outs, strict=True) if o is not None]
-    for dtype, out in given:
-        check_cast(name, dtype, out.dtype, casting)
-    whole = build.broadcast_shapes(name, results[0].shape, *(o.shape for _, o in given))
-    for _, out in given:
+    for result, out in zip(results, outs, strict=True):
+        if out is not None:
+            check_cast(name, result.dtype, out.dtype, casting)
+    check_places(name, [results[0].shape], outs)
+
+
+def check_places(name: str, shapes: Sequence[tuple[int, ...]], outs: Sequence[Any]) -> None:
+    """The errors of shapes for outputs, or None, which what has these shapes is broadcast to."""
+    given = [o for o in outs if o is not None]
+    whole = build.broadcast_shapes(name, *shapes, *(o.shape for o in given))
+    for out in given:
         if whole != out.shape:
             raise ShapeError(
                 f"{name}: non-broadcastable output operand with shape {out.shape} "

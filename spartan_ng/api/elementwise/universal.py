@@ -36,6 +36,7 @@ from spartan_ng.api.core.numbers import as_number
 from spartan_ng.api.core.operands import (
     WEAK,
     check_outputs,
+    check_places,
     common_mask,
     dtypes_first,
     has_objects,
@@ -399,14 +400,11 @@ class ufunc(QuickFunction, Folding):
             outs = args[self.nin :]
             args, out = args[: self.nin], (*outs, *(None,) * (self.nout - len(outs)))
         asked = asked_of(self, dtype, signature, sig)
-        as_array = out is Ellipsis
-        if as_array:
+        if as_array := out is Ellipsis:
             out = None
-        if not isinstance(out, tuple):
-            if out is not None and self.nout > 1:
-                raise TypeError("'out' must be a tuple of arrays")
-            out = (out,) * self.nout
-        outs = out
+        if self.nout > 1 and not isinstance(out, tuple | None):
+            raise TypeError("'out' must be a tuple of arrays")
+        outs = out if isinstance(out, tuple) else (out,) * self.nout
         if len(outs) != self.nout:
             raise ValueError(f"The 'out' tuple must have exactly {self.nout} entries")
         if self.__name__ == "multiply" and isinstance(outs[0], Handle) and outs[0].dtype.kind in "SU":
@@ -420,6 +418,9 @@ class ufunc(QuickFunction, Folding):
         with dtypes_first(self.np, args, outs, casting=casting, **signature):
             known = small_values(args)
             at_once = where is not True and (known is not None or error_state().is_strict)
+            has_places = any(o is not None for o in outs)
+            if has_places and known is not None:  # what is refused tells of no division by zero
+                check_places(self.__name__, [np.shape(x) for x in known], outs)
             if at_once:
                 found = by_numpy(chosen, self.np, args, where, casting=casting, **keywords_of(asked))
             elif known is not None:
@@ -429,11 +430,11 @@ class ufunc(QuickFunction, Folding):
                     args if where is True else safe_where(self.__name__, args, where), asked, casting
                 )
             results = found if self.nout > 1 else (found,)
-            if any(o is not None for o in outs):  # all of them, before one is written to
+            if has_places:  # all of them, before one is written to
                 check_outputs(self.__name__, results, outs, casting)
         if as_array:
             results = tuple(map(copied, results))
-        elif any(o is not None for o in outs) or where is not True:
+        elif has_places or where is not True:
             results = tuple(
                 without_output(self.__name__, r)
                 if o is None and at_once
