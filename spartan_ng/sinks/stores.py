@@ -21,7 +21,7 @@ from uuid import uuid4
 from spartan_ng.extras import needed
 from spartan_ng.sinks.places import check_folder, new_file, new_folder, take_place, take_place_at
 from spartan_ng.sinks.taken import group_names, refused, some
-from spartan_ng.sources.files import is_folder, is_there, is_url, names_in, open_file, system
+from spartan_ng.sources.files import as_zarr_takes, is_folder, is_there, is_url, names_in, open_file, system
 
 _OWN = re.compile(r"zarr\.json|\.zarray|\.zattrs|\.lock-.*|.*\.partial|(c|\d+)(\.\d+)*")
 """What lies in the folder of an array: its description, its chunks in any way of naming them."""
@@ -81,7 +81,7 @@ class ArrayPlace:
         said = [group for group in now.above if now._take_back(group)]
         for group in now.missing:
             needed("zarr", "zarr").open_group(
-                group, mode="a", zarr_format=self.zarr_format, storage_options=self.options
+                as_zarr_takes(group), mode="a", zarr_format=self.zarr_format, storage_options=self.options
             )
         put(now.path)
         for group in said:
@@ -230,7 +230,7 @@ def _description(path: str, options: dict[str, Any] | None, name: str = "zarr.js
 
 def _consolidate(group: str, zarr_format: int, options: dict[str, Any] | None) -> None:
     zarr: Any = needed("zarr", "zarr")
-    store: Any = group
+    store: Any = as_zarr_takes(group)
     if is_url(group):
         store = zarr.storage.FsspecStore.from_url(group, storage_options=options, read_only=False)
     with warnings.catch_warnings():

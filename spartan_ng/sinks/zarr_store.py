@@ -21,6 +21,7 @@ from spartan_ng.memory import budget_bytes
 from spartan_ng.sinks.folder import LOCK, FolderSink
 from spartan_ng.sinks.places import take_place
 from spartan_ng.sinks.stores import ArrayPlace
+from spartan_ng.sources.files import as_zarr_takes
 from spartan_ng.system.files import locked
 
 CHUNK_BYTES = 1 << 23
@@ -67,7 +68,7 @@ class ZarrBlocks(FolderSink):
 
     def _opened(self) -> Any:
         if self.__dict__.get("_array") is None:
-            self._array = needed("zarr", "zarr").open_array(self.folder, mode="r+")
+            self._array = needed("zarr", "zarr").open_array(as_zarr_takes(self.folder), mode="r+")
         return self._array
 
     def __getstate__(self) -> dict[str, Any]:
@@ -100,7 +101,8 @@ class ZarrStore(ZarrBlocks):
         made = {"chunks": self.chunks, "zarr_format": place.zarr_format, "overwrite": True, **options}
         made.update(place.noted(len(shape)))
         try:
-            self._array = needed("zarr", "zarr").create_array(self.folder, shape=shape, dtype=dtype, **made)
+            folder = as_zarr_takes(self.folder)
+            self._array = needed("zarr", "zarr").create_array(folder, shape=shape, dtype=dtype, **made)
             self.begin()
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from glob import glob
+from pathlib import Path as LocalPath
 from typing import Any
 
 from spartan_ng.errors import SourceError
@@ -33,6 +34,16 @@ def absolute(path: Path) -> str:
     """The name under which every process on the machine opens the same."""
     name = local_name(path)
     return name if is_url(name) else os.path.abspath(os.path.expanduser(name))
+
+
+def is_pattern(path: Path, options: dict[str, Any] | None = None) -> bool:
+    """Whether a name stands for all that are like it: nothing is called so."""
+    return any(c in os.fspath(path) for c in "*?[") and not is_there(absolute(path), options)
+
+
+def as_zarr_takes(path: str) -> str | LocalPath:
+    """The name of a store: in a text zarr sees more than that, in "a::b" a chain of file systems."""
+    return path if is_url(path) else LocalPath(path)
 
 
 def file_identity(path: str) -> tuple[int, ...]:
@@ -90,7 +101,7 @@ def files_for(
         return [absolute(p) for p in path]
     name = absolute(path)
     files = system(name, options)[0] if is_url(name) else None
-    if any(c in name for c in "*?["):
+    if is_pattern(name, options):
         if files is None:
             found = sorted(glob(name, recursive=True))
         else:

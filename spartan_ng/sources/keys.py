@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import Path, absolute, folders_and_files, is_folder
+from spartan_ng.sources.files import Path, absolute, folders_and_files, is_folder, is_pattern
 
 Keys = dict[str, tuple[np.dtype[Any], Any]]
 """Of a file, for each column of one value: the dtype that all files' values have (texts of any width), and
@@ -31,7 +31,7 @@ def partitioned_files(
 ) -> list[tuple[str, Keys]] | None:
     """The files of a partitioned table that a folder is, sorted by the folders' names, and what these say;
     None where it is none."""
-    if not isinstance(path, str | os.PathLike) or any(c in os.fspath(path) for c in "*?["):
+    if not isinstance(path, str | os.PathLike) or is_pattern(path, options):
         return None
     name = absolute(path)
     if not is_folder(name, options):

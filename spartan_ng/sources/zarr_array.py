@@ -20,7 +20,7 @@ import numpy as np
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs
+from spartan_ng.sources.files import Path, absolute, as_zarr_takes, is_url, open_file, signs
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, checked_dtype, note_loop
 
@@ -97,7 +97,7 @@ class ZarrArray(OpenedSource):
     def open(self) -> Any:
         """Zarr's array; SourceError where there is a group, whose arrays it names."""
         zarr = needed("zarr", "zarr")
-        store: Any = self.url
+        store: Any = as_zarr_takes(self.url)
         where: dict[str, Any] = {"mode": "r"}
         if is_archive(self.url):
             store = _archive(self.url, self.options)

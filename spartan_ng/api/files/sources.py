@@ -20,7 +20,15 @@ from spartan_ng.ops.functions import UserFunction, require_function
 from spartan_ng.sources.column_kinds import together
 from spartan_ng.sources.columns import ArrowColumns, Columns, ParquetColumns
 from spartan_ng.sources.csv_columns import CsvColumns
-from spartan_ng.sources.files import absolute, files_for, is_folder, is_url, listed_files, local_name
+from spartan_ng.sources.files import (
+    absolute,
+    files_for,
+    is_folder,
+    is_pattern,
+    is_url,
+    listed_files,
+    local_name,
+)
 from spartan_ng.sources.function import BoxFunction
 from spartan_ng.sources.hdf5 import hdf5_dataset
 from spartan_ng.sources.images import SUFFIXES, ImageStack
@@ -163,7 +171,7 @@ def _has_stores(url: str) -> bool:
     if not is_url(url) and os.path.exists(url):
         is_store = any(os.path.exists(os.path.join(url, n)) for n in _ZARR_HEADS)
         return os.path.isdir(url) and not is_store and any(_suffix(n) in _ZARRS for n in listed_files(url))
-    return any(c in url for c in "*?[")
+    return is_pattern(url)
 
 
 def from_hdf5(
@@ -330,7 +338,7 @@ def by_suffix(path: Any, options: dict[str, Any] | None = None) -> ndarray | Non
     if isinstance(os.fspath(path), bytes):
         return None
     name = local_name(path)
-    many = any(c in name for c in "*?[")
+    many = is_pattern(name, options)
     suffix = _suffix(name)
     if suffix in _UNREAD or (suffix in _PACKED and _suffix(name[: -len(suffix)]) in (*_TABLES, *_UNREAD)):
         raise ValueError(
@@ -339,9 +347,9 @@ def by_suffix(path: Any, options: dict[str, Any] | None = None) -> ndarray | Non
         )
     if suffix != ".zarr" and not many and is_folder(name, options):
         many, suffix = True, _suffix_inside(name, options)
-    if suffix == ".npy" and (many or is_url(name)) and not os.path.isfile(name):
+    if suffix == ".npy" and (many or is_url(name)):
         return _joined(name, (".npy",), options, lambda p: _npy(p, options))
-    if suffix == ".npz" and many and not os.path.isfile(name):
+    if suffix == ".npz" and many:
         raise ValueError(f"load: {name} stands for archives of several arrays each, which make no array")
     return _SUFFIXES[suffix](name, storage_options=options) if suffix in _SUFFIXES else None
 
