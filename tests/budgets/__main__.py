@@ -19,9 +19,11 @@ from tests.budgets.asking import Asked
 from tests.budgets.chains import chain
 from tests.budgets.functions import programs as of_functions
 from tests.budgets.operations import BY_PLACES, COLUMNS, OPERATIONS, ROWS, box, places
-from tests.budgets.run import LIMIT, packed_of, places_of, work_of
+from tests.budgets.run import FILES, LIMIT, file_of, places_of, work_of
 
-KINDS = ("mapped", "computed", "kept", "packed")
+KINDS = (*FILES, "computed", "kept")
+GROUP = 4000
+"""Rows of a chunk, or of a group of rows."""
 BOUND = 1.2
 """Of the limit, the most memory that a program may have."""
 
@@ -46,14 +48,27 @@ def _made_places(file: str) -> None:
         p.flush()
 
 
-def _made_packed(file: str, packed: str) -> None:
-    """The same array as the columns of a table."""
-    if not Path(packed).exists():
+def _made_as(kind: str, file: str) -> None:
+    """The same array as another kind of file, beside it."""
+    made = file_of(kind, file)
+    if Path(made).exists():
+        return
+    x = numpy.load(file, "r")
+    if kind == "columns":
+        y = numpy.lib.format.open_memmap(made, "w+", x.dtype, x.shape, fortran_order=True)
+        for k in range(0, ROWS, 10_000):
+            y[k : k + 10_000] = x[k : k + 10_000]
+        y.flush()
+    elif kind == "chunked":
+        import h5py
+
+        with h5py.File(made, "w") as opened:
+            opened.create_dataset("data", data=x, chunks=(GROUP, COLUMNS))
+    else:
         from pyarrow import parquet, table
 
-        x = numpy.load(file, "r")
         columns = {f"c{k}": numpy.ascontiguousarray(x[:, k]) for k in range(COLUMNS)}
-        parquet.write_table(table(columns), packed, row_group_size=ROWS)
+        parquet.write_table(table(columns), made, row_group_size=GROUP if kind == "grouped" else ROWS)
 
 
 def ask_functions(
@@ -81,8 +96,8 @@ def outcome(name: str, kind: str, workers: int, file: str, bound: float = BOUND)
     """The bytes that one run has taken, and what is wrong with it, "" where nothing is."""
     if name in BY_PLACES:
         _made_places(places_of(file))
-    if kind == "packed":
-        _made_packed(file, packed_of(file))
+    if kind in FILES:
+        _made_as(kind, file)
     with tempfile.TemporaryDirectory(dir=Path(file).parent) as folder:
         words = [sys.executable, "-m", "tests.budgets.run", name, kind, str(workers), file, folder]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -194,7 +209,7 @@ def command(
         file = made(folder)
         for name in chosen:
             for kind in kinds:
-                if kind == "packed" and name in BY_PLACES:
+                if kind in FILES and kind != "mapped" and name in BY_PLACES:
                     continue  # which are a line in a file of their own
                 for n in workers:
                     if time.monotonic() > end:

@@ -223,6 +223,16 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "added to": lambda m, x, line: _written(x, lambda y: y.__iadd__(1)),
     "diagonal filled": lambda m, x, line: _written(x, lambda y: m.fill_diagonal(y, 7)),
     "put": lambda m, x, line: _written(x, lambda y: m.put(y, [5, 70], 7)),
+    "row written": lambda m, x, line: _written(x, lambda y: y.__setitem__(0, 7.0)),
+    "rows by places written": lambda m, x, line: _written(x, lambda y: y.__setitem__([3, 700, 3], 7.0)),
+    "column written": lambda m, x, line: _written(x, lambda y: y.__setitem__((slice(None), 0), y[:, 1])),
+    "few rows by a function": lambda m, x, line: m.apply_along_axis(numpy.cumsum, -1, x[:20]),
+    "segments of integers": lambda m, x, line: m.add.reduceat(
+        _int(line).astype("i4"), [0, 5, 100, len(line) // 2]
+    ),
+    "segments in single precision": lambda m, x, line: m.maximum.reduceat(x, [0, 9, len(x) // 2], dtype="f4"),
+    "gram of longer rows": lambda m, x, line: x.reshape(-1, 2 * x.shape[1]).T @ x.reshape(-1, 2 * x.shape[1]),
+    "products of planes": lambda m, x, line: m.tensordot(_planes(x), _planes(x), ([0, 1], [0, 1])),
     "memory lent": lambda m, x, line: m.frombuffer(x.copy()),
     # with functions of one's own
     "apply_along_axis": lambda m, x, line: m.apply_along_axis(numpy.sum, 1, x),

@@ -35,9 +35,20 @@ def places_of(file: str) -> str:
     return file.replace("x.npy", "places.npy")
 
 
-def packed_of(file: str) -> str:
-    """Where the same array lies as a table: a Parquet file with one row group."""
-    return file.replace("x.npy", "x.parquet")
+FILES = {
+    "mapped": "x.npy",
+    "columns": "x-columns.npy",
+    "chunked": "x.h5",
+    "packed": "x.parquet",
+    "grouped": "x-grouped.parquet",
+}
+"""Kinds of arrays that are read from files: the rows, or the columns, one after the other; HDF5's chunks; a
+table with one row group, and with many."""
+
+
+def file_of(kind: str, file: str) -> str:
+    """Where the same array lies as another kind of file."""
+    return file.replace("x.npy", FILES[kind])
 
 
 def work_of(name: str) -> Any:
@@ -48,15 +59,11 @@ def work_of(name: str) -> Any:
 def _source(kind: str, file: str, rows: int, of: Any = box) -> Any:
     line, dtype = ((), numpy.int64) if of is places else ((COLUMNS,), numpy.float64)
     match kind:
-        case "mapped":
-            return np.load(file)[:rows]
-        case "packed":
-            return np.load(packed_of(file))[:rows]
         case "computed":
             return np.from_function(of, (rows, *line), dtype, chunks=(2000, *line)) * 1
         case "kept":
             return np.persist(np.load(file)[:rows] * 1)[0]
-    raise ValueError(kind)
+    return np.load(file if of is places else file_of(kind, file))[:rows]
 
 
 class BudgetWatch(Watch):
