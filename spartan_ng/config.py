@@ -59,7 +59,7 @@ class Config:
     ----------
     small_bytes : operands up to this many bytes in all are worked on by NumPy at once, on the driver: to plan
         them takes longer than fusing them saves. Unless it is set, it follows `memory_bytes`: 32 MiB, and no
-        more than a quarter of that
+        more than a 16th of that, but 64 KiB
     tiling : a tiling forced on every array ("row", "column", "block", "duplicate", "single"), or None
     fusion : "cost" runs in one pass what is predicted to be fastest, computing again what is cheaper to
         compute than to store; "all" stores as little as possible, "no_redundancy" computes nothing twice,

@@ -86,11 +86,14 @@ def mode_of(path: str) -> int:
 
 
 def take_place(folder: str, path: str) -> None:
-    """Rename a folder to `path`, and remove the folder that was there; at no time is there none."""
+    """Rename a folder to `path`, and remove the folder that was there, whose permissions it gets; at no time
+    is there none."""
     # A link that leads nowhere is in the way, too.
     if not os.path.lexists(path):
         os.rename(folder, path)
         return
+    if os.path.isdir(path):
+        os.chmod(folder, mode_of(path))
     if swap(folder, path):
         shutil.rmtree(folder)
         return

@@ -200,7 +200,7 @@ def read_box(source: Source, box: Box) -> np.ndarray[Any, Any]:
     try:
         with said_of(source):
             found: Any = source.read(box)
-    except SourceError as error:  # what is there by now may be of another shape, or packed otherwise
+    except (SourceError, FileNotFoundError) as error:  # by now there may be nothing, or another shape
         if source.has_changed(box):
             raise SourceError(changed) from error
         raise

@@ -151,3 +151,22 @@ def test_a_kill_leaves_the_old_file(suffix: str, tmp_path: Path) -> None:
     numpy.testing.assert_array_equal(FORMATS[suffix](path), VALUE)
     if suffix == ".h5":
         numpy.testing.assert_array_equal(numpy.asarray(np.from_hdf5(path, "other")), VALUE)
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o705, 0o750, 0o777])
+@pytest.mark.parametrize("end", [".npy", ".zarr", ".h5", ".parquet", "/"])
+def test_permissions_stay_those_of_what_was_there(end: str, mode: int, tmp_path: Path) -> None:
+    """Files' and folders' alike: a zarr store, a folder of Parquet files."""
+    path = tmp_path / ("x" + end)
+
+    def save(values: Any) -> None:
+        if end == "/":
+            np.to_parquet(np.array(values) + 0, f"{path}/")
+        else:
+            np.save(path, np.array(values) + 0)
+
+    save(VALUE)
+    path.chmod(mode)
+    save(VALUE + 1)
+    assert path.stat().st_mode & 0o7777 == mode
+    numpy.testing.assert_array_equal(numpy.asarray(np.load(path)), VALUE + 1)
