@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from zipfile import ZipFile
 
 from scipy import sparse
 
@@ -17,8 +18,8 @@ from spartan_ng.units import shape_text
 FORMATS = (
     "Arrays are read from .npy files, tables (.csv, .parquet, .arrow, .feather), .zarr, .h5, images, folders "
     "or globs of these, and URLs; sparse ones from Matrix Market's .mtx or SciPy's .npz files. Columns of "
-    "tables, or the array of a .zarr or .h5 file, stand behind a colon (day.csv:age,height); files of an "
-    "option that is repeated follow each other."
+    "tables, or the array of a .zarr, .h5 or .npz file, stand behind a colon (day.csv:age,height); files of "
+    "an option that is repeated follow each other."
 )
 _TABLES = frozenset({".csv", ".parquet", ".arrow", ".feather"})
 
@@ -36,6 +37,7 @@ _NAMED: dict[str, Callable[[Any, str], Any]] = {
     ".h5": np.from_hdf5,
     ".hdf5": np.from_hdf5,
     ".zarr": np.from_zarr,
+    ".npz": lambda path, name: np.load(path)[name],
 }
 """Formats whose columns or arrays have names."""
 _BEGINNINGS = {".npy": (b"\x93NUMPY",), ".npz": (b"PK\x03\x04", b"PK\x05\x06")}
@@ -113,8 +115,21 @@ def _read(paths: Sequence[str], suffix: str, names: str) -> Any:
         return np.mmread(paths[0])
     if suffix == ".npz":
         with open(paths[0], "rb") as file:  # NumPy leaves one open that it does not understand
-            return np.asarray(sparse.load_npz(file))
+            inside = _arrays_in(file)
+            if "format" in inside:
+                return np.asarray(sparse.load_npz(file))
+        if len(inside) != 1:
+            raise ValueError(f"{paths[0]} has the arrays {', '.join(inside)}: name one behind a colon")
+        return np.load(paths[0])[inside[0]]
     return np.load(_plain(paths))
+
+
+def _arrays_in(file: IO[bytes]) -> list[str]:
+    """The names of an archive's arrays."""
+    with ZipFile(file) as archive:
+        found = [name.removesuffix(".npy") for name in archive.namelist()]
+    file.seek(0)
+    return found
 
 
 def _plain(paths: Sequence[str]) -> Any:

@@ -36,7 +36,8 @@ how the iterations went), and saves it with `--save`: a `.npz` file, from which 
 model again without running any code. With `--predict` it tells what the model says of further rows;
 `--workers 4` runs it on a local cluster, `--on dask --workers 4` on a new dask. Data are all that `np.load`
 reads: `.npy`, CSV, Parquet, Arrow, zarr, HDF5, images, folders and globs of these, URLs; and sparse
-matrices in `.mtx` and `.npz`. Columns stand behind a colon, as does the array of a zarr group or an HDF5 file
+matrices in `.mtx` and `.npz`. Columns stand behind a colon, as does the array of a zarr group, an HDF5 file
+or a `.npz` of several
 (`--data people.parquet:age,height --target people.parquet:weight`, `--data run.h5:points`); files of a
 repeated option follow each other (`--data may.csv --data june.csv`).
 

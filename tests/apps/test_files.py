@@ -20,6 +20,7 @@ from scipy import io, sparse
 
 import spartan_ng as np
 from spartan_ng.apps import samples
+from spartan_ng.apps.files import load
 from spartan_ng.apps.table import APPS
 from spartan_ng.cli import main
 
@@ -237,3 +238,15 @@ def test_no_app_takes_what_is_no_number(name, file, value, folder, tmp_path, mon
     words = [str(tmp_path / file) if word == file else word for word in APPS[name].example.split()]
     line = one_line(app(name, *words), str(tmp_path / file))
     assert "the first of which is [7]" in line
+
+
+def test_arrays_of_archives_are_named_where_there_are_several(tmp_path: Path) -> None:
+    a = numpy.arange(6.0).reshape(3, 2)
+    numpy.savez(tmp_path / "one.npz", a=a)
+    numpy.savez_compressed(tmp_path / "two.npz", a=a, b=a + 1)
+    numpy.testing.assert_array_equal(numpy.asarray(load(str(tmp_path / "one.npz"))), a)
+    numpy.testing.assert_array_equal(numpy.asarray(load(f"{tmp_path}/two.npz:b")), a + 1)
+    with pytest.raises(ValueError, match=r"two\.npz has the arrays a, b: name one behind a colon"):
+        load(str(tmp_path / "two.npz"))
+    with pytest.raises(ValueError, match=r"two\.npz:c"):
+        load(f"{tmp_path}/two.npz:c")
