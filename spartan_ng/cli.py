@@ -39,7 +39,7 @@ from spartan_ng.launchers.options import (
 from spartan_ng.launchers.serving import failing, serve
 from spartan_ng.logs import LEVELS, set_up
 from spartan_ng.system import machine
-from spartan_ng.system.processes import become
+from spartan_ng.system.processes import run_instead
 from spartan_ng.system.zygote import begin_as_fork
 
 if TYPE_CHECKING:
@@ -353,7 +353,7 @@ def run(
                 "--threads, --memory, --on, --log-level and --log-json are of a master and its workers: ask "
                 "for some with -n"
             )
-        become(command, {**os.environ, **asked})
+        run_instead(command, {**os.environ, **asked})
     threads = threads or max(1, machine.cores() // workers)
     if log_level is not None:
         os.environ[LOG_LEVEL_VARIABLE] = log_level

@@ -35,7 +35,7 @@ from spartan_ng.plan.peak import check, projected_peak
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
 from spartan_ng.salvage import over_what_is_left
-from spartan_ng.sources.tile import read_whole
+from spartan_ng.sources.reading import read_whole
 
 if TYPE_CHECKING:
     from spartan_ng.optimizer.tiling.choose import PossibleGrid

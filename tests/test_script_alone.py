@@ -29,7 +29,7 @@ SCRIPTS = {
     "code": "import sys; print(1); sys.exit(7)",
     "message": "raise SystemExit('gone')",
     "killed": "import os, signal; print(1, flush=True); os.kill(os.getpid(), signal.SIGTERM)",
-    "interrupted": "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(60)\n",
+    "interrupted": "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nsignal.pause()\n",
     "handled": "import os, signal\ntry:\n    os.kill(os.getpid(), signal.SIGINT)\n    print(1)\n"
     "except KeyboardInterrupt:\n    print(2)\n",
     "hooked": "import sys, traceback\n"
@@ -133,7 +133,9 @@ def test_where_no_process_becomes_another(system, monkeypatch):
     monkeypatch.setattr(os, "name", system)
     monkeypatch.setattr(os, "execve", become)
     with pytest.raises(SystemExit) as ended_with:
-        processes.become([sys.executable, "-c", "import os, sys; sys.exit(int(os.environ['X']))"], {"X": "7"})
+        processes.run_instead(
+            [sys.executable, "-c", "import os, sys; sys.exit(int(os.environ['X']))"], {"X": "7"}
+        )
     assert ended_with.value.code == 7
     assert len(became) == (system == "posix")
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from spartan_ng.arrays import Box
 from spartan_ng.memory import band_bytes
-from spartan_ng.scratch import copy_fits, on_disk
 from spartan_ng.sources.reading import read_in_turn
 from spartan_ng.sources.source import Source
 
@@ -114,14 +113,6 @@ class Unread:
                 continue
             for deeper, place in self._cut(cut, others):
                 yield deeper, (*place[:at], slice(lo, hi), *place[at + 1 :])
-
-
-def read_whole(source: Source) -> np.ndarray[Any, Any]:
-    """All elements, in memory or, where that has no room for them, on disk."""
-    fits = copy_fits(prod(source.shape) * source.dtype.itemsize)
-    out = np.empty(source.shape, source.dtype) if fits else on_disk(source.shape, source.dtype)
-    SourceTile(source).region(tuple((0, n, 1) for n in source.shape)).into(out)
-    return out
 
 
 def _bounds(own: Any, most: int) -> list[int]:

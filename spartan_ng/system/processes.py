@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -70,11 +69,13 @@ def take_at_most(cpu_s: int, wall_s: int) -> None:
         signal.alarm(wall_s)
 
 
-def become(command: list[str], environment: Mapping[str, str]) -> NoReturn:
+def run_instead(command: list[str], environment: Mapping[str, str]) -> NoReturn:
     """Have this process be another program's. Where that one would be a stranger, for whose end a shell does
     not wait, it is a child, and its exit code this one's."""
     if os.name == "posix":
         os.execve(command[0], command, environment)
+    import subprocess  # takes longer than all of this module, which every program imports
+
     sys.exit(subprocess.run(command, env=environment, check=False).returncode)
 
 

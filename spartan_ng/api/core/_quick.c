@@ -31,6 +31,7 @@
 #include "plain/loops.h"
 #include "plain/helpers.h"
 #include "plain/gathering.h"
+#include "plain/lines.h"
 #include "plain/sharing.h"
 #include "plain/callers.h"
 #include "plain/temporaries.h"

@@ -5,80 +5,9 @@
  * elements gives the same bits. Short lines are one line to it, several at a time, for which operands are gathered that
  * do not lie so. What is not alike, turned, or lies over each other is left to NumPy. */
 
-enum { MOST_AXES = 6, MOST_SHARED = 3 };
-enum { MOST_SHORT = 64, GATHERED = 1 << 13 };                    /* elements of a line; bytes of several lines */
+enum { MOST_SHORT = 64 };                                        /* elements of a line */
 enum { LEAST_PIECE = 1 << 11, MOST_PIECE = 1 << 16, EACH = 4 };  /* elements; bytes of a place; pieces for each thread */
-enum { LEAST_SHARED = 1 << 14, CACHE_LINE = 64, FAR = 8 };        /* elements; bytes; elements that a far one counts for */
-
-typedef struct {
-    PyUFuncGenericFunction loop;
-    void *data;
-    int n, axes;                       /* places, the result's last; axes, the last of which the loop goes along */
-    npy_intp shape[MOST_AXES];
-    npy_intp steps[MOST_SHARED + 1][MOST_AXES];
-    char *places[MOST_SHARED + 1];
-    npy_intp part;                     /* elements of a line that the loop gets at a time */
-    npy_intp parts, units, per_piece;  /* of a line; of all lines; of those that a piece has */
-    npy_intp together;                 /* short lines that the loop gets at a time, 0 where they are long */
-    npy_intp sizes[MOST_SHARED + 1];   /* bytes of elements */
-    Flags told;                        /* what floating-point operations have to tell */
-} Shared;
-
-/* Where a thread is: in which part of which line, and where that begins. */
-typedef struct {
-    npy_intp at[MOST_AXES], part;
-    char *lines[MOST_SHARED + 1];
-} Place;
-
-static Place
-place_at(const Shared *job, npy_intp unit)
-{
-    Place here = {.part = unit % job->parts};
-    npy_intp line = unit / job->parts;
-    memcpy(here.lines, job->places, sizeof here.lines);
-    for (int axis = job->axes - 2; axis >= 0; axis--) {
-        here.at[axis] = line % job->shape[axis];
-        line /= job->shape[axis];
-        for (int i = 0; i < job->n; i++)
-            here.lines[i] += here.at[axis] * job->steps[i][axis];
-    }
-    return here;
-}
-
-static void
-go_on(const Shared *job, Place *here)
-{
-    if (++here->part < job->parts)
-        return;
-    here->part = 0;
-    for (int axis = job->axes - 2; axis >= 0; axis--) {
-        int is_over = ++here->at[axis] == job->shape[axis];
-        for (int i = 0; i < job->n; i++)
-            here->lines[i] += job->steps[i][axis] * (is_over ? 1 - job->shape[axis] : 1);
-        if (!is_over)
-            return;
-        here->at[axis] = 0;
-    }
-}
-
-/* Some short lines, one after the other: as one line. */
-static void
-do_lines(const Shared *job, const Place *here, npy_intp lines)
-{
-    _Alignas(CACHE_LINE) char gathered[MOST_SHARED][GATHERED];
-    int last = job->axes - 1;
-    npy_intp length = job->shape[last], count = lines * length, steps[MOST_SHARED + 1];
-    char *places[MOST_SHARED + 1];
-    for (int i = 0; i < job->n; i++) {
-        npy_intp per_line = job->steps[i][last - 1], per_one = job->steps[i][last];
-        int lies = per_line == per_one * length;
-        places[i] = lies ? here->lines[i] : gathered[i];
-        steps[i] = lies ? per_one : job->sizes[i];
-        if (!lies)
-            gather(places[i], here->lines[i], lines, length, per_line, per_one, job->sizes[i]);
-    }
-    job->loop(places, &count, steps, job->data);
-}
+enum { LEAST_SHARED = 1 << 14, FAR = 8 };                        /* elements; elements that a far one counts for */
 
 /* A piece: some parts of lines, one after the other. */
 static void
