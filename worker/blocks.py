@@ -84,7 +84,7 @@ class BlockThreads:
 
     def _begin(self) -> None:
         self._helpers = Threads(self.threads - 1)
-        self._apart = Threads(self.threads)
+        self._apart = Threads(self.threads, waits=True)
         """For what others may be faster with: who waits for it can go on without."""
 
     def close(self) -> None:

@@ -108,6 +108,17 @@ def test_helpers_keep_off_the_callers_processor():
         threads.close()
 
 
+def test_helpers_of_who_waits_run_on_all_processors():
+    """The one thread of each of two workers was sent to the same processor, and the other one was idle."""
+    threads, before = Threads(2, waits=True), running()
+    processors = os.sched_getaffinity(0)
+    for _ in range(3):
+        threads.run(lambda: None, 2, there=barrier(2, []))
+        for thread in running() - before:
+            assert os.sched_getaffinity(thread.native_id) == processors
+    threads.close()
+
+
 def running():
     return {t for t in threading.enumerate() if t.name == "blocks"}
 

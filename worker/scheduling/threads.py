@@ -23,10 +23,15 @@ _Tasks = SimpleQueue[tuple[Work, _Errors] | None]
 
 
 class Threads:
-    """Up to `count` threads, started when they are first needed. Thread-safe."""
+    """Up to `count` threads, started when they are first needed. Thread-safe.
 
-    def __init__(self, count: int) -> None:
+    Where the caller `waits` for them, and does nothing itself, they may run on its processor, too: the one
+    thread of each of two workers would be sent to the same one, with the other idle.
+    """
+
+    def __init__(self, count: int, waits: bool = False) -> None:
         self.count = count
+        self._waits = waits
         self._lock = threading.Lock()
         self._begin()
 
@@ -49,7 +54,7 @@ class Threads:
             self._start(helpers)
         here = machine.processor()
         # A call of the system for each thread: made only where the caller has moved.
-        if helpers and here != self._avoided:
+        if helpers and not self._waits and here != self._avoided:
             self._avoid(here)
         errors: _Errors = SimpleQueue()
         for _ in range(helpers):
