@@ -26,10 +26,16 @@ def script_alone(words: Sequence[str]) -> list[str] | None:
     """Python's command for a script in a process of its own; None where the words ask for something else."""
     match words:
         case ["run", "--as-numpy", script, *arguments] if os.path.isfile(script):
-            return [sys.executable, "-m", "spartan_ng.as_numpy", script, *arguments]
+            return interpreting(script, arguments, as_numpy=True)
         case ["run", script, *arguments] if os.path.isfile(script) and not script.startswith("-"):
-            return [sys.executable, script, *arguments]
+            return interpreting(script, arguments)
     return None
+
+
+def interpreting(script: str, arguments: Sequence[str], as_numpy: bool = False) -> list[str]:
+    """Python's command for a script, whose name may begin with a dash."""
+    how = ("-m", "spartan_ng.as_numpy") if as_numpy else ("--",)
+    return [sys.executable, *how, script, *arguments]
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ from spartan_ng.logs import LEVELS, set_up
 from spartan_ng.system import machine
 from spartan_ng.system.processes import run_instead
 from spartan_ng.system.zygote import begin_as_fork
+from spartan_ng_command import interpreting
 
 if TYPE_CHECKING:
     from spartan_ng.master.server import MasterServer
@@ -344,8 +345,7 @@ def run(
         spartan-ng run --on dask -n 4 script.py
         spartan-ng run -n 2 --threads 1 --memory 2G script.py --epochs 10
     """
-    # Names may begin with a dash.
-    command = [sys.executable, *(("-m", "spartan_ng.as_numpy") if as_numpy else ("--",)), script, *arguments]
+    command = interpreting(script, arguments, as_numpy)
     asked = {} if trace is None else {TRACE_VARIABLE: os.path.abspath(trace)}
     if workers is None:
         if threads is not None or memory is not None or engine is not None or log_level or log_json:

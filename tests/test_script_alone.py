@@ -144,7 +144,7 @@ def test_nothing_is_imported_before_a_script(tmp_path):
     """The longest part of a short program; and what it sets in its environment is read by libraries then."""
     (tmp_path / "script.py").touch()
     code, said, wrong = ended(tmp_path, "-c", BECOMING, "run", "script.py", "7")
-    assert (code, said, wrong) == (0, "['script.py', '7']\n", "")
+    assert (code, said, wrong) == (0, "['--', 'script.py', '7']\n", "")
 
 
 MORE = ["run -n 2 script.py", "run none.py", "run -- script.py", "run", "run .", ""]
@@ -155,4 +155,4 @@ def test_all_else_is_the_packages(tmp_path, monkeypatch, words):
     (tmp_path / "script.py").touch()
     monkeypatch.chdir(tmp_path)
     assert script_alone(words.split()) is None
-    assert script_alone(["run", "script.py", "-n"]) == [sys.executable, "script.py", "-n"]
+    assert script_alone(["run", "script.py", "-n"]) == [sys.executable, "--", "script.py", "-n"]

@@ -13,6 +13,7 @@ import spartan_ng
 ROOT = Path(spartan_ng.__file__).parents[1]
 ROOMS = ("spartan_ng", "master", "worker", "apps")
 LONGEST_FILE = 450
+LONGEST_FUNCTION = 70
 RESULT = "what an app finds, under its field's own word; no two apps are one program's"
 PAPER = "the paper's word, in the room that follows the paper"
 REPEATED = {
@@ -105,6 +106,18 @@ def test_a_file_is_one_idea() -> None:
     assert len(paths) > 500
     lines = {str(p.relative_to(ROOT)): p.read_text().count("\n") for p in paths}
     assert not {path: n for path, n in lines.items() if n > LONGEST_FILE}
+
+
+def test_a_function_is_one_page() -> None:
+    paths = [p for room in ROOMS for p in (ROOT / room).rglob("*.py")]
+    found = [
+        (str(p.relative_to(ROOT)), node.name, (node.end_lineno or 0) - node.lineno + 1)
+        for p in paths
+        for node in ast.walk(ast.parse(p.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert len(found) > 5000
+    assert [one for one in found if one[-1] > LONGEST_FUNCTION] == []
 
 
 def test_a_class_name_stands_for_one_thing() -> None:

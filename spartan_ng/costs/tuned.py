@@ -98,7 +98,7 @@ TASK_NS = 5_000
 """Nanoseconds of the master's and a worker's time that one more worker in a stage costs.
 (`benchmarks`: a loop's step on 4 workers)"""
 
-PART_NS = 1_200_000
+PART_NS = 1_500_000
 """Nanoseconds of a processor that a worker's part of a job takes besides its work: messages are read, threads
 woken, caches filled again that others have used. (`benchmarks predictions`: on 4 workers; the processors'
 time of all workers for a job, less that of one process with as many threads as there are processors)"""

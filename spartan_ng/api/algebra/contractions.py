@@ -150,7 +150,15 @@ def einsum(
     text = _spelled(terms, result)
     lies = asked_of_tiny(arrays, lambda *tiny: np.einsum(text, *tiny))
     kind = dtype if dtype is not None else np.result_type(*(a.dtype for a in arrays))
-    nodes = [build.cast(a._node(), kind) for a in arrays]
+    node = _contracted([build.cast(a._node(), kind) for a in arrays], terms, result, kind)
+    laid = in_order(lie(wrap_node(node), lies), order.upper() if order else order)
+    if known is not None and door.is_small(laid.nbytes):
+        settle(laid)  # what it is used for is small, too
+    return stored("einsum", laid, out, casting="unsafe")
+
+
+def _contracted(nodes: list[Node], terms: list[str], result: str, kind: np.dtype[Any]) -> Node:
+    """The contraction of operands of one dtype, two at a time."""
     for i in range(len(nodes)):
         nodes[i], terms[i] = _alone(nodes[i], terms[i], _needed(terms, i, result))
     while len(nodes) > 1:
@@ -165,11 +173,7 @@ def einsum(
     negative = node.op in (Op.MAP, Op.FOLD) or (node.fn == "contract" and kind.kind == "c")
     if negative and kind.kind in "fc":  # NumPy adds to zeros: -0.0 becomes 0.0, also of BLAS's complex sums
         node = as_handle(ufuncs.add(wrap_node(node), 0.0))._node()
-    node = build.transpose(node, [term.index(c) for c in result])
-    laid = in_order(lie(wrap_node(node), lies), order.upper() if order else order)
-    if known is not None and door.is_small(laid.nbytes):
-        settle(laid)  # what it is used for is small, too
-    return stored("einsum", laid, out, casting="unsafe")
+    return build.transpose(node, [term.index(c) for c in result])
 
 
 def _spelled(terms: list[str], result: str) -> str:

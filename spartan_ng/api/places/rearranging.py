@@ -328,8 +328,8 @@ def _at_once(
     goes back where that has happened, as all of it would be in memory else."""
     own = copied(arr) if arr._views and arr._lies_outside() else arr
     found: ndarray = call(np.apply_along_axis, func1d, axis, own, *args, **keywords)
-    if own is not arr and own._force().tobytes() != arr._force().tobytes():
-        arr._write(own)
+    if own is not arr and not np.array_equal(*(a._force().reshape(-1).view(np.uint8) for a in (own, arr))):
+        arr._write(own)  # other bytes: NaN is written to, too
     return found
 
 

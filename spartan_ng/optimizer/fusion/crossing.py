@@ -62,10 +62,8 @@ def _beside(products: Sequence[tuple[Node, int]], order: Sequence[Node]) -> set[
     """Of products of one matrix those that do not wait for one along its other axis, nor that for them, and
     those whose pass can make one on its way."""
     bit = {node: 1 << i for i, (node, _) in enumerate(products)}
-    behind: dict[Node, int] = {}
-    """For each node the products that it needs,"""
-    made_of: dict[Node, int] = {}
-    """and those that it is made of element by element."""
+    behind: dict[Node, int] = {}  # for each node the products that it needs,
+    made_of: dict[Node, int] = {}  # and those that it is made of element by element
     for node in order:
         mask, near = bit.get(node, 0), bit.get(node, 0)
         for below in node.inputs:
@@ -75,12 +73,9 @@ def _beside(products: Sequence[tuple[Node, int]], order: Sequence[Node]) -> set[
         if mask:
             behind[node], made_of[node] = mask, near
     found: set[Node] = set()
-    along: dict[int, int] = {}
-    """For each axis the products along it so far,"""
-    kinds: dict[_Kind, tuple[int, Node]] = {}
-    """for each kind those of it, and one of them,"""
-    makes: dict[tuple[_Kind, _Kind], bool] = {}
-    """and whether a pass for one kind may make the other."""
+    along: dict[int, int] = {}  # for each axis the products along it so far,
+    kinds: dict[_Kind, tuple[int, Node]] = {}  # for each kind those of it, and one of them,
+    makes: dict[tuple[_Kind, _Kind], bool] = {}  # and whether a pass for one kind may make the other
     for i, (node, axis) in enumerate(products):
         others = ((1 << i) - 1) & ~along.get(axis, 0)
         apart = others & ~behind[node]

@@ -4,17 +4,16 @@
     static void gather_##type(char *to, const char *from, npy_intp lines, npy_intp length, npy_intp per_line, \
                               npy_intp per_one)                                                               \
     {                                                                                                         \
-        type *restrict place = (type *)to;                                                                    \
-        for (npy_intp line = 0; line < lines; line++, place += length, from += per_line)                      \
+        for (npy_intp line = 0; line < lines; line++, to += length * sizeof(type), from += per_line)          \
             if (per_one == 0)                                                                                 \
                 for (npy_intp i = 0; i < length; i++)                                                         \
-                    place[i] = *(const type *)from;                                                           \
+                    memcpy(to + i * sizeof(type), from, sizeof(type));                                        \
             else if (per_one == sizeof(type))                                                                 \
                 for (npy_intp i = 0; i < length; i++)                                                         \
-                    place[i] = ((const type *)from)[i];                                                       \
+                    memcpy(to + i * sizeof(type), from + i * sizeof(type), sizeof(type));                     \
             else                                                                                              \
                 for (npy_intp i = 0; i < length; i++)                                                         \
-                    place[i] = *(const type *)(from + i * per_one);                                           \
+                    memcpy(to + i * sizeof(type), from + i * per_one, sizeof(type));                          \
     }
 GATHER(npy_uint8)
 GATHER(npy_uint16)
@@ -22,7 +21,8 @@ GATHER(npy_uint32)
 GATHER(npy_uint64)
 GATHER(npy_cdouble)
 
-/* Put lines of elements, each of so many bytes, one after the other. */
+/* Put lines of elements, each of so many bytes, one after the other. They are copied as bytes: a complex number of
+ * single precision lies where a number of its size need not. */
 static void
 gather(char *to, const char *from, npy_intp lines, npy_intp length, npy_intp per_line, npy_intp per_one, npy_intp size)
 {
