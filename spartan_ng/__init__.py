@@ -15,6 +15,9 @@ import importlib
 import os as _os
 from typing import TYPE_CHECKING, Any
 
+from spartan_ng.system import spinning as _spinning  # noqa: F401 (before NumPy is imported)
+
+# isort: split
 from spartan_ng import api as _api
 from spartan_ng import ending as _ending  # noqa: F401 (its turn at the end is that of this import)
 from spartan_ng import errors

@@ -15,5 +15,6 @@ what is here: what is not known is guessed with care, and what cannot be had is 
 | `users.py`, `ownership.py` | who this process belongs to; whose a file is |
 | `object_files.py` | machine code that is put into memory |
 | `sockets.py`, `bell.py` | connections between processes; a loop that is woken |
+| `spinning.py` | how long threads of BLAS hold a processor |
 | `processes.py`, `zygote.py` | how processes begin and end, and what they may have |
 """
