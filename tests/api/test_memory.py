@@ -137,6 +137,39 @@ def test_resize_asks_who_else_looks(other):
     assert shapes[0] == shapes[1]
 
 
+SEEN = {
+    "itself": lambda a: a,
+    "part": lambda a: a[2:8] if a.ndim == 1 else a[1:],
+    "turned": lambda a: a.T,
+    "strided": lambda a: a[::2],
+    "one": lambda a: a[:1],
+}
+
+
+@pytest.mark.parametrize("seen", SEEN)
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(12,), (3, 4), (2, 2, 3)])
+def test_as_many_elements_lie_where_they_lay(seen, order, shape):
+    """In every shape of as many, views of before and after see what is written."""
+    for lengths in [(12,), (4, 3), (6,), (2, 3), (3, 2), (8,), (2, 4), (4, 1), (1,)]:
+        said = []
+        for space in (np, numpy):
+            a = space.array(numpy.arange(12.0).reshape(shape), order=order)
+            before, b = a[1:], SEEN[seen](a)
+            if b.size != numpy.prod(lengths):
+                continue
+            try:
+                b.resize(lengths)
+            except ValueError as error:
+                said.append(str(error))
+                continue
+            after = b[-1:]
+            b[0], before[-1] = -1, -2
+            flags = b.flags.c_contiguous, b.flags.f_contiguous, b.flags.owndata
+            said.append([x.tolist() for x in (a, b, before, after)] + [b.shape, *flags])
+        assert said[:1] == said[1:]
+
+
 @pytest.mark.parametrize("set_before", ["shape", "dtype", "nothing"])
 def test_what_owns_its_memory_owns_it_under_another_shape(set_before):
     said = []

@@ -65,7 +65,7 @@ def test_tasks_of_a_plan(program, workers, tiling) -> None:
     read: dict[int, Counter[int]] = {rank: Counter() for rank in range(workers)}
     for reader in ranks:
         for task in reader.tasks:
-            for operand in task.reads():
+            for operand in task.asks():
                 for piece in operand.pieces:
                     read[piece.rank][operand.slot] += piece.rank != reader.rank
     kept = {*plan.inputs, *plan.outputs}

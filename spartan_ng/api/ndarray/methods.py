@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from spartan_ng.api.algebra import products
-from spartan_ng.api.base import assigning, cumulative, manipulation, reductions
+from spartan_ng.api.base import assigning, cumulative, indexing, manipulation, reductions
 from spartan_ng.api.core import door
 from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.quick import shortened, shown_by
@@ -88,7 +88,10 @@ class Methods(Arithmetic):
         resized = rearranging.resized(self, shape[0] if len(shape) == 1 else shape)
         if self._cell.frozen:
             return
-        if resized.size != self.size and self.itemsize:
+        if resized.size == self.size:
+            self._lie_as(resized.shape)
+            return
+        if self.itemsize:
             if self._is_view():
                 raise ValueError("cannot resize this array: it does not own its data")
             if refcheck and (sys.getrefcount(self) > _ONE_NAME or sys.getrefcount(self._cell) > _ONE_CELL):
@@ -99,6 +102,16 @@ class Methods(Arithmetic):
         if resized._views:
             resized = resized.copy()
         self._cell, self._views, self._state = resized._cell, (), None
+
+    def _lie_as(self: Any, shape: tuple[int, ...]) -> None:
+        """Show the elements that are there, as they lie, in another shape: views go on showing them, too."""
+        if self.flags.c_contiguous:
+            seen = indexing.reshaped(self, shape)
+        elif self.flags.f_contiguous:
+            seen = indexing.reshaped(self.T, shape[::-1]).T
+        else:
+            raise ValueError("resize only works on single-segment arrays")
+        self._views, self._state = seen._views, None
 
     @shown_by(np.ndarray.ravel, 1)
     def ravel(self, order: str = "C") -> ndarray:
