@@ -26,7 +26,7 @@ import numpy
 from scipy import sparse
 
 import spartan_ng
-from benchmarks import texts
+from benchmarks import report, texts
 from benchmarks.case import Inputs
 from benchmarks.texts import Text
 from spartan_ng.config import config
@@ -124,8 +124,8 @@ ROWS: dict[str, tuple[str, Text, Callable[..., Inputs]]] = {
 """Title, text and inputs of each row."""
 
 
-def main(names: tuple[str, ...] = ()) -> None:
-    """Print a line for each row."""
+def main(names: tuple[str, ...] = ()) -> str:
+    """Print a line for each row, and give them as a section of RESULTS.md."""
     unknown = set(names) - ROWS.keys()
     if unknown:
         raise SystemExit(f"no row named {', '.join(sorted(unknown))}; there are {', '.join(ROWS)}")
@@ -140,10 +140,13 @@ def main(names: tuple[str, ...] = ()) -> None:
             "ratio",
         ),
     ]
-    print(f"| {' | '.join(columns)} |")
-    print("|---" * len(columns) + "|")
+    told = [f"### first runs\n\nEach in a new process.\nMade on {report.now()}.\n"]
+    told += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    print("\n".join(told))
     for name in names or tuple(ROWS):
-        print(line(name), flush=True)
+        told.append(line(name))
+        print(told[-1], flush=True)
+    return "\n".join(told) + "\n"
 
 
 def line(name: str) -> str:

@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -151,36 +152,81 @@ def _in_a_process(arguments: list[str], namespace: str, limit_s: float) -> dict[
 @click.option("--workers", default=0, help="Workers of a cluster on this machine [default: none].")
 @click.option("--rounds", default=1, show_default=True, help="Processes of each; medians are printed.")
 @click.option("--limit", default=150.0, show_default=True, help="Seconds that a process gets.")
+@click.option("--record", is_flag=True, help="Put the table into RESULTS.md.")
 @click.option("--inside", hidden=True)
 def main(
-    checkout: Path, names: tuple[str, ...], preset: str, workers: int, rounds: int, limit: float, inside: str
+    checkout: Path,
+    names: tuple[str, ...],
+    preset: str,
+    workers: int,
+    rounds: int,
+    limit: float,
+    record: bool,
+    inside: str,
 ) -> None:
     """Print the table, or what one process measured."""
     if inside:
         print(json.dumps(times(checkout, names[0], preset, inside, workers)))
         return
-    warm, cold = PROMISED[preset]
-    print(f"ours / NumPy, preset {preset}; promised on the mean, and at most: warm {warm}, cold {cold}")
-    print(f"{'':10}{'NumPy ms':>10}{'warm':>8}{'cold':>8}{'computed':>10}")
+    known = sorted(f.stem for f in (checkout / "bench_info").glob("*.json"))
+    unknown = [name for name in names if name not in known]
+    if unknown or not known:
+        there = f"there are {', '.join(known)}" if known else f"{checkout} is no checkout of npbench"
+        raise click.UsageError(f"no kernel {', '.join(unknown) or 'at all'}: {there}")
+    table = study(checkout, names or known, preset, workers, rounds, limit)
+    if record:
+        from benchmarks import report
+
+        report.record("", [table])
+
+
+def study(
+    checkout: Path, names: Sequence[str], preset: str, workers: int, rounds: int, limit_s: float
+) -> str:
+    """Measure kernels, print the table, and give it as a section of RESULTS.md."""
+    from benchmarks import report  # this package with it, which NumPy's processes do without
+
+    (mean, most), cold = PROMISED[preset]
+    where = f"on {workers} workers" if workers else "embedded"
+    promised = f"warm {mean} on the mean and {most} at most"
+    promised += f", cold {cold[0]} and {cold[1]}" if cold else ""
+    told = [f"### npbench, preset {preset}, {where}\n\nOurs / NumPy; promised: {promised}."]
+    told += [
+        f"Made on {report.now()}.\n",
+        "| kernel | NumPy | warm | cold | computed |",
+        "|---|---|---|---|---|",
+    ]
+    print("\n".join(told))
     ratios: list[tuple[float, ...]] = []
-    for name in names or sorted(f.stem for f in (checkout / "bench_info").glob("*.json")):
-        arguments = [str(checkout), name, "--preset", preset, "--workers", str(workers)]
-        rows: list[tuple[float, ...]] = []
-        for _ in range(rounds):
-            theirs, ours = (_in_a_process(arguments, space, limit) for space in ("numpy", "ours"))
-            wrong = theirs["wrong"] or ours["wrong"]
-            if wrong:
-                print(f"{name:10}{wrong}", flush=True)
-                break
-            rows.append((ours["seconds"], ours["warm"], ours["cold"] / theirs["cold"], ours["computed"]))
+    for name in names:
+        row = _measured(checkout, name, preset, workers, rounds, limit_s)
+        if isinstance(row, str):
+            told.append(f"| {name} | {row} | | | |")
         else:
-            seconds, *found = (median(column) for column in zip(*rows, strict=True))
+            seconds, *found = row
             ratios.append(tuple(found))
-            print(f"{name:10}{1e3 * seconds:10.2f}" + "{:8.2f}{:8.2f}{:10.2f}".format(*found), flush=True)
-    means = [geometric_mean(column) for column in zip(*ratios, strict=True)]
-    most = [max(column) for column in zip(*ratios, strict=True)]
-    for title, row in (("mean", means), ("most", most)):
-        print(f"{title:20}" + "{:8.2f}{:8.2f}{:10.2f}".format(*row))
+            told.append(f"| {name} | {1e3 * seconds:.2f} ms | " + "{:.2f} | {:.2f} | {:.2f} |".format(*found))
+        print(told[-1], flush=True)
+    columns = list(zip(*ratios, strict=True))
+    for title, of in (("geometric mean", geometric_mean), ("most", max)):
+        if columns:
+            told.append(f"| {title} |  | " + " | ".join(f"{of(column):.2f}" for column in columns) + " |")
+            print(told[-1])
+    return "\n".join(told) + "\n"
+
+
+def _measured(
+    checkout: Path, name: str, preset: str, workers: int, rounds: int, limit_s: float
+) -> tuple[float, ...] | str:
+    """NumPy's seconds, and ours over NumPy's: warm, cold and in computing; or what is wrong."""
+    arguments = [str(checkout), name, "--preset", preset, "--workers", str(workers)]
+    rows: list[tuple[float, ...]] = []
+    for _ in range(rounds):
+        theirs, ours = (_in_a_process(arguments, space, limit_s) for space in ("numpy", "ours"))
+        if theirs["wrong"] or ours["wrong"]:
+            return str(theirs["wrong"] or ours["wrong"])
+        rows.append((ours["seconds"], ours["warm"], ours["cold"] / theirs["cold"], ours["computed"]))
+    return tuple(median(column) for column in zip(*rows, strict=True))
 
 
 if __name__ == "__main__":
