@@ -1,6 +1,7 @@
 """What a pass takes without its kernels: what is gained by them is weighed against it.
 
-The interpreter goes over a block once for each step; products are BLAS's, with kernels or without.
+The interpreter goes over a block once for each step; products are BLAS's, with kernels or without. Of rows
+that are computed at the non-zeros of a sparse array, these alone count.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from spartan_ng.costs.choices import GATHERED_PAIR_FLOPS, WHOLE_SHARE
 from spartan_ng.costs.profile import ONE_THREAD
 from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
 from spartan_ng.plan.rows import VALUE, Row, Slot
@@ -21,22 +23,26 @@ _OF_BLAS = "fdFD"
 def interpreted_s(stage: Fused, slots: Sequence[Slot]) -> float:
     """Seconds that one thread of the interpreter takes for all of a pass, with what finishes it."""
     stored = [None if read.slot == VALUE else slots[read.slot].density for read in stage.reads]
+    part = (stored[stage.driver] if stage.is_sampled else None) or 1.0
     shapes = [*(read.shape for read in stage.reads), *(row.shape for row in stage.rows)]
     operations, product_ns = 0, 0
-    counts = row_operations(stage.reads, stage.rows, stage.reducers, stored)
+    counts = row_operations(stage.reads, stage.rows, stage.reducers, stored, stage.driver)
     for row, count in zip((*stage.rows, *stage.reducers), counts, strict=True):
-        if _is_of_blas(row):
-            nbytes = row.dtype.itemsize * sum(prod(shapes[a]) for a in row.args)
-            product_ns += ONE_THREAD.compute_ns(count, nbytes, 1)
-        else:
+        nbytes = row.dtype.itemsize * sum(prod(shapes[a]) for a in row.args)
+        if not _is_of_blas(row):
             operations += count
+        elif not row.sampled:
+            product_ns += ONE_THREAD.compute_ns(count, nbytes, 1)
+        else:  # lines are gathered, or it is BLAS's whole
+            flops = count // 2 * GATHERED_PAIR_FLOPS if part <= WHOLE_SHARE else round(count / part)
+            product_ns += ONE_THREAD.compute_ns(flops, nbytes, 1)
     if operations or not product_ns:
-        operations += prod(stage.domain)  # one for each element to come by it
+        operations += round(prod(stage.domain) * part)  # one for each element to come by it
     if stage.finish is not None:
         operations += stage.finish.operations(slots)
     return operations / INTERPRETED_FLOPS_S + product_ns / 1e9
 
 
 def _is_of_blas(row: Row) -> bool:
-    """Whether BLAS computes it."""
-    return row.kind == "contract" and row.dtype.char in _OF_BLAS and row.format == "dense" and not row.sampled
+    """Whether BLAS computes it, or NumPy by dot products."""
+    return row.kind == "contract" and row.dtype.char in _OF_BLAS and (row.format == "dense" or row.sampled)

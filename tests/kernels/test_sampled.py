@@ -16,9 +16,10 @@ from spartan_ng import session
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import TILINGS, config
 from spartan_ng.kernels.blocks import block_sizes
-from spartan_ng.kernels.compiled import bound
+from spartan_ng.kernels.compiled import bound, select
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.select import explain_tiers
+from spartan_ng.kernels.predicting import interpreted_s
 from spartan_ng.kernels.widths import stored_widths
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.stages import fused
@@ -162,6 +163,44 @@ def test_compiled_loops(name, dtype):
         log = dtype == "f4" and any(r.fn in ("log", "exp") for r in stage.rows)
         assert all(("interpreted" if log else "compiled") in text for text in said)
     assert not [k.failure for k in compiler._kernels.values() if k.failure]
+
+
+@pytest.mark.slow
+@pytest.mark.some(4)
+@pytest.mark.parametrize("name", COMPILED)
+def test_the_first_run_of_a_plan_uses_kernels_that_are_there(name, monkeypatch):
+    """As the next start of a program does: what a pass at non-zeros takes is predicted."""
+    chosen = []
+    choose = select.Tier.choose
+
+    def noted(*args):
+        found = choose(*args)
+        chosen.append(found is not None)
+        return found
+
+    monkeypatch.setattr(select.Tier, "choose", noted)
+    monkeypatch.setattr(select, "SOON_S", 1e-12)
+    for kernels in ("compile", "auto"):
+        with running_on(EmbeddedBackend(2)), config.override(kernels=kernels):
+            check(EXPRESSIONS[name], data(0.2))
+    assert chosen
+    assert all(chosen)
+
+
+@pytest.mark.some(20)
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_a_pass_is_predicted_to_take_as_long_as_its_nonzeros(name):
+    """What is done at non-zeros alone takes in proportion to them, and never longer than at all elements."""
+
+    def predicted_s(density):
+        with config.override(small_bytes=0):
+            plan, stages = sampled_stages(EXPRESSIONS[name](sp, *map(sp.asarray, data(density))))
+        return [interpreted_s(s, plan.slots) for s in stages if s.is_sampled]
+
+    few, some, all_ = map(predicted_s, (0.005, 0.01, 1.0))
+    assert all(0 < a <= b for a, b in zip(few, some, strict=True))
+    if len(all_) == len(some):
+        assert all(a <= b for a, b in zip(some, all_, strict=True))
 
 
 @pytest.mark.some(20)

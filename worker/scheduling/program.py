@@ -162,10 +162,8 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         task.blas = any(row.kind in ("contract", "matrices") for row in stage.every_row)
         if any(row.kind == "matrices" and MATRIX_FUNCTIONS[row.params[0]].scipys for row in stage.rows):
             load_scipys()
-        # At non-zeros alone there is less to do than the box says, and nobody has counted how much.
         share = box_size(task.box) / max(prod(stage.domain), 1)
-        expected_s = 0.0 if stage.driver >= 0 else share * interpreted_s(stage, plan.slots)
-        task.tier = Tier(stage, task.box, expected_s)
+        task.tier = Tier(stage, task.box, share * interpreted_s(stage, plan.slots))
         task.cut = cut_tile(stage, task.box, task.sizes, together=False)
         for part in task.parts:
             # What finishes the result needs the sum of all parts.
