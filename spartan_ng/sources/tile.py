@@ -82,12 +82,13 @@ class Unread:
     def _pieces(self) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
         """The region in parts that are read together (a band, or one chunk's rows), and their places: cut
         where the first axis or, where rows are asked for one by one, theirs is long, or has gaps; and along
-        other axes with steps, where what lies between is more than that."""
+        the others, where what is read for that is more still: a row of chunks that are columns is all of the
+        array."""
         if not self.region:
             yield self.region, (...,)
             return
         first = next((i for i, r in enumerate(self.region) if not isinstance(r, tuple)), 0)
-        others = [i for i, r in enumerate(self.region) if i != first and isinstance(r, tuple) and r[2] > 1]
+        others = [i for i, r in enumerate(self.region) if i != first and isinstance(r, tuple)]
         yield from self._cut(self.region, [first, *others])
 
     def _cut(

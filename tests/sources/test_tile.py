@@ -7,9 +7,12 @@ from typing import Any
 from unittest import mock
 
 import numpy
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import spartan_ng as np
+from spartan_ng.config import config
 from spartan_ng.sources import SourceTile
 from tests.sampling import examples
 from tests.sources.recorder import Recorder
@@ -35,10 +38,7 @@ def test_no_box_is_larger_than_a_band_or_what_has_to_be_read_together(region: An
     numpy.testing.assert_array_equal(out, X[tuple(slice(*r) for r in region)])
     for box in source.asked:
         lengths = [hi - lo for lo, hi in box]
-        whole = prod(
-            min(length, chunk) if axis == 0 or step > 1 else length
-            for axis, (length, chunk, (_, _, step)) in enumerate(zip(lengths, chunks, region, strict=True))
-        )
+        whole = prod(map(min, lengths, chunks))
         assert prod(lengths) <= max(_BAND // X.itemsize, whole)
 
 
@@ -50,3 +50,14 @@ def test_elements_far_apart_along_any_axis_are_read_alone() -> None:
         with mock.patch("spartan_ng.sources.tile.band_bytes", return_value=16):
             SourceTile(source).region(region).into(out)
         assert [prod(hi - lo for lo, hi in box) for box in source.asked] == [1, 1]
+
+
+@pytest.mark.parametrize("chunks", [(20, 1, 9), (20, 60, 1), (1, 60, 9), (20, 1, 1), (7, 60, 2)])
+def test_where_bands_have_no_room_chunks_of_any_shape_come_a_few_at_a_time(chunks: tuple[int, ...]) -> None:
+    """A row of chunks that are columns is all of the array: it was read as one box."""
+    source = Recorder(X, chunks)
+    with config.override(memory_bytes=2 * prod(chunks) * X.itemsize, small_bytes=0):
+        found = np.from_source(source).sum(axis=(0, 2)).compute()
+    numpy.testing.assert_allclose(found, X.sum(axis=(0, 2)))
+    assert source.asked
+    assert all(prod(hi - lo for lo, hi in box) <= 2 * prod(chunks) for box in source.asked)
