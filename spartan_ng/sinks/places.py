@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import sha1
 from typing import IO, Any
 
 from spartan_ng.sources.files import local_name
 from spartan_ng.system.files import swap
+from spartan_ng.system.processes import has_ended
+from spartan_ng.system.segments import host_identity
 
 _TRIES = 16
 """Writes that ask a disk why it takes no more; there may be room by then."""
+_NAME, _SUFFIX = 50, 16
+"""Characters of a name, and of its suffix, that a name beside it has: systems take 255 bytes."""
+_LARGE = 1 << 24
+"""Bytes from which on a write looks for what was left of others: a folder may have many names."""
 
 
 def check_file(path: str) -> None:
@@ -61,19 +70,54 @@ def _refused(number: int, path: str) -> OSError:
 
 def new_file(path: str) -> tuple[int, str]:
     """A new file beside `path`, open, and its name, which is hidden: globs and folders do not mean it."""
-    folder, name = os.path.split(path)
-    return tempfile.mkstemp(os.path.splitext(name)[1], f".{name}.", folder)
+    return tempfile.mkstemp(*_beside(path))
 
 
 def new_folder(path: str) -> str:
-    """A new folder beside `path`, hidden as new files are."""
-    folder, name = os.path.split(path)
-    made = tempfile.mkdtemp(os.path.splitext(name)[1], f".{name}.", folder)
+    """A new folder beside `path`, hidden as new files are, instead of what was left of others."""
+    remove_unfinished(path, _LARGE)
+    made = tempfile.mkdtemp(*_beside(path))
     mask = os.umask(0)
     os.umask(mask)
     # `mkdtemp` lets nobody else in, which is not what the user's folders do.
     os.chmod(made, 0o777 & ~mask)
     return made
+
+
+def _beside(path: str) -> tuple[str, str, str]:
+    """The suffix and the prefix of a name beside `path` that says who writes, and the folder."""
+    folder, name = os.path.split(path)
+    return os.path.splitext(name)[1][:_SUFFIX], f".{name[:_NAME]}.{_host()}-{os.getpid()}-", folder
+
+
+@cache
+def _host() -> str:
+    """A short name of this system since it was started; empty where nobody can be told from others."""
+    host = host_identity()
+    return sha1(host.encode(), usedforsecurity=False).hexdigest()[:8] if host else ""
+
+
+def remove_unfinished(path: str, nbytes: int) -> None:
+    """Remove what was to be at `path` and was left unfinished, before a large file or folder takes its place.
+
+    That is what processes of this system have left that have ended; of those of others nobody here can tell.
+    """
+    if nbytes < _LARGE or not _host():
+        return
+    folder, name = os.path.split(path)
+    written = re.compile(re.escape(f".{name[:_NAME]}.{_host()}-") + r"(\d+)-")
+    with suppress(OSError):  # who may not look, or not remove it, leaves it there
+        for left in os.listdir(folder):
+            found = written.match(left)
+            if found is not None and has_ended(int(found[1])):
+                _remove(os.path.join(folder, left))
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        os.unlink(path)
 
 
 def mode_of(path: str) -> int:
@@ -147,6 +191,7 @@ def replacing(file: str | os.PathLike[str], suffix: str = "") -> Iterator[IO[byt
         with open(descriptor, "wb") as written:
             os.chmod(temporary, mode_of(path))
             yield written
+        remove_unfinished(path, os.path.getsize(temporary))
         os.replace(temporary, path)
     except BaseException as error:
         number = _refusal(error, temporary)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
-from spartan_ng.sinks.places import mode_of, new_file
+from spartan_ng.sinks.places import mode_of, new_file, remove_unfinished
 from spartan_ng.sinks.sink import Sink
 from spartan_ng.system.files import set_aside, write_at
 
@@ -36,9 +36,10 @@ class RawFile(Sink):
 
     def __init__(self, path: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.path, self.shape, self.dtype = path, shape, dtype
+        nbytes = prod(shape) * dtype.itemsize
+        remove_unfinished(path, nbytes)
         descriptor, self.temporary = new_file(path)
         os.close(descriptor)
-        nbytes = prod(shape) * dtype.itemsize
         try:
             os.chmod(self.temporary, mode_of(path))
             self.offset = self.begin()

@@ -21,6 +21,17 @@ _MOST_DESCRIPTORS = 1 << 10
 """Taken for how many this process may have where the system does not say."""
 
 
+def has_ended(process: int) -> bool:
+    """Whether there is no process of that number, where it has been seen by its number here (on Linux)."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # somebody else's
+        return False
+    return False
+
+
 def needs_linux(what: str) -> None:
     """OptionError where processes cannot be had as clusters need them."""
     if not hasattr(os, "pidfd_open"):

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from spartan_ng.sinks import places
 from tests.sinks.test_sinks import FORMATS, VALUE, everything_is_large
 from tests.waiting import until
 
@@ -151,6 +153,56 @@ def test_a_kill_leaves_the_old_file(suffix: str, tmp_path: Path) -> None:
     numpy.testing.assert_array_equal(FORMATS[suffix](path), VALUE)
     if suffix == ".h5":
         numpy.testing.assert_array_equal(numpy.asarray(np.from_hdf5(path, "other")), VALUE)
+
+
+_WRITERS: dict[str, Callable[[str, Any], None]] = {
+    "x.npy": np.save,
+    "x.zarr": np.save,
+    "x.h5": np.save,
+    "packed.h5": lambda path, a: np.to_hdf5(a, path, chunks=(50, 20), compression="lzf"),
+    "x.parquet": np.save,
+    "tables": lambda path, a: np.to_parquet(a, f"{path}/"),
+    "x.npz": lambda path, a: np.savez(path, a),
+    "x.raw": lambda path, a: a.tofile(path),
+}
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("name", _WRITERS)
+def test_what_killed_writes_have_left_goes_with_the_next_of_that_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of processes that have ended, for that name; what others write still, or have called so, stays."""
+    monkeypatch.setattr(places, "_LARGE", 1)
+    killed = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    path = f"{tmp_path}/{name}"
+    theirs = []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: killed.pid)
+        descriptor, file = places.new_file(path)
+        os.close(descriptor)
+        folder = places.new_folder(path)
+        Path(folder, "part").touch()
+        theirs = [os.path.basename(file), os.path.basename(folder)]
+        descriptor, other = places.new_file(f"{path}x")
+        os.close(descriptor)
+    users = tmp_path / f".{name}.old"
+    users.touch()
+    others = {name, os.path.basename(other), users.name}
+
+    _WRITERS[name](path, np.array(VALUE))
+    assert {*os.listdir(tmp_path)} == {*others, *theirs}  # it writes still
+    killed.kill()
+    killed.communicate()
+    _WRITERS[name](path, np.array(VALUE))
+    assert {*os.listdir(tmp_path)} == others
+
+
+def test_names_of_all_lengths_are_written(tmp_path: Path) -> None:
+    for name in ("x" * 251 + ".npy", "\u00e9" * 125 + ".npy", "x." + "y" * 249 + ".npy"):
+        np.save(tmp_path / name, np.array(VALUE) + 1)
+        numpy.testing.assert_array_equal(numpy.load(tmp_path / name), VALUE + 1)
+        np.savez(tmp_path / name.replace(".npy", ".npz"), np.array(VALUE))
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o705, 0o750, 0o777])

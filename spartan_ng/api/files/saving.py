@@ -31,6 +31,7 @@ from spartan_ng.sinks.places import (
     is_replaceable,
     mode_of,
     new_file,
+    remove_unfinished,
     replacing,
     take_place_at,
 )
@@ -58,6 +59,7 @@ def written_anew(path: str, write: Callable[[str], None]) -> None:
     try:
         with disk_errors(path):
             write(temporary)
+        remove_unfinished(path, os.path.getsize(temporary))
         os.chmod(temporary, mode_of(path))
         os.replace(temporary, path)
     except BaseException:
