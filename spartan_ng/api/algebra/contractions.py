@@ -15,13 +15,14 @@ import numpy as np
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import manipulation
 from spartan_ng.api.core import door
+from spartan_ng.api.core.cell import laid_out
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.core.handle import settle
 from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored, values_here
-from spartan_ng.api.core.quick import AS_OUTER, shortened
+from spartan_ng.api.core.quick import AS_LOOPS, shortened
 from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.costs.choices import is_one_loop
@@ -93,11 +94,17 @@ def _at_once(text: str, known: Sequence[Any], how: dict[str, Any]) -> Any:
     nbytes = work.made * max((a.itemsize for a in arrays), default=1)
     if not work.is_single or how.get("dtype") is not None or not door.is_small(nbytes):
         return None
-    found = np.einsum(text, *known, **{"optimize": True, **how})
+    if how.get("optimize"):
+        found = np.einsum(text, *known, **how)
+    else:  # as NumPy's loops have it: all of one dtype before anything is added, and axes in their order
+        kind = np.result_type(*(np.asarray(a).dtype for a in known))
+        order = asked_of_tiny(known, lambda *tiny: np.einsum(text, *tiny))  # type: ignore[arg-type]
+        alike = (np.asarray(a, kind) for a in known)
+        found = laid_out(np.einsum(text, *alike, **{**how, "optimize": True}), order)
     return found + 0 if found.dtype.kind in "fc" else found  # NumPy's loops add to zeros: no -0.0
 
 
-@numpy_function(np.einsum, front=shortened(np.einsum, 8, AS_OUTER))
+@numpy_function(np.einsum, front=shortened(np.einsum, 8, AS_LOOPS))
 def einsum(
     *operands: Any,
     out: Any = None,

@@ -46,6 +46,7 @@
 #include "plain/functions.h"
 #include "plain/shown.h"
 #include "plain/draws.h"
+#include "plain/letters.h"
 #include "plain/shortcuts.h"
 #include "plain/listed.h"
 #include "plain/methods.h"
@@ -192,14 +193,14 @@ static PyObject *
 connect(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"array",  "methods", "cell",   "wrap",  "numbers", "integers", "ours", "ufuncs",
-                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "most_flops", "chain",  "cores",  "field", "learn", "temporaries", NULL};
+                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "most_flops", "looped", "chain",  "cores",  "field", "learn", "temporaries", NULL};
     PyObject *array, *methods, *cell, *wrap, *numbers, *integers, *ours, *ufuncs, *dot, *finish, *reversed,
         *config, *field, *learn;
-    Py_ssize_t surely, least, flops, most_flops, chain;
+    Py_ssize_t surely, least, flops, most_flops, looped, chain;
     int cores, temporaries;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!OnnnnniOOp:connect", names, &PyType_Type, &array,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!OnnnnnniOOp:connect", names, &PyType_Type, &array,
                                      &methods, &PyType_Type, &cell, &wrap, &numbers, &integers, &ours, &ufuncs,
-                                     &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &most_flops, &chain, &cores,
+                                     &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &most_flops, &looped, &chain, &cores,
                                      &field, &learn, &temporaries))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)array, &Quick) || !PyType_IsSubtype((PyTypeObject *)cell, &CellFields)
@@ -236,6 +237,7 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     known.least = least;
     known.flops = flops;
     known.most_flops = most_flops;
+    known.looped = looped;
     known.chain = chain;
     known.cores = cores;
     known.temporaries = temporaries;

@@ -35,7 +35,7 @@ SHORT = 64
 TINY_FLOPS, QUICK_FLOPS, AT_ONCE_FLOPS = 1 << 12, 1 << 20, 1 << 28
 """Operations of a product: so few NumPy does whatever the operands take, so few without further questions,
 and so many of small operands at most: BLAS takes some milliseconds, on all cores."""
-_LOOPED = 1 << 17
+LOOPED = 1 << 17
 """Products of elements that NumPy adds up before a plan is made."""
 _DRAWN, _DRAWN_BYTES = 1 << 10, 1 << 17
 """Numbers that are drawn in less time than it takes to ask who should draw them; and where fewer bytes than
@@ -173,7 +173,7 @@ def is_little_product(size: int, flops: int) -> bool:
 
 def is_looped(products: int) -> bool:
     """Whether so few products of small operands' elements are added up by NumPy's loops."""
-    return products <= _LOOPED
+    return products <= LOOPED
 
 
 def are_few(size: Any, *parameters: Any) -> bool:

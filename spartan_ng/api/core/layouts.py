@@ -77,9 +77,9 @@ def lying_as_taken(result: ndarray, a: Any, kept: list[int], first: int) -> ndar
 
 def asked_of_tiny(operands: list[Any], function: Callable[..., Any]) -> tuple[int, ...] | None:
     """The order of the axes of what a NumPy function gives for arrays that are like these, but tiny."""
-    tiny = (_miniature_of(a._layout()) for a in operands)
-    lengths = ([min(n, 2) for n in a.shape] for a in operands)
-    return order_of(function(*map(np.broadcast_to, tiny, lengths)))
+    layouts = [a._layout() if isinstance(a, Handle) else np.asarray(a) for a in operands]
+    lengths = ([min(n, 2) for n in a.shape] for a in layouts)
+    return order_of(function(*map(np.broadcast_to, map(_miniature_of, layouts), lengths)))
 
 
 def lie(result: ndarray, order: tuple[int, ...] | None) -> ndarray:

@@ -168,6 +168,7 @@ connect(
     least=door.PLAIN_BYTES,
     flops=door.QUICK_FLOPS,
     most_flops=door.AT_ONCE_FLOPS,
+    looped=door.LOOPED,
     chain=CHAIN,
     cores=cores(),
     field=field,

@@ -89,6 +89,7 @@ static struct {
     Py_ssize_t surely, least;      /* bytes of broadcast results, and from which the methods ask more */
     int temporaries;               /* whether references tell them */
     Py_ssize_t flops, most_flops;  /* of products that are done without further questions, and of small operands */
+    Py_ssize_t looped;             /* products of elements that NumPy's loops add up */
     Py_ssize_t chain;              /* views of views that are joined */
 } known;
 

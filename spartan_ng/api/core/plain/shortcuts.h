@@ -14,10 +14,11 @@ typedef struct {
 } Shortcut;
 
 enum { DEEPEST = 3, MOST_ITEM = 16 };
-/* Results are about as large as operands; as these broadcast together; as all of their products; as the first
- * argument says, a shape; as the arguments say, a range; or are the only argument itself; a view of the first;
- * Python's own objects; numbers of a generator, as many as the last argument says; or a copy of the first. */
-enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_SHAPE, AS_RANGE, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, SIZES };
+/* Results are about as large as operands; as these broadcast together; as all of their products; as what loops over all
+ * letters of the first argument make; as the first argument says, a shape; as the arguments say, a range; or are the only
+ * argument itself; a view of the first; Python's own objects; numbers of a generator, as many as the last argument says;
+ * or a copy of the first. */
+enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, SIZES };
 
 /* What is given in a call. */
 typedef struct {
@@ -143,13 +144,18 @@ range_size(PyObject *const *args, Py_ssize_t n)
     return fabs((at[1] - at[0]) / at[2]);
 }
 
-/* Whether what a function is given, and what it gives, is small. */
+/* Whether what a function is given, and what it gives, is small; `values` are the arguments as NumPy is given them. */
 static int
-are_few(Shortcut *f, Given *given, PyObject *const *args, Py_ssize_t n)
+are_few(Shortcut *f, Given *given, PyObject *const *args, PyObject **values, Py_ssize_t n)
 {
     Py_ssize_t least = Py_MIN(known.least, small_bytes());
     double size;
     switch (f->size) {
+    case AS_LOOPS:
+        size = loop_size(values[0], values + 1, n - 1);
+        if (size >= 0)
+            return given->nbytes < least && size <= (double)known.looped;
+        /* fall through */
     case AS_BROADCAST:
     case AS_OUTER:
         return given->nbytes < least
@@ -196,7 +202,7 @@ at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
         if (values[i + 1] == NULL)
             goto done;
     }
-    if (!are_few(f, &given, args, n))
+    if (!are_few(f, &given, args, values + 1, n))
         goto done;
     found = PyObject_Vectorcall(f->numpys, values + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
     if (found == NULL) {

@@ -1,0 +1,35 @@
+/* What Einstein's sums take, as they are spelled. */
+
+/* Products that loops over all letters of Einstein's sum make, each as long as its axes; -1 where it is spelled otherwise
+ * than with a letter for each axis of each operand. */
+static double
+loop_size(PyObject *text, PyObject **operands, Py_ssize_t n)
+{
+    double lengths[128] = {0}, size = 1;
+    Py_ssize_t operand = 0, axis = 0, length = PyUnicode_CheckExact(text) ? PyUnicode_GET_LENGTH(text) : 0;
+    for (Py_ssize_t i = 0; i < length; i++) {
+        Py_UCS4 c = PyUnicode_READ_CHAR(text, i);
+        PyArrayObject *a = operand < n && PyArray_CheckExact(operands[operand]) ? (PyArrayObject *)operands[operand] : NULL;
+        if (c == ' ')
+            continue;
+        if (c == '-' || a == NULL)
+            break;
+        if (c == ',') {
+            if (axis != PyArray_NDIM(a))
+                return -1;
+            operand++;
+            axis = 0;
+        }
+        else if (c >= 128 || !Py_ISALPHA(c) || axis >= PyArray_NDIM(a))
+            return -1;
+        else {
+            lengths[c] = Py_MAX(lengths[c], (double)PyArray_DIM(a, axis));
+            axis++;
+        }
+    }
+    if (operand != n - 1 || !PyArray_CheckExact(operands[operand]) || axis != PyArray_NDIM((PyArrayObject *)operands[operand]))
+        return -1;
+    for (int c = 0; c < 128; c++)
+        size *= lengths[c] > 0 ? lengths[c] : 1;
+    return size;
+}
