@@ -19,7 +19,7 @@ from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import lie
-from spartan_ng.api.core.operands import small_values, stored
+from spartan_ng.api.core.operands import small_values, stored, values_here
 from spartan_ng.api.core.quick import AS_OUTER, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_array, wrap_node
 from spartan_ng.api.elementwise import ufuncs
@@ -83,7 +83,7 @@ def _larger(a: ndarray, b: ndarray, out: Any, casting: str = "same_kind", dtype:
         raise ShapeError(
             f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
         )
-    known = small_values((a, b), broadcast=False)
+    known = small_values((a, b), broadcast=False) or _shown_again(a, b)
     if known is not None:
         rows = a.shape[-2] if a.ndim > 1 else 1
         columns = b.shape[-1] if b.ndim > 1 else 1
@@ -106,6 +106,17 @@ def _larger(a: ndarray, b: ndarray, out: Any, casting: str = "same_kind", dtype:
         return stored("matmul", gathered(np.matmul, a, b), out, casting=casting, broadcast=True)
     result = wrap_node(build.matmul(build.cast(a._node(), kind), build.cast(b._node(), kind), kind))
     return stored("matmul", result, out, casting=casting, broadcast=True)
+
+
+def _shown_again(a: ndarray, b: ndarray) -> tuple[Any, Any] | None:
+    """The values of a product that NumPy's loops make of windows as they lie, which lie over each other: with
+    a vector, or of what BLAS has no products of. None of others."""
+    known = values_here((a, b))
+    if known is None or not any(map(door.is_shown_again, known)):
+        return None
+    is_one_loop = a.ndim == 1 or b.ndim == 1 or _product_dtype(a, b).kind in "biu"
+    is_small = all(door.is_small(x.nbytes) or door.is_shown_again(x) for x in known)
+    return known if is_one_loop and is_small else None
 
 
 @numpy_function(np.dot, few=2)

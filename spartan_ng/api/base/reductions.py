@@ -21,6 +21,7 @@ from spartan_ng.api.core.outputs import folds_in
 from spartan_ng.api.core.quick import shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.config import config
+from spartan_ng.costs.choices import WINDOW_ELEMENTS
 from spartan_ng.error_state import error_state
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
@@ -70,7 +71,7 @@ def reduce(
             return by_numpy(getattr(np, name).reduce, a, axis, out=out, keepdims=keepdims, **options)  # type: ignore[no-any-return]
     value = promptly(a)
     flags = where._peek() if isinstance(where, Handle) else where
-    if value is not None and flags is not None and out is None and is_prompt(value):
+    if flags is not None and out is None and value is not None and _is_folded_now(value, axis):
         function: Any = getattr(np, name)
         keywords = {} if initial is _NONE else {"initial": numpys(initial)}
         if flags is not True:
@@ -116,6 +117,19 @@ def _is_time_fold(name: str, kind: str) -> bool:
 def is_prompt(value: Any) -> bool:
     """Whether NumPy should fold a value that is here at once."""
     return door.is_small(value.nbytes) or value.dtype.hasobject or error_state().is_strict
+
+
+def _is_folded_now(value: Any, axis: Any) -> bool:
+    """Whether NumPy should fold a value that is here at once: also windows that lie over each other, but for
+    short ones, which the optimizer makes slices of."""
+    if is_prompt(value):
+        return True
+    if not door.is_shown_again(value):
+        return False
+    axes = folded_axes(axis, value.ndim)
+    is_short = axes == (value.ndim - 1,) and value.shape[-1] <= WINDOW_ELEMENTS
+    made = math.prod(n for i, n in enumerate(value.shape) if i not in axes)
+    return not is_short and value.dtype.kind in "biufc" and door.is_small(8 * made)
 
 
 def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:

@@ -120,6 +120,15 @@ def few_values(operands: tuple[Any, ...], others: frozenset[type] = NUMBERS) -> 
     return known
 
 
+def is_shown_again(value: Any) -> bool:
+    """Whether a view shows elements again and again that are few bytes in memory, as windows that lie over
+    each other do: NumPy reads them as they lie, from the caches, and a pass would make all that is shown."""
+    if value.base is None or 0 in value.strides:
+        return False
+    below = sum((n - 1) * abs(step) for n, step in zip(value.shape, value.strides, strict=True))
+    return 0 < below + value.itemsize < value.nbytes and is_small(below + value.itemsize)
+
+
 def works_here() -> bool:
     """Whether what is bound by the memory's speed is done at once, however large it is: where the array lies
     here, and so do programs. On workers a write is a step of the graph."""

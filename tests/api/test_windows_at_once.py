@@ -1,0 +1,95 @@
+"""Folds and products of windows that lie over each other: NumPy does them as they lie, in few bytes."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy
+import pytest
+
+import spartan_ng as sp
+from spartan_ng.api.core import door
+from spartan_ng.config import config
+from spartan_ng.costs.choices import WINDOW_ELEMENTS
+from tests.sampling import Some
+
+windows = numpy.lib.stride_tricks.sliding_window_view
+FOLDS = ("sum", "mean", "max", "min", "prod", "any", "all", "std", "argmax", "cumsum")
+
+
+def _drawn(seed: int) -> tuple[Any, Any, tuple[int, ...], tuple[slice, ...]]:
+    """An array, how long its windows are, and along which axes, and which of them are looked at."""
+    rng, numbers = random.Random(seed), numpy.random.default_rng(seed)
+    shape = [rng.randint(40, 90) for _ in range(rng.randint(1, 2))]
+    a = numbers.integers(0, 5, shape).astype(rng.choice(["f8", "f8", "f4", "i8", "u1", "?", "c16"]))
+    axes = tuple(rng.sample(range(a.ndim), rng.randint(1, a.ndim)))
+    lengths = tuple(rng.choice([1, 2, 5, WINDOW_ELEMENTS, WINDOW_ELEMENTS + 1, 30]) for _ in axes)
+    step = tuple(slice(None, None, rng.choice([1, 1, 2, -1])) for _ in shape)
+    return a, lengths, axes, step
+
+
+def test_answers_are_numpys(some: Some) -> None:
+    for seed in some(range(600), 40):
+        a, lengths, axes, step = _drawn(seed)
+        theirs, ours = windows(a, lengths, axes)[step], windows(sp.array(a), lengths, axes)[step]
+        rng = random.Random(seed)
+        axis: Any = rng.choice([-1, tuple(range(-len(axes), 0)), 0, None])
+        name = rng.choice(FOLDS)
+        axis = axis if name not in ("argmax", "cumsum") or type(axis) is int else -1
+        vector = numpy.arange(theirs.shape[-1]).astype(rng.choice([a.dtype, "f8"]))
+        matrix = numpy.stack([vector, vector[::-1]], 1)
+        for small in (a.nbytes + 8, 1 << 25):
+            with config.override(small_bytes=small):
+                pairs = [
+                    (getattr(ours, name)(axis=axis), getattr(theirs, name)(axis=axis)),
+                    (ours @ sp.array(vector), theirs @ vector),
+                    (ours @ sp.array(matrix), theirs @ matrix),
+                    (sp.dot(ours, sp.array(vector)), numpy.dot(theirs, vector)),
+                ]
+                if theirs.ndim == 2:
+                    pairs.append((sp.array(vector) @ ours.T, vector @ theirs.T))
+                for n, (found, wanted) in enumerate(pairs):
+                    told = f"{seed}, {n}: {name} along {axis}, {lengths} of {a.shape} {a.dtype}"
+                    value = numpy.asarray(found)
+                    assert (value.dtype, value.shape) == (wanted.dtype, wanted.shape), told
+                    numpy.testing.assert_allclose(value, wanted, rtol=1e-5, err_msg=told)
+
+
+def test_what_is_shown_again_is_told_by_its_addresses(some: Some) -> None:
+    for seed in some(range(600, 1200), 40):
+        a, lengths, axes, step = _drawn(seed)
+        shown = windows(a, lengths, axes)[step]
+        offsets = sum(
+            numpy.arange(n).reshape(-1, *(1,) * (shown.ndim - i - 1)) * s
+            for i, (n, s) in enumerate(zip(shown.shape, shown.strides, strict=True))
+        )
+        below = int(numpy.ptp(offsets)) + a.itemsize
+        for small in (below - 1, below):
+            with config.override(small_bytes=small):
+                assert door.is_shown_again(shown) == (below <= small and below < shown.nbytes)
+        assert not door.is_shown_again(a)
+        assert not door.is_shown_again(numpy.broadcast_to(a, (9, *a.shape)))
+
+
+@pytest.mark.parametrize(
+    ("is_lazy", "call"),
+    [
+        (False, lambda w: w @ sp.arange(40.0)),
+        (False, lambda w: sp.dot(w, sp.arange(40.0))),
+        (False, lambda w: w.astype(int, copy=False) @ sp.ones((40, 3), int) if w.dtype == int else w.sum(1)),
+        (False, lambda w: w.sum(axis=1)),
+        (False, lambda w: w.max(axis=0)),
+        (True, lambda w: w[:, :WINDOW_ELEMENTS].sum(axis=1)),  # which the optimizer makes slices of
+        (True, lambda w: w * 2),  # as large as what is shown
+        (True, lambda w: w @ sp.ones((40, 3))),  # BLAS works on copies
+        (True, lambda w: w.std(axis=1)),  # NumPy makes all deviations
+    ],
+)
+def test_they_are_done_at_once(is_lazy: bool, call: Any) -> None:
+    for kind in (float, int):
+        a = sp.array(numpy.arange(5000).astype(kind) % 7)
+        with config.override(small_bytes=1 << 17):
+            found = call(windows(a, 40))
+            if kind is float or not is_lazy:
+                assert (found._cell.value is None) == is_lazy
