@@ -111,3 +111,38 @@ def test_numpy_is_not_asked(monkeypatch):
     fold = quick.in_front(never, never, frozenset({"axis", "keepdims"}), 2, quick.AS_BROADCAST)
     assert fold(np.arange(6.0).reshape(2, 3), axis=(0, 1)) == 15
     assert fold(np.arange(6.0).reshape(2, 3), 1, keepdims=True).tolist() == [[3.0], [12.0]]
+
+
+METHODS = ("reduce", "accumulate", "reduceat")
+FUNCTIONS = ("add", "multiply", "maximum", "minimum", "logical_or", "subtract", "bitwise_xor", "hypot")
+DTYPES = (None, float, int, bool, complex, "f4", numpy.int16, object)
+
+
+def _method_drawn(seed: int):
+    """A method of a universal function, an array and what else it is called with."""
+    rng, numbers = random.Random(seed), numpy.random.default_rng(seed)
+    shape = [rng.choice([1, 3, 40, 700]) for _ in range(rng.randint(1, 2))]
+    a = numbers.integers(0, 4, shape).astype(rng.choice(["f8", "i8", "u1", "?", "f4", "c16"]))
+    method = rng.choice(METHODS)
+    keywords = {"axis": rng.choice([0, -1])} if rng.random() < 0.5 else {}
+    if rng.random() < 0.6:
+        keywords["dtype"] = rng.choice(DTYPES)
+    at = (numbers.integers(0, a.shape[keywords.get("axis", 0)], rng.choice([1, 5, 300])),)
+    return rng.choice(FUNCTIONS), method, a, at if method == "reduceat" else (), keywords
+
+
+def test_methods_of_functions_are_numpys(some):
+    for seed in some(range(1500), 200):
+        name, method, a, more, keywords = _method_drawn(seed)
+        told_of = f"{seed}: {name}.{method} of {a.shape} {a.dtype}, {keywords}"
+        try:
+            wanted = getattr(getattr(numpy, name), method)(a, *more, **keywords)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                getattr(getattr(np, name), method)(np.array(a), *more, **keywords)
+            continue
+        for given in (more, tuple(map(np.array, more))):
+            found = getattr(getattr(np, name), method)(np.array(a), *given, **keywords)
+            if isinstance(wanted, numpy.ndarray | numpy.generic):
+                assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), told_of
+            assert numpy.asarray(found).tolist() == numpy.asarray(wanted).tolist(), told_of

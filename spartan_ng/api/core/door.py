@@ -96,8 +96,10 @@ def few_pair(a: Any, b: Any) -> tuple[Any, Any] | None:
     return (x, y) if is_small(nbytes) else None
 
 
-def few_values(operands: tuple[Any, ...], others: frozenset[type] = NUMBERS) -> list[Any] | None:
-    """NumPy's values of operands that are small arrays on the driver, and stay small when they are broadcast
+def few_values(
+    operands: tuple[Any, ...], others: frozenset[type] = NUMBERS, are_broadcast: bool = True
+) -> list[Any] | None:
+    """NumPy's values of operands that are small arrays on the driver, and stay small where they `are_broadcast`
     together, or are of `others`, classes that NumPy takes as they are; None if one is anything else."""
     known = []
     nbytes, size = 0, 1
@@ -115,7 +117,7 @@ def few_values(operands: tuple[Any, ...], others: frozenset[type] = NUMBERS) -> 
     if not is_small(nbytes):
         return None
     # Elements count, and not bytes: those of one shape, however many operands, stay as they are.
-    if 8 * size > SURELY and len({a.shape for a in known if type(a) is _array}) > 1:
+    if are_broadcast and 8 * size > SURELY and len({a.shape for a in known if type(a) is _array}) > 1:
         return None
     return known
 

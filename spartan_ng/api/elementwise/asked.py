@@ -161,7 +161,10 @@ def _quickly(function: ufunc, name: str, args: tuple[Any, ...], keywords: dict[s
     there is more to ask."""
     if type(args[0]) is not Late.ndarray or len(args) > 2 or not _SAYING.issuperset(keywords):
         return None
-    known = few_values(args)
+    dtype = keywords.get("dtype")
+    if dtype is not None and not (type(dtype) is type and dtype in _NUMBERS):
+        return None
+    known = few_values(args, are_broadcast=False)
     if known is None or known[0].dtype.kind not in "biufc" or not known[0].ndim:
         return None
     try:
@@ -171,7 +174,8 @@ def _quickly(function: ufunc, name: str, args: tuple[Any, ...], keywords: dict[s
 
 
 _QUICK = frozenset({"reduce", "accumulate", "reduceat"})
-_SAYING = frozenset({"axis", "keepdims"})
+_SAYING = frozenset({"axis", "keepdims", "dtype"})
+_NUMBERS = frozenset({bool, int, float, complex})
 
 
 def asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
