@@ -121,7 +121,7 @@ DTYPES = (None, float, int, bool, complex, "f4", numpy.int16, object)
 def _method_drawn(seed: int):
     """A method of a universal function, an array and what else it is called with."""
     rng, numbers = random.Random(seed), numpy.random.default_rng(seed)
-    shape = [rng.choice([1, 3, 40, 700]) for _ in range(rng.randint(1, 2))]
+    shape = [rng.choice([1, 3, 40, 200]) for _ in range(rng.randint(1, 2))]
     a = numbers.integers(0, 4, shape).astype(rng.choice(["f8", "i8", "u1", "?", "f4", "c16"]))
     method = rng.choice(METHODS)
     keywords = {"axis": rng.choice([0, -1])} if rng.random() < 0.5 else {}
@@ -131,13 +131,14 @@ def _method_drawn(seed: int):
     return rng.choice(FUNCTIONS), method, a, at if method == "reduceat" else (), keywords
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_methods_of_functions_are_numpys(some):
     for seed in some(range(1500), 200):
         name, method, a, more, keywords = _method_drawn(seed)
         told_of = f"{seed}: {name}.{method} of {a.shape} {a.dtype}, {keywords}"
         try:
             wanted = getattr(getattr(numpy, name), method)(a, *more, **keywords)
-        except Exception as error:
+        except (TypeError, ValueError, IndexError, AttributeError) as error:
             with pytest.raises(type(error)):
                 getattr(getattr(np, name), method)(np.array(a), *more, **keywords)
             continue
@@ -145,4 +146,6 @@ def test_methods_of_functions_are_numpys(some):
             found = getattr(getattr(np, name), method)(np.array(a), *given, **keywords)
             if isinstance(wanted, numpy.ndarray | numpy.generic):
                 assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), told_of
-            assert numpy.asarray(found).tolist() == numpy.asarray(wanted).tolist(), told_of
+            exact = numpy.asarray(wanted).dtype.kind not in "fc"
+            same = numpy.array_equal if exact else partial(numpy.allclose, rtol=1e-5, equal_nan=True)
+            assert same(numpy.asarray(found), numpy.asarray(wanted)), told_of

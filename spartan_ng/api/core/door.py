@@ -99,8 +99,9 @@ def few_pair(a: Any, b: Any) -> tuple[Any, Any] | None:
 def few_values(
     operands: tuple[Any, ...], others: frozenset[type] = NUMBERS, are_broadcast: bool = True
 ) -> list[Any] | None:
-    """NumPy's values of operands that are small arrays on the driver, and stay small where they `are_broadcast`
-    together, or are of `others`, classes that NumPy takes as they are; None if one is anything else."""
+    """NumPy's values of operands that are small arrays on the driver, and stay small where they
+    `are_broadcast` together, or are of `others`, classes that NumPy takes as they are; None if one is
+    anything else."""
     known = []
     nbytes, size = 0, 1
     for a in operands:
