@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import tracemalloc
 import warnings
+from typing import Any
 
 import numpy
 import pytest
@@ -152,7 +153,7 @@ SEEN = {
 def test_as_many_elements_lie_where_they_lay(seen, order, shape):
     """In every shape of as many, views of before and after see what is written."""
     for lengths in [(12,), (4, 3), (6,), (2, 3), (3, 2), (8,), (2, 4), (4, 1), (1,)]:
-        said = []
+        said: list[Any] = []
         for space in (np, numpy):
             a = space.array(numpy.arange(12.0).reshape(shape), order=order)
             before, b = a[1:], SEEN[seen](a)
