@@ -42,8 +42,9 @@ SHARE = 6
 """The limit is one part in so many of the array."""
 _SAMPLE_S = 0.01
 _EXACTLY_S = 0.5
-"""How often shared pages are counted in parts: the kernel walks over all pages of a process for that, those
-of a mapped file, too, which takes 20 ms for 2 GB. Besides, it is done as soon as"""
+"""How often shared pages are counted in parts, where several processes may share some: the kernel walks over
+all pages of a process for that, those of a mapped file, too, which takes 20 ms for 2 GB, and the time of folds
+of it. Besides, it is done as soon as"""
 _MORE = 1.01
 """so many times the memory is held that was held at most before, as the kernel counts it anyway."""
 _COMPILED_S = 60.0
@@ -159,10 +160,13 @@ class Watch:
         while True:  # at least once, and once more at the end
             over = self._end.wait(_SAMPLE_S)
             now = time.monotonic()
-            about = sum(map(_about_bytes, self.processes()))
-            if over or about > most * _MORE or now - exactly_s >= _EXACTLY_S:
+            found = [*self.processes()]
+            about = sum(map(_about_bytes, found))
+            is_alone = len(found) == 1
+            is_due = over or about > most * _MORE or now - exactly_s >= _EXACTLY_S
+            if about > self.peak_bytes and (is_alone or is_due):  # shared pages once, it is no more than that
                 most, exactly_s = max(most, about), now
-                self.peak_bytes = max(self.peak_bytes, sum(map(_own_bytes, self.processes())))
+                self.peak_bytes = max(self.peak_bytes, about if is_alone else sum(map(_own_bytes, found)))
             self.processor_s = time.thread_time()
             if over:
                 return
