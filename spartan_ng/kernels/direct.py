@@ -228,7 +228,17 @@ def _is_stream(node: Node, threads: int) -> bool:
     if node.fn == "contract":
         return True
     is_fold = threads <= FEW_THREADS and node.size == 1 and node.op is Op.FOLD and node.fn in _STREAMED
-    return is_fold and (node.fn not in _PLACED or _lies_plain(node.inputs[0]))
+    if not is_fold or _is_in_file(node.inputs[0]):
+        return False
+    return node.fn not in _PLACED or _lies_plain(node.inputs[0])
+
+
+def _is_in_file(node: Node) -> bool:
+    """Whether a node shows what is mapped from a file: finding its pages takes as long as folding them, and
+    threads share that."""
+    while node.op is not Op.DATA and len(node.inputs) == 1:
+        (node,) = node.inputs
+    return node.data is not None and node.data.is_mapped
 
 
 def _is_along_lines(node: Node) -> bool:

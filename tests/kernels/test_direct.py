@@ -112,6 +112,18 @@ def test_lone_folds_and_small_products_may_touch_more():
     numpy.testing.assert_array_equal(found[0], numpy.full((3, 3), 50_000.0))
 
 
+@pytest.mark.parametrize("name", ["sum", "max", "min", "argmax", "argmin", "any", "all"])
+@pytest.mark.parametrize("view", ["all of it", "a part", "turned"])
+def test_lone_folds_of_files_are_shared_out(name, view, tmp_path):
+    """Each thread finds its own pages, of a file that may be larger than the memory."""
+    values = numpy.random.default_rng(0).integers(0, 9, (300, 500)) * 1.5
+    numpy.save(tmp_path / "x.npy", values)
+    shown = {"all of it": lambda a: a, "a part": lambda a: a[1:-1], "turned": lambda a: a.T}[view]
+    folded = getattr(shown(np.load(tmp_path / "x.npy")), name)()
+    assert run_direct([folded._node()], 1 << 10, threads=2) is None
+    numpy.testing.assert_allclose(folded.compute(), getattr(shown(values), name)())
+
+
 def test_a_lone_product_of_wide_matrices_is_left_to_blas():
     a, row = np.ones((600, 600)), np.ones((600, 1))
     square, thin = (
