@@ -43,10 +43,12 @@ SHARE = 6
 _SAMPLE_S = 0.01
 _EXACTLY_S = 0.5
 """How often shared pages are counted in parts, where several processes may share some: the kernel walks over
-all pages of a process for that, those of a mapped file, too, which takes 20 ms for 2 GB, and the time of folds
-of it. Besides, it is done as soon as"""
+all pages of a process for that, those of a mapped file, too, which takes 20 ms for 2 GB. Besides, it is done
+as soon as"""
 _MORE = 1.01
 """so many times the memory is held that was held at most before, as the kernel counts it anyway."""
+_SHORT_S = 5.0
+"""A row that takes less has its seconds from a run without such looks, which take as long as a fold."""
 _COMPILED_S = 60.0
 """How long a run waits at most for kernels that the one before has left to be compiled."""
 
@@ -136,20 +138,23 @@ class Outcome:
 class Watch:
     """The most memory that this process and its children have had for themselves."""
 
-    def __init__(self) -> None:
+    def __init__(self, looks: bool = True) -> None:
         self.peak_bytes = 0
+        self._looks = looks
         self.processor_s = 0.0
         """What the watch itself has taken."""
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        if self._looks:
+            self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._end.set()
-        self._thread.join()
+        if self._looks:
+            self._thread.join()
 
     def processes(self) -> Iterator[int]:
         """Whose memory counts."""
@@ -224,9 +229,9 @@ def _processor_s(pid: int) -> float:
     return sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def run_here(row: str, file: str, on: str, limit: int, folder: str) -> Outcome:
+def run_here(row: str, file: str, on: str, limit: int, folder: str, looks: bool) -> Outcome:
     """A row in this process, which is to end after it; its answer goes to the folder."""
-    with SIDES[on].opened(limit, folder) as np, Watch() as watch:
+    with SIDES[on].opened(limit, folder) as np, Watch(looks) as watch:
         time.sleep(2 * _SAMPLE_S)  # the processes by themselves
         before, begin = sum(map(_processor_s, _family(os.getpid()))), time.perf_counter()
         try:
@@ -350,10 +355,18 @@ def _with_kernels(row: str, file: str, on: str, limit: int, answers: Answers, co
 def _alone(
     row: str, file: str, on: str, limit: int, answers: Answers | None = None, cold: bool = False
 ) -> Outcome:
-    """A row in a process of its own, its answer compared."""
+    """A row in a process of its own, its answer compared; a short one once more, to be timed."""
+    outcome = _once(row, file, on, limit, answers or Answers(file), cold, looks=True)
+    if outcome.error or outcome.seconds >= _SHORT_S:
+        return outcome
+    timed = _once(row, file, on, limit, answers or Answers(file), cold, looks=False)
+    return replace(timed, peak_bytes=outcome.peak_bytes)
+
+
+def _once(row: str, file: str, on: str, limit: int, answers: Answers, cold: bool, looks: bool) -> Outcome:
     (_drop if cold else _reading)(file)
     with tempfile.TemporaryDirectory(dir=Path(file).parent) as folder:
-        one = [row, file, on, str(limit), folder]
+        one = [row, file, on, str(limit), folder, str(looks)]
         command = [sys.executable, "-m", "benchmarks.larger", "--one", *one]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -361,7 +374,7 @@ def _alone(
         outcome = Outcome(**json.loads(done.stdout.splitlines()[-1]))
         if outcome.error:
             return outcome
-        return replace(outcome, difference=(answers or Answers(file)).difference(row, folder))
+        return replace(outcome, difference=answers.difference(row, folder))
 
 
 def _kernels() -> frozenset[str]:
@@ -391,7 +404,7 @@ def _kernels() -> frozenset[str]:
 )
 @click.option("--cold", is_flag=True, help="Have the kernel forget the file before each row.")
 @click.option("--record", is_flag=True, help="Put the table into RESULTS.md.")
-@click.option("--one", nargs=5, type=(str, str, str, int, str), hidden=True)
+@click.option("--one", nargs=6, type=(str, str, str, int, str, bool), hidden=True)
 def command(
     rows: tuple[str, ...],
     gigabytes: float,
@@ -399,7 +412,7 @@ def command(
     sides: tuple[str, ...],
     cold: bool,
     record: bool,
-    one: tuple[str, str, str, int, str] | None,
+    one: tuple[str, str, str, int, str, bool] | None,
 ) -> None:
     """Run rows, all if none is named."""
     if one is not None:
