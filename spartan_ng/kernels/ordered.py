@@ -16,7 +16,7 @@ from spartan_ng.arrays import Box, Tiling, box_shape, slices_within
 from spartan_ng.kernels.body import Body, Runner
 from spartan_ng.kernels.compiled.trust import Trust
 from spartan_ng.kernels.formats import dense
-from spartan_ng.kernels.scans import ScanCut, State, cumulation, cut_lines, one_piece
+from spartan_ng.kernels.scans import ScanCut, State, cumulation, cut_lines, even_parts, one_piece
 from spartan_ng.plan.reads import rows_before
 from spartan_ng.plan.rows import Read, Row, Write
 from spartan_ng.plan.stages import Fused
@@ -110,10 +110,12 @@ class Ordered:
         return tuple(min(step, hi - lo) if d == self.axis else hi - lo for d, (lo, hi) in enumerate(piece))
 
     def _blocks(self, piece: Box) -> Iterator[Box]:
+        """Blocks of about one length: a short one at the end takes as long to call for, and to write, as
+        others."""
         lo, hi = piece[self.axis]
-        step = self._step(piece)
-        for a in range(lo, hi, step):
-            yield (*piece[: self.axis], (a, min(a + step, hi)), *piece[self.axis + 1 :])
+        count = -(-(hi - lo) // self._step(piece))
+        for a, b in even_parts(lo, hi, count):
+            yield (*piece[: self.axis], (a, b), *piece[self.axis + 1 :])
 
 
 def _body(

@@ -57,14 +57,14 @@ def cut_lines(box: Box, axis: int, lines: bool = False) -> ScanCut:
         least = _NEIGHBOURS if d == len(box) - 1 else 1
         count = 1 if d == axis else max(1, min(left, sizes[d] // least))
         left = -(-left // count)
-        spans.append(_even(lo, hi, count))
+        spans.append(even_parts(lo, hi, count))
     pieces = tuple(product(*spans))
     count = 1 if lines or len(pieces) >= min(every, _PIECES // 4) else -(-every // len(pieces))
-    chunks = tuple(_even(*box[axis], min(count, max(sizes[axis], 1))))
+    chunks = tuple(even_parts(*box[axis], min(count, max(sizes[axis], 1))))
     return ScanCut(box, pieces, chunks, frozenset(d for d, s in enumerate(spans) if len(s) > 1))
 
 
-def _even(lo: int, hi: int, parts: int) -> list[tuple[int, int]]:
+def even_parts(lo: int, hi: int, parts: int) -> list[tuple[int, int]]:
     """`[lo, hi)` in even parts."""
     n = hi - lo
     return [(lo + p * n // parts, lo + (p + 1) * n // parts) for p in range(parts)]

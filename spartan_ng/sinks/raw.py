@@ -1,7 +1,7 @@
 """Elements in C order behind the head of a file: every block has its place, whoever writes it.
 
 Runs of a block that lie in one piece of the file are written there by the system, which takes a third of the
-time of writing through a map: that fetches each page first. Short runs go through a map.
+time of writing through a map: that fetches each page first. Several short runs go through a map.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spartan_ng.sinks.sink import Sink
 from spartan_ng.system.files import set_aside, write_at
 
 _LEAST_RUN = 1 << 14
-"""Bytes from which on a run is written by a call of its own."""
+"""Bytes from which on each of several runs is written by a call of its own."""
 _LARGE = 1 << 23
 """A block of more bytes that does not lie as in the file is not copied for that."""
 
@@ -68,7 +68,8 @@ class RawFile(Sink):
         outer = max(inner - 1, 0)
         run = prod(block.shape[outer:]) * self.dtype.itemsize
         is_laid_out = block.flags.c_contiguous and block.dtype == self.dtype
-        if run < _LEAST_RUN or not (is_laid_out or block.nbytes <= _LARGE):
+        several = prod(block.shape[:outer]) > 1
+        if (several and run < _LEAST_RUN) or not (is_laid_out or block.nbytes <= _LARGE):
             self._map()[box_slices(box)] = block
             return
         laid_out = np.ascontiguousarray(block, self.dtype)

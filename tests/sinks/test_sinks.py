@@ -388,3 +388,21 @@ def test_columns_of_one_name_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="two columns are called 'b'"):
         np.to_parquet(np.ones((3, 3)), f"{tmp_path}/{name}", columns=["a", "b", "b"])
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("rows", [7, 1310, 20_000])
+@pytest.mark.parametrize("name", ["elements", "a scan"])
+def test_what_lies_in_one_piece_of_a_file_is_written_by_the_system(
+    name: str, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However short: through the map a page of the file is read, and filled with zeros, before it has any."""
+
+    def mapped(self: raw.RawFile) -> None:
+        raise AssertionError("written through a map")
+
+    monkeypatch.setattr(raw.RawFile, "_map", mapped)
+    x = numpy.random.default_rng(0).random((rows, 100))
+    numpy.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", PROGRAMS[name](np, np.load(tmp_path / "x.npy")))
+    expected = PROGRAMS[name](numpy, x)
+    numpy.testing.assert_allclose(numpy.load(tmp_path / "y.npy"), expected, rtol=1e-9, atol=1e-9)
