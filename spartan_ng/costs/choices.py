@@ -41,6 +41,13 @@ WINDOW_ELEMENTS = 32
 """Elements of a window up to which it is folded by steps over slices: a pass over more slices takes longer
 to compile than windows to make. (chosen)"""
 
+# --- where elements are read ----------------------------------------------------------------------
+
+LOAN_READS = 8
+"""Times that calls read an array where it lies in somebody else's memory which take as long as copying it: 3
+where pages are there, 40 where a host has yet to give them. What a call writes that it would not have to
+takes as long as a copy of it. (`benchmarks cold`: entered)"""
+
 # --- from what size on a compiled loop is worth its call ------------------------------------------
 
 BETWEEN_ELEMENTS = 1 << 14

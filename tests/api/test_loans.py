@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy
@@ -13,6 +13,7 @@ import pytest
 import spartan_ng as np
 from spartan_ng.api.core import cell
 from spartan_ng.config import config
+from spartan_ng.costs.choices import LOAN_READS
 from spartan_ng.scratch import own_copy
 from tests.budgets import functions
 from tests.sampling import Some
@@ -65,8 +66,9 @@ def _is_view_of(found: Any, *arrays: Any) -> bool:
     )
 
 
-def check(name: str) -> None:
-    """One program of two arrays of NumPy's, which are written to before anybody looks at what it gave."""
+def check(name: str, given: Callable[[Any], Any] = lambda x: x) -> None:
+    """One program of two arrays of NumPy's, which are written to before anybody looks at what it gave; ours
+    is given what `given` makes of them."""
     program = functions.program(name)
     x, line = _arrays()
     numpys = program(numpy, x, line)
@@ -74,7 +76,7 @@ def check(name: str) -> None:
         return
     expected = [*_parts(numpys)]
     x, line = _arrays()
-    found = program(np, x, line)
+    found = program(np, given(x), given(line))
     assert numpy.array_equal(x, _arrays()[0]), f"{name} has written to its operand"
     x[...], line[...] = -3.0, -4.0
     for theirs, ours in zip(expected, _parts(found), strict=True):
@@ -85,12 +87,13 @@ def check(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_call_gave_does_not_change_with_what_it_was_given(some: Some) -> None:
+@pytest.mark.parametrize("given", [lambda x: x, np.asarray], ids=["numpys", "ours over numpys"])
+def test_what_a_call_gave_does_not_change_with_what_it_was_given(given: Any, some: Some) -> None:
     names = [n for n in functions.programs() if not n.startswith("array.") and n not in functions.UNTRUE]
     with numpy.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in some(names, _DRAWN):
-            check(name)
+            check(name, given)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +117,75 @@ def test_a_call_copies_nothing_that_it_reads_at_once(call: Any, copies: list[int
     call(x, 2 * x)
     gc.collect()
     assert not copies
+
+
+OVER_NUMPYS = {
+    "a product": "x * y",
+    "a number's": "2 * x - 1",
+    "a function": "np.exp(x)",
+    "a sum of products": "float(np.sum(x * y))",
+    "moments": "x.mean(), np.var(x), x.std(axis=0)",
+    "a comparison": "x > 0.5",
+    "a turned one": "x.T * 2 + 1",
+    "matrix products": "x.T @ (x @ v)",
+    "by its method": "x.dot(v)",
+    "an einsum": "np.einsum('ij,j->i', x, v)",
+    "rows": "x[2:40] + 1",
+    "elements that pass": "x[x > 0.5].sum()",
+    "other elements": "x[[1, 2, 5]]",
+    "another shape": "x.reshape(-1) * 2",
+    "another dtype": "x.astype('f4')",
+    "a choice": "np.where(x > 0.5, x, y)",
+    "one after the other": "np.concatenate([x, y])",
+    "sorted": "np.sort(x, axis=0)",
+    "added up": "np.cumsum(x)",
+    "the place of the largest": "x.argmax()",
+    "a norm": "np.linalg.norm(x)",
+}
+
+
+@pytest.mark.parametrize("name", OVER_NUMPYS)
+def test_arrays_over_numpys_are_read_where_they_lie(name: str, copies: list[int]) -> None:
+    """And what was made of them stays when their owner writes to them."""
+    x, v = _arrays()[0], numpy.arange(float(_COLUMNS))
+    y = 2 * x
+    expected = [*_parts(eval(OVER_NUMPYS[name], {"np": numpy, "x": x, "y": y, "v": v}))]
+    found = eval(OVER_NUMPYS[name], {"np": np, "x": np.asarray(x), "y": np.asarray(y), "v": np.array(v)})
+    gc.collect()
+    assert all(nbytes <= config.small_bytes for nbytes in copies)
+    x[...], y[...] = -3.0, -4.0
+    for theirs, ours in zip(expected, _parts(found), strict=True):
+        numpy.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_an_array_over_numpys_is_copied_once_that_takes_no_longer(copies: list[int]) -> None:
+    x, _ = _arrays()
+    ours = np.asarray(x)
+    for k in range(3 * LOAN_READS):
+        assert float(ours.sum()) == pytest.approx(float(x.sum()))
+        assert copies == ([] if k < LOAN_READS else [x.nbytes])
+    copies.clear()
+    ours = np.asarray(x)
+    made = [ours * k for k in range(LOAN_READS)]
+    assert copies == [x.nbytes]
+    assert made[0]._peek() is not None
+    assert made[-1]._peek() is None
+
+
+def test_an_array_that_nobody_else_has_is_taken_as_it_is(copies: list[int]) -> None:
+    ours = np.asarray(_arrays()[0].copy())
+    later = ours * 2 + 1
+    assert later._peek() is None
+    assert not copies
+
+
+def test_what_grows_of_an_array_over_numpys_is_copied_once(copies: list[int]) -> None:
+    _, line = _arrays()
+    ours, expected = np.asarray(line), numpy.multiply.outer(line, line)
+    found = [np.multiply.outer(ours, ours) for _ in range(2)]
+    assert copies == [line.nbytes]
+    line[...] = 0
+    assert all(numpy.array_equal(f, expected) for f in found)
 
 
 BY_KEYS = {

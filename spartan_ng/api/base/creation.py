@@ -114,8 +114,10 @@ def asarray(
 ) -> ndarray:
     """An array from anything array-like.
 
-    A NumPy array's memory is read, not copied, until the array is written to or enters a lazy expression:
-    then it gets memory of its own, and what happens to the NumPy array afterwards is not seen any more.
+    A NumPy array's memory is read, not copied, by calls whose results are then computed at once. The array
+    gets memory of its own when it is written to, when something larger is built on it, and when it has been
+    read so often that a copy would have cost as much: what is written to the NumPy array afterwards is not
+    seen any more. What was made of it before never changes.
     With `copy=False` it is never copied to be read: its owner must leave it as it is until what is built on
     it has been computed. A write to the array still goes to a copy.
 

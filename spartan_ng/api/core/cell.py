@@ -26,6 +26,7 @@ from spartan_ng.api.core.loans import leaf_on_loan
 from spartan_ng.api.core.quick import CellFields
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import is_mapped
+from spartan_ng.costs.choices import LOAN_READS
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.scratch import c_copy, own_copy, to_be_written
@@ -78,6 +79,7 @@ class Cell(CellFields):
     there is no node, it may be written to.
     `picks` counts the elements that were read one by one since the last evaluation. `turns` counts writes
     that were steps of a graph and reads of an element that came by turns: it is odd where a write came last.
+    `rent` is what calls have taken longer that read a borrowed value where it lies (`loans.py`).
     `owner` is the array without views that the first view was made of. `source` is where a value that has
     not been written to is mapped from.
 
@@ -136,7 +138,7 @@ class Cell(CellFields):
         node = self._node
         if node is not None:
             return node
-        if self.borrowed and (leaf := leaf_on_loan(self.value)) is not None:
+        if self.borrowed and self.is_rented and (leaf := leaf_on_loan(self.value, self)) is not None:
             return leaf
         masked = self.masked
         kept = None if masked is None else masked.compact()
@@ -157,6 +159,26 @@ class Cell(CellFields):
         ref = ArrayRef(array.shape, array.dtype, value=array, source=self.source if self.borrowed else None)
         ref.on_disk = array.base is not None and is_mapped(array)
         return build.data(ref)
+
+    @property
+    def is_rented(self) -> bool:
+        """Whether a call reads the value where it lies in somebody else's memory, which is dear to copy, and
+        has been read there for less than that (`loans.py`)."""
+        value = self.value
+        if not self.borrowed or self._node is not None or self.rent >= LOAN_READS or not _may_change(value):
+            return False
+        return not (value.flags.owndata and sys.getrefcount(value) == 3)  # as below
+
+    def keep(self, ref: ArrayRef) -> None:
+        """Copy what a graph has read on loan, and still does: `ref` is its leaf's, and has the copy."""
+        with changes:
+            value = ref.value
+            if self.value is not value or not self.borrowed or self._node is not None:
+                ref.value = own_copy(value)
+                return
+            self._take_possession()
+            ref.value = self.value
+            self._node = build.data(ref)
 
     def _take_possession(self) -> None:
         """Copy a value that somebody else may still write to: what is built on it must not change."""

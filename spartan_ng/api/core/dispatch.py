@@ -107,9 +107,9 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
             check_device(keywords["device"])
         lent = False
         for a in (*args, *keywords.values()) if keywords else args:
-            kind = type(a)
-            first = a[0] if (kind is list or kind is tuple) and a else a
-            if type(first) is np.ndarray or (isinstance(first, Handle) and first._cell.shared):
+            first = a[0] if (type(a) is list or type(a) is tuple) and a else a
+            is_ours = isinstance(first, Handle) and (first._cell.shared or first._cell.borrowed)
+            if is_ours or type(first) is np.ndarray:
                 lent = lent or lends(a)
         for a in args:
             kind = type(a)

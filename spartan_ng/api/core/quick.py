@@ -79,6 +79,7 @@ if TYPE_CHECKING or _module is None:
         order: tuple[int, ...] | None = None
         shared: bool = False
         lent: int = 0
+        rent: int = 0
         lender: Any = None
         source: Any = None
         owner: Any = None

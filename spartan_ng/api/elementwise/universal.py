@@ -293,7 +293,8 @@ class ufunc(QuickFunction, Folding):
     ) -> Any:
         """A map (two for two results); what others own is `lent` to it, if it is large."""
         for a in () if lent else args:
-            if (type(a) is np.ndarray or (isinstance(a, Handle) and a._cell.shared)) and lends(a):
+            is_ours = isinstance(a, Handle) and (a._cell.shared or a._cell.borrowed)
+            if (is_ours or type(a) is np.ndarray) and lends(a):
                 return on_loan(self._lazy, args, asked, casting, True)
         operands = [a if isinstance(a, Handle) else operand(a) for a in args]
         kinds = tuple(map(kind_of, operands))

@@ -50,7 +50,7 @@ def _method(function: F) -> F:
 
     @functools.wraps(plain)
     def method(self: Any, *args: Any, **keywords: Any) -> Any:
-        if self._cell.shared and lends(self):
+        if (self._cell.shared or self._cell.borrowed) and lends(self):
             return on_loan(plain, self, *args, **keywords)
         return plain(self, *args, **keywords)
 
