@@ -251,6 +251,22 @@ def regression(np: Any, rng: Random, n: int) -> Any:
     return w
 
 
+@program
+def groups(np: Any, rng: Random, n: int) -> Any:
+    """The means of the rows of each of many groups, by masks."""
+    x = np.array(rng.random((n // 20, 20)))
+    group = np.array(rng.integers(0, 32, len(x)))
+    return np.stack([x[group == k].mean(axis=0) for k in range(32)])
+
+
+@program
+def windows(np: Any, rng: Random, n: int) -> Any:
+    """A signal's correlation with a pattern, and its mean over long windows."""
+    x = np.array(rng.random(n))
+    shown = np.lib.stride_tricks.sliding_window_view(x, 24)
+    return shown @ np.linspace(-1, 1, 24) + shown.mean(axis=1)
+
+
 def run(name: str, np: Any, nbytes: int) -> tuple[float, Any]:
     """Seconds of a program, and its result, computed."""
     begun = time.perf_counter()

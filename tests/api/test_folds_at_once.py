@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from functools import partial
+from typing import Any
 
 import numpy
 import pytest
@@ -124,7 +125,7 @@ def _method_drawn(seed: int):
     shape = [rng.choice([1, 3, 40, 200]) for _ in range(rng.randint(1, 2))]
     a = numbers.integers(0, 4, shape).astype(rng.choice(["f8", "i8", "u1", "?", "f4", "c16"]))
     method = rng.choice(METHODS)
-    keywords = {"axis": rng.choice([0, -1])} if rng.random() < 0.5 else {}
+    keywords: dict[str, Any] = {"axis": rng.choice([0, -1])} if rng.random() < 0.5 else {}
     if rng.random() < 0.6:
         keywords["dtype"] = rng.choice(DTYPES)
     at = (numbers.integers(0, a.shape[keywords.get("axis", 0)], rng.choice([1, 5, 300])),)

@@ -145,11 +145,13 @@ def selects_little(key: Sequence[Any], value: Any, fits: Callable[[int], bool]) 
     It is counted only where the arrays' elements do not tell.
     """
     few = door.is_small(prod(p.size for p in key if isinstance(p, np.ndarray)) * value.nbytes)
-    return few or fits(_most_selected(key, value.shape) * value.itemsize)
+    return few or fits(_most_selected(key, value) * value.itemsize)
 
 
-def _most_selected(key: Sequence[Any], shape: tuple[int, ...]) -> int:
-    """How many elements a key of NumPy's arrays, integers, slices and new axes selects, at most."""
+def _most_selected(key: Sequence[Any], value: Any) -> int:
+    """How many elements a key of NumPy's arrays, integers, slices and new axes selects, at most: masks are
+    counted where they keep few lines."""
+    shape: tuple[int, ...] = value.shape
     taken = sum(p.ndim if _is_mask(p) else 1 for p in key if p is not None and p is not ...)
     if taken > len(shape):  # NumPy says so
         return 0
@@ -164,7 +166,7 @@ def _most_selected(key: Sequence[Any], shape: tuple[int, ...]) -> int:
         elif isinstance(p, slice):
             size *= len(range(*p.indices(shape[axis])))
         elif _is_mask(p):
-            size *= p.size
+            size *= int(np.count_nonzero(p)) if door.are_few_lines(p, value.nbytes) else p.size
         elif isinstance(p, np.ndarray):
             indices.append(p.shape[::-1])
         axis += ahead

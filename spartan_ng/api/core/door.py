@@ -46,6 +46,10 @@ _WRITTEN_FLOPS = 4
 """Operations an element that NumPy does as fast as memory is written, on one thread."""
 _TURNS = 4
 """So many writes to an array and reads of its elements by turns, and the next write is done at once."""
+_LINE_BYTES, _FEW_LINES = 64, 8
+"""Bytes of a line beside which it is nothing to look whether a mask keeps it; and NumPy copies the lines that
+are kept sooner than a pass reads all, where there are at least so many times as many.
+(`benchmarks.programs`: groups)"""
 _PICKS = 8
 """So many single elements are read from a lazy array before it is evaluated for them."""
 _PICKED_BYTES = 1 << 28
@@ -121,6 +125,12 @@ def few_values(
     if are_broadcast and 8 * size > SURELY and len({a.shape for a in known if type(a) is _array}) > 1:
         return None
     return known
+
+
+def are_few_lines(mask: Any, nbytes: int) -> bool:
+    """Whether a mask that is here keeps few of the lines of an array of so many bytes."""
+    is_of_lines = mask.size * _LINE_BYTES <= nbytes and is_small(mask.nbytes)
+    return is_of_lines and bool(np.count_nonzero(mask) * _FEW_LINES <= mask.size)
 
 
 def is_shown_again(value: Any) -> bool:
