@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.costs.choices import (
@@ -27,6 +28,7 @@ from spartan_ng.costs.operations import of_node, work_of_node
 from spartan_ng.costs.profile import ONE_THREAD
 from spartan_ng.costs.tuned import DIRECT_FLOPS, FRESH
 from spartan_ng.graph.node import OPERATORS, Node, Op, sliced, topological
+from spartan_ng.graph.windows import are_windows, is_every_start
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.searches import searched
@@ -121,7 +123,7 @@ def _stepped_ns(node: Node, stored: StoredSteps | None) -> int:
     plan would leave to BLAS and its threads, too, those of the memory."""
     if stored is not None and stored.meets(node):
         return ONE_THREAD.compute_ns(*stored.work(node), 1)
-    if node.op not in OPERATORS:
+    if node.op not in OPERATORS or is_every_start(node) or are_windows(node):
         return 0
     touched = FRESH * node.nbytes + sum(i.nbytes for i in node.inputs)
     operations = 0 if _is_of_matrices(node) else work_of_node(node)
@@ -310,6 +312,8 @@ def _owned(value: Any, node: Node, others: Sequence[Any]) -> Any:
 
 
 def _map(node: Node, *inputs: Any) -> Any:
+    if node.size and is_every_start(node):
+        return sliding_window_view(np.arange(sum(node.shape) - 1, dtype=node.dtype), node.shape[1])
     if node.fn == "cast":
         return inputs[0].astype(node.dtype)
     row = ELEMENTWISE[str(node.fn)]
@@ -345,7 +349,12 @@ def _assign(node: Node, base: Any, value: Any) -> Any:
 
 
 def _take(node: Node, a: Any, indices: Any) -> Any:
-    return np.take(a, indices, axis=node.params[0])
+    (axis,) = node.params
+    if not are_windows(node):
+        return np.take(a, indices, axis=axis)
+    starts, length = indices.shape
+    shown = sliding_window_view(a, length, axis)[(slice(None),) * axis + (slice(starts),)]
+    return np.moveaxis(shown, -1, axis + 1)
 
 
 def _scatter(node: Node, base: Any, indices: Any, values: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
+from typing import Any
 
 import numpy
 import pytest
@@ -14,8 +16,10 @@ from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
 from spartan_ng.graph import build
-from spartan_ng.kernels.direct import run_direct
+from spartan_ng.graph.node import topological
+from spartan_ng.kernels.direct import run_direct, run_stepwise, stepwise_s
 
+_windows: Any = numpy.lib.stride_tricks.sliding_window_view
 PROGRAMS = {
     "map": lambda x: x + 1,
     "cast": lambda x: x.astype("f4"),
@@ -33,6 +37,12 @@ PROGRAMS = {
     "sort": lambda x: np.sort(x, axis=0),
     "filter": lambda x: x[x > 5],
     "take": lambda x: x[:, [3, 0, 3]],
+    "windows": lambda x: np.array(_windows(x, 3, 1)),
+    "windows of both": lambda x: _windows(x, (2, 3)).sum(axis=(2, 3)),
+    "some windows": lambda x: _windows(x, 2, 0)[1:3].max(axis=-1) + 1,
+    "weighted windows": lambda x: (_windows(x, 4, 1) * x[0, :4]).sum(axis=-1),
+    "places of windows": lambda x: x[np.arange(3)[:, None] + np.arange(2)],
+    "no windows": lambda x: x[np.arange(0)[:, None] + np.arange(2)].sum(axis=1),
     "search": lambda x: np.searchsorted(np.sort(x[0]), x),
     "zeros": lambda x: np.zeros(x.shape),
     "full": lambda x: np.full(x.shape, -0.0),
@@ -238,3 +248,18 @@ def test_products_that_need_all_of_the_last_one_are_blass():
         for _ in range(20):
             x = A @ (x / 800) + y - y
         assert run_direct([x._node()], 1 << 20) is not None
+
+
+def test_windows_are_not_made() -> None:
+    """A step for each node makes neither the windows nor their places, which are views."""
+    x = np.array(numpy.arange(30_000.0))
+    with config.override(small_bytes=0):
+        root = _windows(x, 100).max(axis=1)._node()
+    order = topological([root])
+    tracemalloc.start()
+    (found,) = run_stepwise([root], order)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    numpy.testing.assert_array_equal(found, numpy.arange(99.0, 30_000))
+    assert peak < 10 * x.nbytes
+    assert stepwise_s([root], order) < 0.1

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from spartan_ng.costs.choices import WINDOW_ELEMENTS
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.graph.windows import is_every_start
 from spartan_ng.optimizer.rewrite.rebuild import rebuild
 
 _FOLDS = frozenset({"add", "multiply", "minimum", "maximum", "logical_and", "logical_or"})
@@ -52,19 +53,6 @@ def _windows(node: Node) -> tuple[Node, int] | None:
     base, places = taken.inputs
     (axis,) = taken.params
     inside_last = (*(i for i in range(taken.ndim) if i != axis + 1), axis + 1)
-    if base.format != "dense" or order != inside_last or not _is_every_start(places):
+    if base.format != "dense" or order != inside_last or not is_every_start(places):
         return None
     return (base, axis) if places.shape[0] + places.shape[1] == base.shape[axis] + 1 else None
-
-
-def _is_every_start(places: Node) -> bool:
-    """Whether it is `arange(k)[:, None] + arange(n)`."""
-    if places.op is not Op.MAP or places.fn != "add" or places.ndim != 2:
-        return False
-    first, inside = places.inputs
-    starts = first.inputs[0] if first.op is Op.RESHAPE else first
-    return (
-        starts.op is inside.op is Op.INDEX
-        and (first.shape, inside.shape) == ((places.shape[0], 1), (places.shape[1],))
-        and starts.shape == (places.shape[0],)
-    )
