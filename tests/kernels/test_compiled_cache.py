@@ -10,7 +10,9 @@ import sys
 import numpy as np
 import pytest
 
+import spartan_ng as sp
 from spartan_ng import session
+from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.costs.choices import HOT_S, MISSED
 from spartan_ng.errors import OptionError
@@ -29,6 +31,8 @@ from spartan_ng.kernels.compiled.compile import Compiler, compiler, wait_for_com
 from spartan_ng.kernels.compiled.process import CompilerProcess
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.plan.stages import Fused
+from spartan_ng.system import object_files
+from tests.test_programs import running_on
 from tests.waiting import Gate, until
 
 SOURCE = """\
@@ -237,6 +241,32 @@ def test_broken_files_are_compiled_anew(a_compiler, monkeypatch, tmp_path, how):
         found.append(file.read_bytes())
         file.write_bytes(broken(found[-1], how))
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.skipif(not object_files.are_read_here(), reason="LLVM loads kernels")
+def test_a_kernel_on_disk_is_loaded_by_who_asks_for_it(tmp_path, monkeypatch, a_compiler):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    for _ in range(2):
+        one = a_compiler()
+        kernel = one.kernel(SOURCE.format(value=12))
+        one.request(kernel)
+        found, thread = kernel.function, one._thread
+        assert one.wait()
+        assert call(kernel) == 12
+    assert found is not None
+    assert thread is None, "nothing is compiled"
+
+
+def test_a_compiled_run_cuts_no_blocks_for_the_interpreter():
+    x = sp.array(np.arange(20_000.0))
+    cuts = []
+    for kernels in ("compile", "interpret"):
+        backend = EmbeddedBackend(2)
+        with running_on(backend), config.override(small_bytes=0, kernels=kernels):
+            np.testing.assert_array_equal((x * 2 + 1).compute(), np.arange(20_000.0) * 2 + 1)
+            (program,) = backend._executor._programs.values()
+            cuts.append([task.cut is None for task in program.tasks if task.box is not None])
+    assert cuts == [[True], [False]]
 
 
 def test_kernels_used_least_recently_go_first(tmp_path):

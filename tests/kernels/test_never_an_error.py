@@ -68,6 +68,7 @@ def test_a_broken_compiler_changes_nothing(monkeypatch, tmp_path, name):
         raise RuntimeError("no compiler today")
 
     monkeypatch.setattr(compiler, "_kernels", {})
+    monkeypatch.setattr(compiler, "_directory", None)  # where others have left theirs
     monkeypatch.setattr(Compiler, "_load", broken)
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     with running_on(EmbeddedBackend(2)), config.override(small_bytes=0, kernels="compile"):

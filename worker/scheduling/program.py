@@ -12,7 +12,7 @@ from math import prod
 from spartan_ng.arrays import Box, box_size
 from spartan_ng.costs import Profile
 from spartan_ng.costs.tuned import BACKED_S, LENT_FLOPS
-from spartan_ng.kernels.blocks import block_sizes, cut_tile
+from spartan_ng.kernels.blocks import block_sizes
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
@@ -164,7 +164,6 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
             load_scipys()
         share = box_size(task.box) / max(prod(stage.domain), 1)
         task.tier = Tier(stage, task.box, share * interpreted_s(stage, plan.slots))
-        task.cut = cut_tile(stage, task.box, task.sizes, together=False)
         for part in task.parts:
             # What finishes the result needs the sum of all parts.
             _prepare(plan, replace(stage, finish=None, parts=1), part)

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from spartan_ng.arrays import WHOLE, Box, box_of, box_shape, box_slices, part_span
-from spartan_ng.kernels.blocks import Cut
+from spartan_ng.kernels.blocks import Cut, cut_tile
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
@@ -62,13 +62,21 @@ class Task:
     """Of a pass: what a thread works on at least, where that is more than a block may take; else 0."""
     blas: bool = False
     """Whether its rows call BLAS."""
-    cut: Cut = field(default_factory=list)
+    cut: Cut | None = None
+    """The interpreter's blocks, once somebody has asked for them."""
     tier: Tier | None = None
     ordered: Ordered | None = None
     packed: dict[tuple[Any, ...], Task] = field(default_factory=dict)
     """The task with its rows cut for compressed operands, by which they are and their numbers of groups."""
     dying: int | None = None
     """Of a scan: the operand whose tile may hold the result, since nobody else needs it any more."""
+
+    def blocks(self, stage: Fused) -> Cut:
+        """The interpreter's blocks, which a run that is compiled has no need of."""
+        if self.cut is None:
+            assert self.box is not None, "a pass with a share"
+            self.cut = cut_tile(stage, self.box, self.sizes, together=False)
+        return self.cut
 
     def reads(self) -> Iterator[PiecedOperand]:
         """All operands, each as often as it is read."""

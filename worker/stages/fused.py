@@ -145,7 +145,7 @@ def _made(
     choice = tier.choose(operands, ex.errstate, ex.threads)
     if choice is None:
         body = tier.interpreted(body, operands, ex.errstate)
-        task = task if body is task.body else replace(task, body=body)
+        task = task if body is task.body else replace(task, body=body, cut=task.blocks(stage))
 
     def interpreter() -> Runner:
         return runner(body, operands, box, task.sizes)
@@ -163,7 +163,7 @@ def _made(
         (write,) = stage.writes
         (reducer,) = task.reducers
         each: Each = partial(ex.looked, run) if run.files else iter
-        patches = task.cut if choice is None else choice.cut
+        patches = (task.cut or task.blocks(stage)) if choice is None else choice.cut
         assert isinstance(patches, list), "a stage with one result is cut into patches"
         if reducer is not None and reducer.counts and len(patches) == 1:
             reducer = in_place(ex, run, write, reducer, task.owns[0])

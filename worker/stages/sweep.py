@@ -66,7 +66,7 @@ def run_sweep(
     """Run a stage of several results."""
     assert task.box is not None, "checked by the caller"
     places = ResultPlaces(ex, run, stage.writes, task.box)
-    cut = task.cut if choice is None else choice.cut
+    cut = task.blocks(stage) if choice is None else choice.cut
     assert isinstance(cut, Sweep), "a stage of several results is swept"
     in_order = all(r is None or r.combines_in_turn for r in task.reducers)
     tight = in_order and is_tight(_state_bytes(cut, places), ex.threads)

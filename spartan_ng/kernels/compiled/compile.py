@@ -35,6 +35,7 @@ from spartan_ng.kernels.compiled.cache import (
 )
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.process import CompileError, CompilerProcess, start_heir
+from spartan_ng.system import object_files
 from spartan_ng.system.processes import after_fork
 
 MOST_REASON = 120
@@ -95,11 +96,14 @@ class Compiler:
             return self._kernels.setdefault(source, Kernel(source))
 
     def request(self, kernel: Kernel) -> None:
-        """Have a kernel compiled soon."""
+        """Have a kernel compiled soon. One that lies on disk is there at once, where we load it ourselves: a
+        thread takes longer to begin."""
         with self._changed:
             if kernel.requested:
                 return
             kernel.requested = True
+            if object_files.are_read_here() and self._loads_kept(kernel):
+                return
             self._queue.append(kernel)
             # Begun with the first kernel, as most programs need none.
             if self._thread is None or not self._thread.is_alive():
@@ -230,6 +234,20 @@ class Compiler:
         else:
             kernel.function = function
         kernel.seconds = time.perf_counter() - start
+
+    def _loads_kept(self, kernel: Kernel) -> bool:
+        """Load a kernel that lies on disk; False where it does not, or whoever compiles it has to say why it
+        cannot be loaded."""
+        start, name = time.perf_counter(), kernel_name(kernel.source)
+        try:
+            if not self.is_kept(kernel) or (code := find(self._folder(), name)) is None:
+                return False
+            with record.span("compile"):
+                kernel.function = native.load_code(name, code)
+        except Exception:  # noqa: BLE001  # as in `_compile`, which is next
+            return False
+        kernel.seconds = time.perf_counter() - start
+        return True
 
     def _load(self, source: str) -> Function:
         """The compiled function, from the disk where some process has compiled it before, or does so now."""
