@@ -87,6 +87,11 @@ CHAIN_STEPS = 64
 """Steps on small lazy arrays in a row, at most, before the last is evaluated where it stands: all of them are
 planned again with every program that asks for something after them. (`benchmarks.small_programs`)"""
 
+BACKLOG_NS, BACKLOG_STEPS = 2_000_000_000, 256
+"""Nanoseconds of work for one thread on large lazy arrays, and steps in a row, from which on the last is
+evaluated where it stands: a program that is stopped, or stops itself by the clock, has no more than that to
+compute. (chosen)"""
+
 LAUNCH_NS = 50_000
 """Nanoseconds that a stage takes besides its work: its tasks are handed to threads, its blocks are
 cut. (`benchmarks planning`)"""

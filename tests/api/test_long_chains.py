@@ -9,6 +9,8 @@ import pytest
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
+from spartan_ng.api.core import backlog
+from spartan_ng.api.core import cell as core_cell
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.costs.tuned import CHAIN_STEPS
@@ -66,11 +68,109 @@ def test_chains_are_short(name, workers, monkeypatch):
     assert most <= _NODES
 
 
-def test_steps_on_large_arrays_wait():
-    """What is fused saves passes; only what is small is evaluated."""
+def test_steps_on_large_arrays_wait(monkeypatch):
+    """What is fused saves passes; what is small is evaluated sooner."""
+    monkeypatch.setattr(backlog, "BACKLOG_NS", 1 << 62)
     with running_on(EmbeddedBackend(2)):
         x = np.ones(_LARGE)
-        for _ in range(2 * CHAIN_STEPS):
+        for _ in range(backlog.BACKLOG_STEPS // 2):
+            x = x * 0.9 + 1
+        assert x._cell.value is None
+
+
+def _regression(xp, x, w):
+    p = 1 / (1 + xp.exp(-(x @ w)))
+    return x, w - x.T @ (p - 0.5) * 1e-3
+
+
+def _centers(xp, x, w):
+    centers = w.reshape(4, -1)[:, :2]
+    near = xp.argmin(((x[:, None, :2] - centers) ** 2).sum(2), 1)
+    marks = (near[:, None] == xp.arange(4)).astype(float)
+    sums, counts = marks.T @ x[:, :2], marks.sum(0)
+    return x, xp.concatenate([(sums / xp.maximum(counts, 1)[:, None]).ravel(), w[:1] * 0])[: len(w)]
+
+
+def _in_place(xp, x, w):
+    x = x - x.mean(0)
+    x *= 0.5
+    x[1:] += x[:-1]
+    return x, w
+
+
+LOOPS = {
+    "steps": lambda xp, x, w: (xp.sqrt(abs(x)) * 0.5 + 0.3, w),
+    "where": lambda xp, x, w: (xp.where(x > 0.5, x * 0.5, x), w),
+    "scaled": lambda xp, x, w: (x / x.max() + 0.1, w),
+    "products": lambda xp, x, w: (x @ (x.T @ x) / 1e3, w),
+    "scans": lambda xp, x, w: (xp.cumsum(x, 0) / x.sum(), w),
+    "sorted": lambda xp, x, w: (xp.sort(x, 0) * 0.5, w),
+    "in place": _in_place,
+    "regression": _regression,
+    "centers": _centers,
+    "two": lambda xp, x, w: (x + xp.sin(x.T[:8, :8].sum(0) + w), w),
+}
+"""What a turn makes of a large array and a small one."""
+
+
+def _turns(xp, name, x, w, turns, seen=lambda x, w: None):
+    x, w = xp.array(x), xp.array(w)
+    for _ in range(turns):
+        x, w = LOOPS[name](xp, x, w)
+        seen(x, w)
+    return x, w
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_that_ask_for_nothing_are_caught_up_with(name, workers, monkeypatch):
+    """They have a few turns to be computed, at most, and what is evaluated goes from one turn to the next."""
+    monkeypatch.setattr(backlog, "BACKLOG_NS", 0)
+    random = numpy.random.default_rng(0)
+    x, w = random.random((60, 8)), random.random(8)
+    expected = _turns(numpy, name, x, w, 30)
+    most, shapes = 0, set()
+    evaluated = core_cell.due
+
+    def noted(node, cell):
+        nodes = evaluated(node, cell)
+        shapes.update(n.shape for n in nodes)
+        return nodes
+
+    def seen(x, w):
+        nonlocal most
+        lazy = [a._node() for a in (x, w) if a._cell.value is None]
+        most = max(most, len(topological(lazy)))
+
+    monkeypatch.setattr(core_cell, "due", noted)
+    backend = EmbeddedBackend(2) if workers == 1 else SimulatedBackend(workers)
+    with running_on(backend), config.override(small_bytes=0):
+        found = _turns(np, name, x, w, 30, seen)
+        for a, b in zip(found, expected, strict=True):
+            numpy.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+        found = _turns(np, name, x, w, 1)
+        one = len(topological([a._node() for a in found]))
+    carried = {w.shape, (w.size + 1,)} if name in ("regression", "centers") else {x.shape}
+    assert shapes
+    assert shapes <= carried
+    assert most <= 5 * one
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_single_turn_waits(name, monkeypatch):
+    """However long it takes: what is asked for together is made in as few passes as there can be."""
+    monkeypatch.setattr(backlog, "BACKLOG_NS", 0)
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=0):
+        found = _turns(np, name, numpy.ones((60, 8)), numpy.ones(8), 2)
+        assert all(a._cell.value is None for a in found if a._node().inputs)
+
+
+def test_what_no_memory_has_room_for_waits(monkeypatch):
+    monkeypatch.setattr(backlog, "BACKLOG_NS", 0)
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=0, memory_bytes=1 << 16):
+        x = np.ones((100, 100))
+        for _ in range(9):
             x = x * 0.9 + 1
         assert x._cell.value is None
 

@@ -21,9 +21,10 @@ import numpy as np
 
 from spartan_ng.api.core import door
 from spartan_ng.api.core.forcing import compute_nodes, counted_among, release, settled
-from spartan_ng.api.core.holders import hold, hold_as
+from spartan_ng.api.core.holders import hold, hold_as, holder_of
 from spartan_ng.api.core.loans import leaf_on_loan
 from spartan_ng.api.core.quick import CellFields
+from spartan_ng.api.core.turns import due
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.costs.choices import LOAN_READS
@@ -111,7 +112,7 @@ class Cell(CellFields):
         if node is not None:
             self._node = node
             if hold(node, self):
-                self.settle(node)
+                self.catch_up(node)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -217,8 +218,16 @@ class Cell(CellFields):
         """Evaluate the node that the cell holds."""
         self.adopt(compute_nodes([node])[0], node)
 
+    def catch_up(self, node: Node) -> None:
+        """Evaluate what is due now that the cell holds this node."""
+        nodes = due(node, self)
+        for late, ref in zip(nodes, compute_nodes(nodes), strict=True):
+            cell = holder_of(late)
+            if cell is not None:
+                cell.adopt(ref, late)
+
     def rebind(self, node: Node) -> bool:
-        """Become another lazy value (of the same shape and dtype); whether to settle it (see `hold`)."""
+        """Become another lazy value (of the same shape and dtype); whether something may be due."""
         if self.value is not None:
             self.order = order_of(self.value)
         self.value = None

@@ -262,7 +262,7 @@ class Handle(HandleFields):
             node = written(cell.node, self._views, node) if self._views else node
             grown = cell.rebind(node)
         if grown:
-            cell.settle(node)
+            cell.catch_up(node)
 
     def _write(self, value: Handle) -> None:
         """Replace all elements by those of `value`, broadcast to the shape."""

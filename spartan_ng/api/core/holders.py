@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from weakref import ref
 
 from spartan_ng.api.core import door
+from spartan_ng.api.core.backlog import FEW, Backlog, inner_backlog, is_much, work_ns
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.callers import USERS, UserLine, frame_of_the_users, place_of, whose
-from spartan_ng.costs.tuned import CHAIN_STEPS
 from spartan_ng.graph.node import Node
 
 
@@ -34,16 +34,14 @@ class Adopter(Protocol):
 
 Step = tuple[CodeType | None, int]
 
-_held: dict[ref[Node], tuple[tuple[ref[Any], ...], CodeType | None, int, int]] = {}
+_held: dict[ref[Node], tuple[tuple[ref[Any], ...], CodeType | None, int, Backlog]] = {}
 """By lazy nodes, as long as they live: the cells that hold one, as long as the user holds an array of it, the
-user's code and the instruction in it that made it, where that is known, and how many steps on small arrays
-lead to it. Each lazy array comes by: a weak dictionary takes several calls for each that comes and goes."""
+user's code and the instruction in it that made it, where that is known, and what is to be computed for it.
+Each lazy array comes by: a weak dictionary takes several calls for each that comes and goes."""
 _forget = _held.pop
 _find = _held.get
 _SHARING = 4
 """Cells of one node that are known, at most: an array, copies of it, and what functions of ours wrap."""
-_INSIDE = 4
-"""Nodes in a row, at most, that one step of the user's is made of."""
 _frame = sys._getframe
 _ways: dict[str, tuple[int, CodeType]] = {}
 """By operations, the way from the user's line to `hold` that a node of each took last: how many frames there
@@ -51,8 +49,8 @@ were up to the one that the user called, and that one's code."""
 
 
 def hold(node: Node, cell: Adopter) -> bool:
-    """Note that a cell holds a lazy node that the user's line has made; whether it ends a chain of steps on
-    small arrays that is too long to be planned with everything that asks for one of them.
+    """Note that a cell holds a lazy node that the user's line has made; whether so much has yet to be
+    computed for it that something may be `due`.
 
     Of the line there is what `place_of` makes one of, should anybody ask. It is looked for where it was the
     last time for such a node: each frame that is looked at takes its while.
@@ -72,15 +70,27 @@ def hold(node: Node, cell: Adopter) -> bool:
     if frame is None or whose[frame.f_code.co_filename] != USERS:
         level, frame = frame_of_the_users(_frame(2), 2)
         _ways[name] = level - 1, _frame(level - 1).f_code
-    steps = 0
-    if door.is_small(prod(node.shape) * node.dtype.itemsize):
-        for operand in node.inputs:
-            if operand.inputs:
-                held = _find(ref(operand))
-                steps = max(steps, _steps_to(operand) if held is None else held[3])
-        steps += bool(node.inputs)
-    _held[ref(node, _forget)] = (ref(cell),), frame.f_code, frame.f_lasti, steps
-    return steps > CHAIN_STEPS
+    # Most nodes come by with few before them: nothing is called for those.
+    little = steps = work = 0
+    for operand in node.inputs:
+        if operand.inputs:
+            held = _find(ref(operand))
+            before = inner_backlog(operand, known_backlog) if held is None else held[3]
+            little = max(little, before[0])
+            steps = max(steps, before[1])
+            work = max(work, before[2])
+    if steps:
+        little = little + 1 if door.is_small(prod(node.shape) * node.dtype.itemsize) else 0
+        work += work_ns(node) if steps > FEW else 0
+    backlog = little, steps + bool(node.inputs), work
+    _held[ref(node, _forget)] = (ref(cell),), frame.f_code, frame.f_lasti, backlog
+    return steps > FEW and is_much(backlog)
+
+
+def known_backlog(node: Node) -> Backlog | None:
+    """What is to be computed for a node that a cell has held."""
+    held = _find(ref(node))
+    return None if held is None else held[3]
 
 
 def _living(cells: tuple[ref[Any], ...], node: Node) -> list[ref[Any]]:
@@ -88,22 +98,11 @@ def _living(cells: tuple[ref[Any], ...], node: Node) -> list[ref[Any]]:
     return [r for r in cells if (cell := r()) is not None and cell.holds(node)][: _SHARING - 1]
 
 
-def _steps_to(node: Node) -> int:
-    """How many steps on small arrays lead to a node that no cell holds, but one that is made of it."""
-    level, steps = list(node.inputs), 0
-    for _ in range(_INSIDE):
-        level = [below for below in level if below.inputs]
-        held = [_find(ref(below)) for below in level]
-        steps = max([steps, *(h[3] for h in held if h is not None)])
-        level = [n for below, h in zip(level, held, strict=True) if h is None for n in below.inputs]
-    return steps
-
-
 def hold_as(node: Node, cell: Adopter, step: Step = (None, 0)) -> None:
     """Note that a cell holds a lazy node that an earlier step has made; by default nobody knows which."""
     held = _find(ref(node))
-    others = [] if held is None else _living(held[0], node)
-    _held[ref(node, _forget)] = (*others, ref(cell)), *step, 0
+    others, backlog = ([], (0, 0, 0)) if held is None else (_living(held[0], node), held[3])
+    _held[ref(node, _forget)] = (*others, ref(cell)), *step, backlog
 
 
 def step_of(node: Node) -> Step:
