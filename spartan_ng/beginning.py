@@ -138,7 +138,8 @@ def _begin() -> None:
     global _importing
     with _lock:
         if _importing is None and threading.main_thread().is_alive():
-            import logging  # noqa: F401  # locks itself before a fork: after us, if it registers before us
+            # These lock themselves before a fork, and let go behind it: after us, if they register before us.
+            import logging  # noqa: F401
 
             # the child would wait for ever for a lock that the import held
             before_fork(_wait_for_all)

@@ -247,8 +247,10 @@ print({os.getpriority(os.PRIO_PROCESS, thread) for thread in others} == {own})
 
 @pytest.mark.slow
 def test_a_fork_finds_no_lock_that_is_held() -> None:
+    """Nor does one let go of a lock of a module that was imported while the fork waited."""
     told = run(
         """
+sys.unraisablehook = lambda error: print(error)
 (a * 2 + 1).sum().compute()
 go.set()
 pid = os.fork()
