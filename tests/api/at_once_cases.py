@@ -260,7 +260,7 @@ np.busday_offset(d, 1, "forward")  # 320
 d + 1  # 320
 x.byteswap()  # 9600
 x.view([("x", float)]).getfield(float, 0)  # 0
-np.lib.stride_tricks.sliding_window_view(a, (3, 3)).max((2, 3))  # 9600
+np.lib.stride_tricks.sliding_window_view(a, (3, 3)).max((2, 3))  # 1, 9600
 np.broadcast_to(w, (300, 30)) * 2  # 72000
 np.broadcast_to(w, (300, 30)) + np.broadcast_to(w, (300, 30))  # 144000
 e + e  # 0

@@ -83,13 +83,16 @@ def _larger(a: ndarray, b: ndarray, out: Any, casting: str = "same_kind", dtype:
         raise ShapeError(
             f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
         )
-    known = small_values((a, b), broadcast=False) or _shown_again(a, b)
+    known, again = small_values((a, b), broadcast=False), None
+    if known is None:
+        known = again = _shown_again(a, b)
     if known is not None:
         rows = a.shape[-2] if a.ndim > 1 else 1
         columns = b.shape[-1] if b.ndim > 1 else 1
         batch = max(prod(a.shape[:-2]), prod(b.shape[:-2]))
         made = batch * rows * columns
-        if door.is_little_product(made, made * a.shape[-1]):
+        is_one_loop = again is not None and door.is_made_here(8 * made)
+        if is_one_loop or door.is_little_product(made, made * a.shape[-1]):
             try:
                 product = wrap(np.matmul(*known, dtype=dtype, casting=casting))  # type: ignore[call-overload]
                 return stored("matmul", product, out, casting=casting, broadcast=True)

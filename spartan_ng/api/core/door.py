@@ -22,6 +22,7 @@ from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.core.late import Late
 from spartan_ng.config import config
 from spartan_ng.graph.evaluation import in_process
+from spartan_ng.memory import copied_bytes
 
 _array = np.ndarray
 _INTEGERS = frozenset({int})
@@ -134,12 +135,20 @@ def are_few_lines(mask: Any, nbytes: int) -> bool:
 
 
 def is_shown_again(value: Any) -> bool:
-    """Whether a view shows elements again and again that are few bytes in memory, as windows that lie over
-    each other do: NumPy reads them as they lie, from the caches, and a pass would make all that is shown."""
+    """Whether a view shows elements again and again, as windows that lie over each other do, which are few
+    bytes in memory, or lie where programs run: NumPy reads them as they lie, and a pass would make all of
+    them."""
     if value.base is None or 0 in value.strides:
         return False
     below = sum((n - 1) * abs(step) for n, step in zip(value.shape, value.strides, strict=True))
-    return 0 < below + value.itemsize < value.nbytes and is_small(below + value.itemsize)
+    nbytes = below + value.itemsize
+    return bool(0 < nbytes < value.nbytes) and (is_small(nbytes) or works_here())
+
+
+def is_made_here(nbytes: int) -> bool:
+    """Whether so many bytes are made at once of what is shown again: they are small, or there is room for
+    them where programs run."""
+    return is_small(nbytes) or (works_here() and nbytes <= copied_bytes())
 
 
 def works_here() -> bool:
