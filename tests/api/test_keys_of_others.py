@@ -12,6 +12,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from tests.test_calls import calls
 
 
 class Two(Sequence):
@@ -48,6 +49,14 @@ def refusing(kind):
 KEYS = {
     "range": range(2),
     "no range": range(0),
+    "range downwards": range(2, -1, -2),
+    "range of negative": range(-3, 0, 2),
+    "far range": range(2, 5),
+    "range beyond all": range(2**70, 2**70 + 2),
+    "list": [2, 0],
+    "list of NumPy's": [numpy.uint8(2), numpy.int64(0)],
+    "far list": [2, 7],
+    "list beyond all": [2**70, 1],
     "range of masks": [range(2), [1, 0]],
     "sequence": Two(),
     "queue": deque([1, 2]),
@@ -81,7 +90,20 @@ def outcome(call):
 
 def cases(key):
     """Keys with it."""
-    return [key, (..., key), (key, ...), (key, None)]
+    alone = [key, (..., key), (key, ...), (key, None)]
+    return [*alone, (key, [1, 0]), ([1, 0], key), (key, range(2)), (key, slice(2)), (slice(2), key), (key, 1)]
+
+
+def beside_arrays(key, xp):
+    """Keys with it and an array of a library's."""
+    two = xp.array([1, 0])
+    return [
+        (key, two),
+        (two, key),
+        (key, two[:, None]),
+        (two, None, key),
+        (key, xp.array([True, False, True])),
+    ]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -93,6 +115,26 @@ def test_keys_are_what_numpy_takes_them_for(mode, name):
         assert outcome(lambda: ours[key]) == outcome(lambda: a[key]), (key, shape)  # noqa: B023
         assert outcome(lambda: ours.__setitem__(key, -1.0)) == outcome(lambda: a.__setitem__(key, -1.0))  # noqa: B023
         assert ours.tolist() == a.tolist()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [n for n in KEYS if "range" in n or "list" in n])
+def test_keys_beside_arrays_are_what_numpy_takes_them_for(mode, name):
+    for theirs, ours in zip(*(beside_arrays(KEYS[name], xp) for xp in (numpy, np)), strict=True):
+        whole = numpy.arange(9.0).reshape(3, 3)
+        a, b = whole.copy(), np.array(whole)
+        assert outcome(lambda: b[ours]) == outcome(lambda: a[theirs]), theirs  # noqa: B023
+        assert outcome(lambda: b.__setitem__(ours, -1.0)) == outcome(lambda: a.__setitem__(theirs, -1.0))  # noqa: B023
+        assert b.tolist() == a.tolist()
+
+
+@pytest.mark.parametrize("key", [range(60), [*range(0, 60, 2)], range(59, -1, -2)])
+def test_ranges_and_lists_beside_arrays_are_no_detour(key):
+    a, places = np.ones((60, 3)), np.array([1] * len(key))
+    for call in (lambda: a[key, places], lambda: a[key], lambda: a.__setitem__((key, places), 2.0)):
+        call()
+        asked = {name.rpartition("/")[2].partition(":")[0] for name in calls(call)}
+        assert not asked & {"keys.py", "loans.py", "assigning.py"}, asked
 
 
 class Grumpy:

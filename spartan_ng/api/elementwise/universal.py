@@ -47,7 +47,6 @@ from spartan_ng.api.core.operands import (
     stay_small,
     stored,
     unfiltered,
-    values_here,
     without_output,
     wrapped_by,
 )
@@ -67,6 +66,7 @@ from spartan_ng.api.elementwise.asked import (
     weak_value,
 )
 from spartan_ng.api.elementwise.folding import Folding
+from spartan_ng.api.elementwise.writing import Writing
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.callers import warn_user
 from spartan_ng.error_state import error_state
@@ -95,7 +95,7 @@ _PLACES = frozenset({"out", "where"})
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 
 
-class ufunc(QuickFunction, Folding):
+class ufunc(QuickFunction, Folding, Writing):
     """A universal function with NumPy's signature.
 
     Parameters
@@ -166,7 +166,8 @@ class ufunc(QuickFunction, Folding):
                         found = applied(self.np, tuple(known))
                         return wrap(found) if self.nout == 1 else tuple(map(wrap, found))
                     if _PLACES.issuperset(keywords) and self._write(tuple(known), **keywords):
-                        return keywords["out"]
+                        out = keywords["out"]
+                        return out[0] if self.nout == 1 and type(out) is tuple else out
                 except ValueError as error:  # ours name the shapes; read-only memory is copied
                     if not is_refusal(error):
                         raise
@@ -185,41 +186,6 @@ class ufunc(QuickFunction, Folding):
 
     if not IS_COMPILED:
         __call__ = _called
-
-    def _write(self, known: tuple[Any, ...], out: Any = None, where: Any = True, **asked: Any) -> bool:
-        """Have NumPy write where the elements of `out` lie; whether they are here, and nobody else's."""
-        if type(out) is not Late.ndarray:
-            return False
-        target, is_asked = out._open(), door.is_written_here(out, self.row.flops)
-        if target is None and is_asked and not out._views and out._cell.value is not None:
-            target = out._in_place()
-        if target is None:
-            return False
-        large = not door.is_small(target.nbytes)
-        if large and not is_asked:
-            return False
-        mask = [True] if where is True else (values_here if large else few_values)((where,))
-        if mask is None:
-            return False
-        if where is True and not asked:
-            applied(self.np, known, target)
-        else:
-            self.np(*known, out=target, where=mask[0], **asked)
-        return True
-
-    def _written(self, args: tuple[Any, ...], out: Any, where: Any, **asked: Any) -> bool:
-        """`_write` for operands of several shapes, and whatever else NumPy is asked for."""
-        if out is None or self.nout > 1 or not door.is_open():
-            return False
-        try:
-            known = small_values(args)
-            if known is None and type(out) is Late.ndarray and door.is_written_here(out, self.row.flops):
-                known = values_here(args)
-            return known is not None and self._write(known, out, where, **asked)
-        except ValueError as error:
-            if not is_refusal(error):
-                raise
-            return False
 
     def _wrapped(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """What the operand of the highest `__array_priority__` makes of results."""
@@ -413,8 +379,8 @@ class ufunc(QuickFunction, Folding):
                 self.np, *args, out=outs[0], where=forced(where), casting=casting, **keywords_of(asked)
             )
         where = mask_of(where)
-        if self._written(args, outs[0], where, casting=casting, **keywords_of(asked)):
-            return outs[0]
+        if self._written(args, outs, where, casting=casting, **keywords_of(asked)):
+            return outs if self.nout > 1 else outs[0]
         signature = {} if asked is None else {"signature": asked.signature()}
         with dtypes_first(self.np, args, outs, casting=casting, **signature):
             known = small_values(args)
@@ -436,12 +402,13 @@ class ufunc(QuickFunction, Folding):
         if as_array:
             results = tuple(map(copied, results))
         elif has_places or where is not True:
-            results = tuple(
+            backwards = (  # of outputs that overlap, NumPy writes the first one last
                 without_output(self.__name__, r)
                 if o is None and at_once
                 else stored(self.__name__, r, o, where, casting, broadcast=True)
-                for r, o in zip(results, outs, strict=True)
+                for r, o in reversed([*zip(results, outs, strict=True)])
             )
+            results = (*backwards,)[::-1]
         elif order != "K":
             results = tuple(in_order(r, order_for(order, *args)) for r in results)
         return results if self.nout > 1 else results[0]

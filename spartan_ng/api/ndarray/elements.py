@@ -31,6 +31,8 @@ _QUICK = frozenset({int, tuple, slice}) | NUMPYS_INTEGERS
 """Classes of keys that NumPy takes as they are."""
 _QUICK_TO_WRITE = _QUICK | NUMERIC | {type(Ellipsis), np.ndarray}
 _SIMPLE = frozenset({int, slice, type(None), type(Ellipsis)})
+_LISTED: frozenset[type] = frozenset({list, range})
+_IN_KEYS = _SIMPLE | _LISTED
 _INTEGERS = NUMPYS_INTEGERS | {int}
 _OBJECTS = np.dtype(object).num
 _array = np.ndarray
@@ -70,10 +72,15 @@ def _has_room(value: Any, key: tuple[Any, ...], lists: Sequence[list[Any]]) -> b
 
 
 def _with_arrays(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """A key of small arrays with axes, numbers and slices as NumPy takes it; None for all others."""
-    few = few_values(key, _SIMPLE)
+    """A key of small arrays with axes, short lists, ranges, numbers and slices as NumPy takes it; None for
+    all others."""
+    few = few_values(key, _IN_KEYS)
     if few is None or not all(k.ndim for k in few if k.__class__ is np.ndarray):
         return None
+    if not _LISTED.isdisjoint(map(type, few)):
+        few = [_as_places(k) if k.__class__ in _LISTED else k for k in few]
+        if not _LISTED.isdisjoint(map(type, few)):
+            return None
     return tuple(few)
 
 
@@ -92,6 +99,15 @@ def _is_short(key: Any) -> bool:
     return (
         key.__class__ is list and len(key) > 0 and door.is_short(key) and _INTEGERS.issuperset(map(type, key))
     )
+
+
+def _as_places(part: Any) -> Any:
+    """A short list of integers, or a range of few, in a key as the array that NumPy makes of it, which asks
+    ranges for one number after the other; longer ones as they are."""
+    if part.__class__ is range:
+        few = door.is_counted(part.start, part.stop, part.step)
+        return np.arange(part.start, part.stop, part.step) if few else part
+    return np.array(part) if _is_short(part) else part
 
 
 class Elements(Copies):
@@ -257,9 +273,10 @@ class Elements(Copies):
                     return fresh(shown[index])
                 except IndexError:
                     pass
-        elif shown is not None and door.is_open() and _is_short(key) and _has_room(shown, (), (key,)):
+        elif shown is not None and door.is_open() and (_is_short(key) or kind is range):
             try:
-                return wrap(shown[key])
+                if _has_room(shown, (), (key,)):
+                    return wrap(shown[_as_places(key) if kind is range else key])
             except IndexError:
                 pass
         return indexing.getitem(self, key)
