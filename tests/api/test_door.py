@@ -63,6 +63,7 @@ OTHER_NUMBERS = {
         "algebra/factorizations.py": {"PANEL", "GROUPS", "LARGE"},
         "base/segments.py": {"_GROUPED", "_FEW_SEGMENTS", "_MOST_SEGMENTS"},
         "core/handle.py": {"CHAIN"},
+        "core/holders.py": {"MANY"},
         "drawing/generator.py": {"_COLUMNS"},
         "elementwise/operators.py": {"_TRIPLES"},
         "numeric/filters.py": {"_TAPS"},

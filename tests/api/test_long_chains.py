@@ -9,11 +9,11 @@ import pytest
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
-from spartan_ng.api.core import backlog
+from spartan_ng.api.core import backlog, turns
 from spartan_ng.api.core import cell as core_cell
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
-from spartan_ng.costs.tuned import CHAIN_STEPS
+from spartan_ng.costs.tuned import BACKLOG_STEPS, CHAIN_STEPS
 from spartan_ng.graph.node import topological
 from tests.test_programs import running_on
 
@@ -73,7 +73,7 @@ def test_steps_on_large_arrays_wait(monkeypatch):
     monkeypatch.setattr(backlog, "BACKLOG_NS", 1 << 62)
     with running_on(EmbeddedBackend(2)):
         x = np.ones(_LARGE)
-        for _ in range(backlog.BACKLOG_STEPS // 2):
+        for _ in range(BACKLOG_STEPS // 2):
             x = x * 0.9 + 1
         assert x._cell.value is None
 
@@ -130,8 +130,9 @@ def test_loops_that_ask_for_nothing_are_caught_up_with(name, workers, monkeypatc
     random = numpy.random.default_rng(0)
     x, w = random.random((60, 8)), random.random(8)
     expected = _turns(numpy, name, x, w, 30)
-    most, shapes = 0, set()
-    evaluated = core_cell.due
+    most = 0
+    shapes: set[tuple[int, ...]] = set()
+    evaluated = turns.due
 
     def noted(node, cell):
         nodes = evaluated(node, cell)
@@ -199,3 +200,22 @@ def test_keys_that_do_not_fit_say_so(key):
     a = np.ones((_LARGE // 5, 5))
     with pytest.raises(IndexError):
         a[key]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("small", [True, False])
+def test_what_many_steps_read_is_computed_once_where_it_is_small(small, workers):
+    """`labels` of a loop over `labels == k`: each mask that is asked for would find all the labels again."""
+    x = numpy.random.default_rng(0).random((2000, 8))
+    labels = (x[:, None, :] * x[:5]).sum(2).argmax(1)
+    backend = EmbeddedBackend(2) if workers == 1 else SimulatedBackend(workers)
+    limit = 1 << 14 if small else 1 << 12
+    with running_on(backend), config.override(small_bytes=limit):
+        a = np.array(x)
+        found = (a[:, None, :] * a[:5]).sum(2).argmax(1)
+        masks = [found == k % 5 for k in range(4)]
+        assert found._node().inputs
+        masks += [found == k % 5 for k in range(20)]
+        assert (not found._node().inputs) == small
+        for k, mask in enumerate(masks):
+            numpy.testing.assert_array_equal(mask, labels == (k if k < 4 else k - 4) % 5)

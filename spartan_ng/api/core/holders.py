@@ -42,7 +42,10 @@ _forget = _held.pop
 _find = _held.get
 _SHARING = 4
 """Cells of one node that are known, at most: an array, copies of it, and what functions of ours wrap."""
+MANY = 16
+"""References to a node, at least, that many steps read which have yet to be computed."""
 _frame = sys._getframe
+_references = sys.getrefcount
 _ways: dict[str, tuple[int, CodeType]] = {}
 """By operations, the way from the user's line to `hold` that a node of each took last: how many frames there
 were up to the one that the user called, and that one's code."""
@@ -71,10 +74,11 @@ def hold(node: Node, cell: Adopter) -> bool:
         level, frame = frame_of_the_users(_frame(2), 2)
         _ways[name] = level - 1, _frame(level - 1).f_code
     # Most nodes come by with few before them: nothing is called for those.
-    little = steps = work = 0
+    little = steps = work = references = 0
     for operand in node.inputs:
         if operand.inputs:
             held = _find(ref(operand))
+            references = max(references, _references(operand))
             before = inner_backlog(operand, known_backlog) if held is None else held[3]
             little = max(little, before[0])
             steps = max(steps, before[1])
@@ -84,7 +88,7 @@ def hold(node: Node, cell: Adopter) -> bool:
         work += work_ns(node) if steps > FEW else 0
     backlog = little, steps + bool(node.inputs), work
     _held[ref(node, _forget)] = (ref(cell),), frame.f_code, frame.f_lasti, backlog
-    return steps > FEW and is_much(backlog)
+    return (steps > FEW and is_much(backlog)) or references > MANY
 
 
 def known_backlog(node: Node) -> Backlog | None:

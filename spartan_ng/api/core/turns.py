@@ -8,9 +8,11 @@ the program holds, and the least there is of it: a regression's weights, and not
 from __future__ import annotations
 
 from collections.abc import Iterator
+from sys import getrefcount
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.backlog import inner_backlog, is_affordable, is_chain
-from spartan_ng.api.core.holders import Adopter, holder_of, known_backlog, step_of
+from spartan_ng.api.core.holders import MANY, Adopter, holder_of, known_backlog, step_of
 from spartan_ng.graph.node import Node
 
 _TURNS = 2
@@ -23,6 +25,8 @@ def due(node: Node, cell: Adopter) -> list[Node]:
     backlog = known_backlog(node)
     if backlog is not None and is_chain(backlog):
         return [node]
+    if many := [i for i in node.inputs if i.inputs and _is_read_by_many(i)]:
+        return many
     line = step_of(node)
     way, turn, turns = [], 0, 0
     for below in _longest_way(node):
@@ -39,6 +43,12 @@ def due(node: Node, cell: Adopter) -> list[Node]:
             return [one] if is_affordable(one) else []
     several = [n for n in _before(node, None, cell) if _is_held(n, cell)] or [node]
     return several if all(map(is_affordable, several)) else []
+
+
+def _is_read_by_many(node: Node) -> bool:
+    """Whether the program holds a small array that many steps read which have yet to be computed: a loop's,
+    as `labels == k` is for each of the `labels`. Each that is asked for would compute it again."""
+    return getrefcount(node) > MANY and door.is_small(node.nbytes) and holder_of(node) is not None
 
 
 def _is_held(node: Node, cell: Adopter) -> bool:
