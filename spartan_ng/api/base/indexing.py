@@ -24,6 +24,7 @@ from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lying_as_taken
 from spartan_ng.api.core.loans import by_key
 from spartan_ng.api.core.numbers import NUMERIC
+from spartan_ng.api.core.quick import selected
 from spartan_ng.api.core.views import Field, Reshape, Slice, Transpose, field
 from spartan_ng.api.core.wrapping import make, wrap, wrap_masked, wrap_node
 from spartan_ng.graph import build
@@ -55,7 +56,7 @@ def _selected(a: Handle, key: Any) -> ndarray:
     if value is not None:
         plain = _small_key(key, value)
         if plain is not None:
-            found = value[plain]
+            found = selected(value, plain) if type(value) is type(plain) is np.ndarray else value[plain]
             return found if type(found) in NUMERIC else fresh(found)  # type: ignore[no-any-return]
     if keys.is_mask(key):
         return _filter(a, key)

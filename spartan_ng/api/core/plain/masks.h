@@ -218,11 +218,21 @@ count_true(Masked *job)
     return count;
 }
 
-/* The elements of an array where a mask of its shape is true (a new reference); NULL, without an error where NumPy is
- * to find them. */
+/* Whether a mask keeps lines of an array that lies in one piece. */
+static int
+keeps_lines(PyArrayObject *a, PyArrayObject *mask)
+{
+    return PyArray_ISBOOL(mask) && PyArray_NDIM(mask) == 1 && PyArray_NDIM(a) > 1
+           && PyArray_DIM(a, 0) == PyArray_DIM(mask, 0) && PyArray_IS_C_CONTIGUOUS(a);
+}
+
+/* The elements of an array where a mask of its shape, or of its lines, is true (a new reference); NULL, without an error
+ * where NumPy is to find them. Of lines NumPy's index copies each element by itself, and `compress` them as they lie. */
 static PyObject *
 masked(PyArrayObject *a, PyArrayObject *mask)
 {
+    if (keeps_lines(a, mask))
+        return PyArray_Compress(a, (PyObject *)mask, 0, NULL);
     Masked job;
     npy_intp count = is_masked(&job, a, mask) ? count_true(&job) : -1;
     PyArray_Descr *dtype = PyArray_DESCR(a);
