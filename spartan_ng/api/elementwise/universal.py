@@ -341,6 +341,19 @@ class ufunc(QuickFunction, Folding, Writing):
             )
 
     @asking_others
+    def _by_position(self, args: tuple[Any, ...], out: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Operands, and the outputs that were given behind them."""
+        if out is not None:
+            raise TypeError("cannot specify 'out' as both a positional and keyword argument")
+        if not self.takes_place:
+            warn_user(
+                "Passing more than 2 positional arguments to np.maximum and np.minimum is deprecated: "
+                "use out= for the result; of more than 2 arrays in one, maximum.reduce",
+                DeprecationWarning,
+            )
+        outs = args[self.nin :]
+        return args[: self.nin], (*outs, *(None,) * (self.nout - len(outs)))
+
     def _full(
         self,
         args: tuple[Any, ...],
@@ -356,16 +369,7 @@ class ufunc(QuickFunction, Folding, Writing):
         """All of NumPy's arguments."""
         self._check_count(len(args))
         if len(args) > self.nin:
-            if out is not None:
-                raise TypeError("cannot specify 'out' as both a positional and keyword argument")
-            if not self.takes_place:
-                warn_user(
-                    "Passing more than 2 positional arguments to np.maximum and np.minimum is deprecated: "
-                    "use out= for the result; of more than 2 arrays in one, maximum.reduce",
-                    DeprecationWarning,
-                )
-            outs = args[self.nin :]
-            args, out = args[: self.nin], (*outs, *(None,) * (self.nout - len(outs)))
+            args, out = self._by_position(args, out)
         asked = asked_of(self, dtype, signature, sig)
         if as_array := out is Ellipsis:
             out = None
