@@ -25,7 +25,7 @@ from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import RULES, by_rule
 from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.numbers import NUMERIC, OURS
-from spartan_ng.api.core.outputs import INTO, into
+from spartan_ng.api.core.outputs import INTO, into, is_written
 from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, ASKING, in_front
 from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.arrays.sparse import is_sparse
@@ -205,7 +205,8 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool | Callable[[
         if keywords and not beyond.isdisjoint(keywords):
             return checked(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
-            return checked(*args, **keywords)
+            is_done = len(args) <= 2 and is_written(numpys, args, keywords, _known)
+            return keywords["out"] if is_done else checked(*args, **keywords)
         given = (*args, *keywords.values()) if keywords else args
         known = door.few_values(given, _PLAIN_OR_NUMERIC)
         if known is None:
@@ -445,6 +446,4 @@ def _plain(a: Any) -> Any:
     return a
 
 
-__all__ = [
-    "FallbackWarning",
-]
+__all__ = ["FallbackWarning"]

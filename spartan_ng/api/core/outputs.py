@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import check_output
 
 _MODULAR = frozenset({"add", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor"})
@@ -48,6 +50,44 @@ def folds_in(name: str, own: np.dtype[Any], out: np.dtype[Any]) -> np.dtype[Any]
 def is_other(own: np.dtype[Any], out: np.dtype[Any]) -> bool:
     """Whether a scan into such an `out` may be made in another dtype; of dates and durations it is not."""
     return own != out and {own.kind, out.kind}.isdisjoint("mM")
+
+
+def is_written(
+    numpys: Callable[..., Any],
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    known_of: Callable[[Iterable[Any], list[Any]], int | None],
+) -> bool:
+    """Whether NumPy's function has written what it gives for small operands into a small `out` of numbers
+    that is here, and nobody else's. What is refused, and an `out` that an operand shows, are left to ours.
+
+    `known_of` appends NumPy's forms of arguments to a list, and gives their bytes, or None.
+    """
+    out, known = keywords["out"], list[Any]()
+    target = out._open() if type(out) is Late.ndarray else None
+    if target is None or target.dtype.kind not in "biufc" or not door.is_small(target.nbytes):
+        return False
+    names = [name for name in keywords if name != "out"]
+    nbytes = known_of((*args, *(keywords[name] for name in names)), known)
+    if nbytes is None or not door.is_small(nbytes) or _may_share(known, target):
+        return False
+    given, asked = known[: len(args)], dict(zip(names, known[len(args) :], strict=True))
+    try:
+        return numpys(*given, out=target, **asked) is target
+    except (TypeError, ValueError, LookupError):  # ours name the shapes; read-only memory is copied
+        return False
+
+
+def _may_share(known: Iterable[Any], target: Any) -> bool:
+    """Whether one of NumPy's arrays, in lists or not, may show memory of the target; of objects nobody
+    knows."""
+    for a in known:
+        if isinstance(a, np.ndarray):
+            if a.dtype.hasobject or np.may_share_memory(a, target):
+                return True
+        elif isinstance(a, list | tuple) and _may_share(a, target):
+            return True
+    return False
 
 
 def into(numpys: Callable[..., Any], ours: Callable[..., Any], by_numpy: Callable[..., Any]) -> Any:

@@ -371,8 +371,8 @@ class ufunc(QuickFunction, Folding, Writing):
         if len(args) > self.nin:
             args, out = self._by_position(args, out)
         asked = asked_of(self, dtype, signature, sig)
-        if as_array := out is Ellipsis:
-            out = None
+        as_array = out is Ellipsis
+        out = None if as_array else out
         if self.nout > 1 and not isinstance(out, tuple | None):
             raise TypeError("'out' must be a tuple of arrays")
         outs = out if isinstance(out, tuple) else (out,) * self.nout
@@ -387,9 +387,8 @@ class ufunc(QuickFunction, Folding, Writing):
             return outs if self.nout > 1 else outs[0]
         signature = {} if asked is None else {"signature": asked.signature()}
         with dtypes_first(self.np, args, outs, casting=casting, **signature):
-            known = small_values(args)
+            known, has_places = small_values(args), any(o is not None for o in outs)
             at_once = where is not True and (known is not None or error_state().is_strict)
-            has_places = any(o is not None for o in outs)
             if has_places and known is not None:  # what is refused tells of no division by zero
                 check_places(self.__name__, [np.shape(x) for x in known], outs)
             if at_once:
@@ -406,13 +405,13 @@ class ufunc(QuickFunction, Folding, Writing):
         if as_array:
             results = tuple(map(copied, results))
         elif has_places or where is not True:
-            backwards = (  # of outputs that overlap, NumPy writes the first one last
+            backwards = [  # of outputs that overlap, NumPy writes the first one last
                 without_output(self.__name__, r)
                 if o is None and at_once
                 else stored(self.__name__, r, o, where, casting, broadcast=True)
                 for r, o in reversed([*zip(results, outs, strict=True)])
-            )
-            results = (*backwards,)[::-1]
+            ]
+            results = tuple(reversed(backwards))
         elif order != "K":
             results = tuple(in_order(r, order_for(order, *args)) for r in results)
         return results if self.nout > 1 else results[0]

@@ -1,0 +1,130 @@
+"""`out=` of every function that has one: NumPy's values, dtypes and kinds of errors, whatever it is like."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api.core.dispatch import FUNCTIONS
+from tests.test_calls import calls
+
+ARGUMENTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    "concatenate": lambda x: ([x, x, x[:1]],),
+    "stack": lambda x: ([x, x],),
+    "dot": lambda x: (x, x.T),
+    "outer": lambda x: (x[0], x[1]),
+    "einsum": lambda x: ("ij->j", x),
+    "multi_dot": lambda x: ([x, x.T, x],),
+    "clip": lambda x: (x, 1, 3),
+    "take": lambda x: (x, [3, 0, 7]),
+    "compress": lambda x: ([True, False, True], x),
+    "choose": lambda x: ([1, 0, 3, 2, 0], x),
+    "cumulative_sum": lambda x: (x[0],),
+    "cumulative_prod": lambda x: (x[0],),
+    **dict.fromkeys(("quantile", "nanquantile"), lambda x: (x, [0.3, 0.5])),
+    **dict.fromkeys(("percentile", "nanpercentile"), lambda x: (x, 30)),
+}
+OF_DATES = {"is_busday", "busday_offset", "busday_count"}
+NAMED = {
+    function.__name__: function
+    for function in FUNCTIONS
+    if not isinstance(function, numpy.ufunc)
+    and function is not numpy.fromstring
+    and "out" in inspect.signature(function).parameters
+    and function.__name__ not in OF_DATES
+}
+OPERANDS = {
+    "doubles": numpy.arange(20.0).reshape(4, 5) % 7,
+    "integers": numpy.arange(20, dtype="i2").reshape(4, 5) % 5,
+    "complex": numpy.arange(20).reshape(4, 5) * (1 + 2j),
+    "with nan": numpy.where(numpy.arange(20) == 7, numpy.nan, numpy.arange(20.0)).reshape(4, 5),
+}
+PLACES = ("alike", "f4", "f8", "c16", "i8", "i2", "strided", "turned", "read-only", "long", "wide", "over")
+BESIDE: list[dict[str, Any]] = [{}, {"axis": 0}, {"axis": 1}, {"dtype": "f4"}, {"axis": 0, "keepdims": True}]
+NUMPYS_OWN = {
+    **dict.fromkeys(("cumsum", "cumprod", "cumulative_sum", "cumulative_prod"), ("long",)),
+    **dict.fromkeys(("nancumsum", "nancumprod"), ("long",)),
+    **dict.fromkeys(("ptp", "quantile", "nanquantile"), ("over",)),
+    **dict.fromkeys(("hfft", "ifft2", "irfft2"), PLACES),
+    "multi_dot": ("f4", "f8", "c16", "i8", "i2", "strided", "turned"),
+}
+"""What NumPy does not say of itself: scans into more axes than they have, extremes of what one of them has
+been written over; transforms that forget `out`, which is written; and what no product by BLAS takes."""
+MEANS = ("mean", "std", "var", "nanmean", "nanstd", "nanvar")
+KINDS = (TypeError, IndexError, ValueError)
+
+
+def place(xp: Any, kind: str, like: Any, x: Any) -> Any:
+    """An output for what is like an array, over the operand or elsewhere."""
+    shape, dtype = numpy.shape(like), numpy.asarray(like).dtype
+    if kind == "strided":
+        return xp.full((*shape[:-1], 2 * shape[-1]), 9, dtype)[..., ::2] if shape else xp.full((), 9, dtype)
+    if kind == "turned":
+        return xp.full(shape[::-1], 9, dtype).T
+    if kind == "read-only":
+        out = xp.full(shape, 9, dtype)
+        out.flags.writeable = False
+        return out
+    if kind == "long":
+        return xp.full((*shape, 2), 9, dtype)
+    if kind == "wide":
+        return xp.full((*shape[:-1], 77), 9, dtype)
+    if kind == "over":
+        return x[tuple(slice(n) for n in shape)] if len(shape) == 2 else x[0] if shape == (5,) else x[:, 0]
+    return xp.full(shape, 9, dtype if kind == "alike" else kind)
+
+
+def outcome(xp: Any, name: str, operand: str, kind: str, keywords: dict[str, Any]) -> Any:
+    function = getattr(xp, name, None) or getattr(xp.fft, name, None) or getattr(xp.linalg, name)
+    given = ARGUMENTS.get(name, lambda x: (x,))
+    x = xp.array(OPERANDS[operand])
+    like = NAMED[name](*given(OPERANDS[operand]), **keywords)
+    out = place(xp, kind, like, x)
+    try:
+        found = function(*given(x), out=out, **keywords)
+    except KINDS as error:
+        return next(k for k in KINDS if isinstance(error, k))
+    return found, out, x, found is out
+
+
+@pytest.mark.some(120)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("keywords", BESIDE, ids=str)
+@pytest.mark.parametrize("operand", OPERANDS)
+@pytest.mark.parametrize("name", NAMED)
+def test_outputs_have_numpys_values(mode: Any, name: str, operand: str, keywords: dict[str, Any]) -> None:
+    if not set(keywords) <= set(inspect.signature(NAMED[name]).parameters):
+        pytest.skip("it has no such keyword")
+    if "dtype" in keywords and name in MEANS:
+        pytest.skip("what is added in which dtype is asked elsewhere")
+    try:
+        NAMED[name](*ARGUMENTS.get(name, lambda x: (x,))(OPERANDS[operand]), **keywords)
+    except KINDS:
+        pytest.skip("NumPy refuses it without an output")
+    for kind in PLACES:
+        if kind in NUMPYS_OWN.get(name, ()):
+            continue
+        wanted, ours = (outcome(xp, name, operand, kind, keywords) for xp in (numpy, np))
+        assert isinstance(ours, tuple) == isinstance(wanted, tuple), (kind, ours, wanted)
+        if not isinstance(wanted, tuple):
+            assert ours == wanted, kind
+            continue
+        assert ours[-1] == wanted[-1], "whether it is given back"
+        for mine, theirs in zip(ours[:-1], wanted[:-1], strict=True):
+            assert mine.dtype == theirs.dtype
+            numpy.testing.assert_allclose(mine, theirs, 1e-6, 1e-6, err_msg=kind)
+
+
+@pytest.mark.parametrize("name", ["concatenate", "stack"])
+def test_small_outputs_are_no_detour(name: str) -> None:
+    x, out = np.ones(9), np.zeros(27 if name == "concatenate" else (3, 9))
+    function = getattr(np, name)
+    function([x, x, x], out=out)
+    kept = out._cell.value
+    assert sum(calls(lambda: function([x, x, x], out=out)).values()) < 25
+    assert out._cell.value is kept
