@@ -45,12 +45,13 @@ def copied_bytes(budget: int | None = None) -> int:
     return (budget_bytes() if budget is None else budget) // _COPIES
 
 
-def block_bytes(memory: int | None = None) -> int:
-    """What a block that one thread works on may take, in this process or in one with so much memory.
+def block_bytes(memory: int | None = None, most: int = BLOCK_BYTES) -> int:
+    """What a block that one thread works on may take, in this process or in one with so much memory: at most
+    `most`, or what is usual.
 
     Such another is taken to have as many threads as this one.
     """
-    return min(BLOCK_BYTES, _of(memory) // (_BLOCKS_SHARE * threads()))
+    return min(max(BLOCK_BYTES, most), _of(memory) // (_BLOCKS_SHARE * threads()))
 
 
 def band_bytes(memory: int | None = None) -> int:

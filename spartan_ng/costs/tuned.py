@@ -172,3 +172,9 @@ is measured. (`benchmarks functions`: medians of sums and maps)"""
 
 THREAD_FLOPS_S = 10_000_000_000
 """Operations a second of the same, as the tables of functions count them. (`benchmarks functions`)"""
+
+COUNTED = 8
+"""Bytes that a block takes which is counted by places, for each of its state's, which has an element for each
+place: making and adding a state takes about as long as counting four elements for each of its own, of sixteen
+bytes with their weights. (Measured with `numpy.bincount` of 12.5 million weights in 1.25 million places: .3 s
+of two processors in blocks of 390,000, .07 in four blocks)"""

@@ -16,7 +16,7 @@ from spartan_ng.costs.choices import ABREAST
 from spartan_ng.costs.tuned import FEW_LINES, STATES_BYTES
 from spartan_ng.kernels.sequences import Run, blocks, cut_at_multiples
 from spartan_ng.kernels.widths import NUMBER_BYTES, footprint, widths_of
-from spartan_ng.memory import threads
+from spartan_ng.memory import BLOCK_BYTES, threads
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.random import logical_block
 from spartan_ng.plan.stages import Fused
@@ -161,6 +161,8 @@ def _cached_sizes(
         pieces = TASKS if stage.calls_users else _PIECES  # so that others can help with them
         share = _MATRICES_SHARE if any(row.kind == "matrices" for row in stage.rows) else _CALLS_SHARE
         most = max(most, min(footprint(widths, sizes) / pieces, most * share, stage.block_bytes))
+    if stage.block_bytes > BLOCK_BYTES:  # each block has a state that is larger than the cache
+        most = max(most, min(footprint(widths, sizes), stage.block_bytes))
     if _walks_strips(stage):
         most = max(most, min(footprint(widths, sizes) / TASKS, stage.block_bytes))
     least = _PRODUCT_SIDE if product else 1

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.costs.tuned import COUNTED
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.memory import block_bytes, copied_bytes
 from spartan_ng.ops.functions import UserFunction
@@ -67,7 +68,6 @@ class Cut:
     ) -> None:
         self.settings, self.nodes, self.leaves, self.roots = settings, nodes, leaves, roots
         self.sparse_bytes, self.sketched = sparse_bytes, sketched
-        self._block_bytes = block_bytes(settings.profile.memory_bytes)
         self.slots: list[Slot] = []
         self.stages: list[Stage] = []
         self.predicted: list[int] = []
@@ -214,7 +214,7 @@ class Cut:
             finish=None if partial else finish,
             exact=self.settings.reproducible,
             band=band,
-            block_bytes=self._block_bytes,
+            block_bytes=self._block_bytes(writes),
         )
         self._emit(stage, read_bytes)
         self._combine(draft, grid, writes, combine_bytes, finish)
@@ -302,8 +302,13 @@ class Cut:
             rows,
             (write,),
             exact=exact,
-            block_bytes=self._block_bytes,
+            block_bytes=self._block_bytes(()),
         )
+
+    def _block_bytes(self, writes: Sequence[Write]) -> int:
+        """What a block may take of a stage with these results."""
+        counts = [w.state_bytes for w in writes if w.reducer is not None and w.reducer.kind == "bincount"]
+        return block_bytes(self.settings.profile.memory_bytes, COUNTED * max(counts, default=0))
 
     def _steps(self, draft: Draft, grid: Tiling) -> tuple[int, ...]:
         profile = self.settings.profile

@@ -27,7 +27,10 @@ def working_bytes(plan: Plan, stage: Stage, memory_bytes: int) -> int:
     each = uncut_bytes(stage)
     if each > block_bytes(memory_bytes):
         return min(threads_at_work(each, memory_bytes) * each, sum(_seen_bytes(plan, stage)))
-    return min(threads() * block_bytes(memory_bytes), sum(_seen_bytes(plan, stage)))
+    block = block_bytes(memory_bytes)
+    if isinstance(stage, Fused):
+        block = max(block, stage.block_bytes)
+    return min(threads() * block, sum(_seen_bytes(plan, stage)))
 
 
 def _seen_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
