@@ -20,6 +20,7 @@ from spartan_ng.plan.stages import (
 from spartan_ng.scratch import put
 from spartan_ng.worker.scheduling.shares import Task, cover
 from spartan_ng.worker.stages.fused import run_loaded
+from spartan_ng.worker.stages.results import shares_inputs
 
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
@@ -91,7 +92,7 @@ def run_assemble(ex: Executor, run: Run, stage: Assemble, task: Task) -> None:
 def _reshaped(
     ex: Executor, run: Run, stage: Assemble, task: Task, shape: tuple[int, ...], whole: tuple[int, ...]
 ) -> Any:
-    """The tile's run of the flat index space, cut out of the covering box; of a mapped file a view."""
+    """The tile's run of the flat index space, cut out of the covering box: a view, where it may be one."""
     (read,) = stage.reads
     assert task.box is not None, "checked by the caller"
     covering = ex.load(run, task.operands[0])
@@ -100,11 +101,24 @@ def _reshaped(
     lows = _first_index(read.shape, first, first + size - 1)
     offset = first - int(np.ravel_multi_index(lows, read.shape)) if read.shape else 0
     covering = dense(covering)
-    if stage.slot not in run.plan.outputs and is_mapped(covering) and covering.flags.c_contiguous:
-        return covering.reshape(-1)[offset : offset + size].reshape(shape)
+    if covering.flags.c_contiguous:
+        own = _is_own(ex, run, read.slot, covering)
+        if own or (stage.slot not in run.plan.outputs and (ex.store.pool is None or is_mapped(covering))):
+            shown = covering.reshape(-1)[offset : offset + size].reshape(shape)
+            shown.flags.writeable = own  # what else has the elements is not to be overwritten
+            return shown
     out = ex.store.allocate(shape, covering.dtype)
     copy_run(covering, offset, out.reshape(-1))
     return out
+
+
+def _is_own(ex: Executor, run: Run, slot: int, covering: Any) -> bool:
+    """Whether nothing else has a tile's elements, nor needs the tile after this stage: every view of what is
+    somebody's is read-only. Where memory is counted, each tile has its own."""
+    if ex.store.pool is not None or not covering.flags.writeable or slot not in run.program.dying[run.index]:
+        return False
+    is_read_once = sum(slot in stage.read_slots() for stage in run.plan.stages) == 1
+    return is_read_once and not shares_inputs(ex, run, covering)
 
 
 def _first_index(shape: tuple[int, ...], first: int, last: int) -> tuple[int, ...]:

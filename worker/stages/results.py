@@ -59,6 +59,12 @@ def in_place(ex: Executor, run: Run, write: Write, reducer: Reducer, own: Box) -
     return Counting(reducer, ex.store.allocate(box_shape(own), slot.dtype))
 
 
+def shares_inputs(ex: Executor, run: Run, tile: Any) -> bool:
+    """Whether a tile is (part of) somebody's input."""
+    given = [ex.store.get(run.keys[s]) for s in run.plan.inputs if ex.store.holds(run.keys[s])]
+    return any(isinstance(g, np.ndarray) and np.may_share_memory(g, tile) for g in given)
+
+
 def threads_for_lines(ex: Executor, task: Task) -> int | None:
     """How many threads memory has room for, where each works on lines that no block cuts; None for all."""
     limited = task.uncut_bytes and ex.store.pool is not None

@@ -23,7 +23,7 @@ from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.scans import Cumulation, ScanCut, State, cumulation
 from spartan_ng.plan.stages import ScanOffsets, ScanTile, ScanTotals
 from spartan_ng.worker.scheduling.shares import Task
-from spartan_ng.worker.stages.results import ResultPlaces, States, add_state, finish, merged
+from spartan_ng.worker.stages.results import ResultPlaces, States, add_state, finish, merged, shares_inputs
 
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
@@ -93,9 +93,7 @@ def _own(ex: Executor, run: Run, slot: int, operand: Any) -> Any | None:
     """The tile of a dying operand, to be scanned in place, unless it is (part of) somebody's input."""
     if type(operand) is not np.ndarray or not (operand.flags.c_contiguous and operand.flags.writeable):
         return None
-    given = [ex.store.get(run.keys[s]) for s in run.plan.inputs if ex.store.holds(run.keys[s])]
-    shared = any(isinstance(g, np.ndarray) and np.may_share_memory(g, operand) for g in given)
-    if shared:
+    if shares_inputs(ex, run, operand):
         return None
     ex.store.drop(run.keys[slot])  # a job that is stopped now leaves half of it overwritten
     return operand
