@@ -340,7 +340,6 @@ class ufunc(QuickFunction, Folding, Writing):
                 f"but {given} {'was' if given == 1 else 'were'} given"
             )
 
-    @asking_others
     def _by_position(self, args: tuple[Any, ...], out: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Operands, and the outputs that were given behind them."""
         if out is not None:
@@ -354,6 +353,7 @@ class ufunc(QuickFunction, Folding, Writing):
         outs = args[self.nin :]
         return args[: self.nin], (*outs, *(None,) * (self.nout - len(outs)))
 
+    @asking_others
     def _full(
         self,
         args: tuple[Any, ...],
