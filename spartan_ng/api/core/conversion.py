@@ -229,7 +229,10 @@ def with_elements(error: ValueError, given: Any) -> Any:
     """Arguments with NumPy values for objects whose `__array__`, a program's own, gives an array of ours,
     where NumPy, which takes none but its own, has refused these; else the error itself is raised."""
     if "__array__ method not producing an array" not in str(error) or not _has_array_like(given):
-        raise error
+        try:
+            raise error
+        finally:  # whose traceback has this frame: a caught error keeps no array for the garbage collector
+            del error, given
     return _with_elements(given)
 
 

@@ -45,13 +45,23 @@ def array_repr(a: Handle) -> str:
         part = corners(a)
         with _summarizing():
             text = repr(part)
-        return text.replace(f"shape={part.shape}", f"shape={a.shape}")
+        return _of_shape(text, part.shape, a.shape)
     value = a._force()
     if a.format == "csr":
         return f"<csr array of shape {a.shape} and dtype {a.dtype}, {a.nnz} stored elements>"  # type: ignore[attr-defined]
     return (
         repr(value if a._cell.frozen is False else value[()]) if not a._cell.frozen else _scalar_repr(value)  # type: ignore[redundant-expr]
     )
+
+
+def _of_shape(text: str, edges: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """NumPy's text of the edges of an array, with the array's own shape, which may need a line of its own."""
+    elements, _, more = text.rpartition(f"shape={edges}")
+    line = elements[elements.rfind("\n") + 1 :]
+    told = f"shape={shape}{more}"
+    if line.strip() and len(line) + len(told) > np.get_printoptions()["linewidth"]:
+        return f"{elements.rstrip()}\n{' ' * len('array(')}{told}"
+    return elements + told
 
 
 def _scalar_repr(value: Any) -> str:
