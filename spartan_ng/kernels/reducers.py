@@ -191,6 +191,8 @@ class Reducer:
                 return state
         if isinstance(self.fold, DeviationFold):
             return self._block_and_sum(args)[1]
+        if isinstance(self.fold, ArgFold) and self.shape and x.shape[axes[0]] == self.shape[axes[0]]:
+            return self.fold.of_lines(x, axes)
         along = self.labels[axes[0]] if axes else WHOLE
         offset = box[along][0] if along != WHOLE else 0
         return self.fold.block(x, axes, self.row.dtype, where, offset)

@@ -69,6 +69,11 @@ class ArgFold:
         value = np.take_along_axis(x, np.expand_dims(index, axis), axis).squeeze(axis)
         return (value, index + offset)
 
+    def of_lines(self, x: Any, axes: tuple[int, ...]) -> State:
+        """The same of whole lines, with whose states no others are combined: nobody needs the values."""
+        index = self.find(x, axis=axes[0])
+        return (index, index)
+
     def combine(self, a: State, b: State) -> State:
         """The earlier of two equal values wins; a NaN wins over every number."""
         takes_b = self.better(b[0], a[0])

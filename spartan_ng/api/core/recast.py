@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class Recast:
             return _leaf(np.array(value_of(ref)).view(self.dtype))
         old, new = base.dtype.itemsize, self.dtype.itemsize
         if old == new:
-            return self._mapped(lambda x: x.view(self.dtype).copy(), base)
+            return build.map_(_viewing(self.dtype), base, dtype=self.dtype)
         *lead, n = base.shape
         if new < old:
             k = old // new
@@ -39,16 +40,13 @@ class Recast:
             return build.reshape(build.concatenate(deep, len(lead) + 1), (*lead, n * k))
         k, zeros, ones = new // old, (0,) * len(lead), (1,) * len(lead)
         parts = [build.slice_(base, (*zeros, i), (*ones, k), (*lead, n // k)) for i in range(k)]
-        return self._mapped(lambda *x: np.stack(x, -1).view(self.dtype)[..., 0].copy(), *parts)
+        return build.map_(_gluing(self.dtype), *parts, dtype=self.dtype)
 
     def _is_plain(self, base: Node) -> bool:
         return base.ndim > 0 and base.dtype.kind in _PLAIN and self.dtype.kind in _PLAIN
 
     def _field(self, base: Node, offset: int) -> Node:
-        return self._mapped(lambda x: x.getfield(self.dtype, offset).copy(), base)
-
-    def _mapped(self, function: Any, *nodes: Node) -> Node:
-        return build.map_(UserFunction(function, origin="view"), *nodes, dtype=self.dtype)
+        return build.map_(_reading(self.dtype, offset, "view"), base, dtype=self.dtype)
 
     def apply_value(self, base: Any) -> Any:
         """NumPy's own view."""
@@ -73,7 +71,7 @@ class Bytes:
 
     def apply(self, base: Node) -> Node:
         """Those bytes of a node's elements."""
-        return build.map_(UserFunction(self._read, origin="getfield"), base, dtype=self.dtype)
+        return build.map_(_reading(self.dtype, self.offset, "getfield"), base, dtype=self.dtype)
 
     def apply_value(self, base: Any) -> Any:
         """NumPy's own view."""
@@ -82,15 +80,35 @@ class Bytes:
     def put(self, base: Node, value: Node) -> Node:
         """Elements with new bytes there."""
         value = build.broadcast(build.cast(value, self.dtype), base.shape)
-        return build.map_(UserFunction(self._written, origin="getfield"), base, value, dtype=base.dtype)
+        return build.map_(_writing(self.dtype, self.offset), base, value, dtype=base.dtype)
 
-    def _read(self, base: Any) -> Any:
-        return self.apply_value(base).copy()
 
-    def _written(self, base: Any, value: Any) -> Any:
+# A function that is the same one each time is a program's that came before, whose plan is found.
+
+
+@lru_cache
+def _viewing(dtype: np.dtype[Any]) -> UserFunction:
+    return UserFunction(lambda x: x.view(dtype).copy(), origin="view")
+
+
+@lru_cache
+def _gluing(dtype: np.dtype[Any]) -> UserFunction:
+    return UserFunction(lambda *x: np.stack(x, -1).view(dtype)[..., 0].copy(), origin="view")
+
+
+@lru_cache
+def _reading(dtype: np.dtype[Any], offset: int, origin: str) -> UserFunction:
+    return UserFunction(lambda x: x.getfield(dtype, offset).copy(), origin=origin)
+
+
+@lru_cache
+def _writing(dtype: np.dtype[Any], offset: int) -> UserFunction:
+    def written(base: Any, value: Any) -> Any:
         out = np.array(np.broadcast_to(base, np.broadcast_shapes(base.shape, value.shape)))
-        out.setfield(value, self.dtype, self.offset)
+        out.setfield(value, dtype, offset)
         return out
+
+    return UserFunction(written, origin="getfield")
 
 
 def _leaf(value: Any) -> Node:

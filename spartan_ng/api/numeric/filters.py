@@ -103,7 +103,7 @@ def _lines(operand: Any, name: str, least: int = 0) -> ndarray:
 @numpy_function(np.interp, whole=True)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> ndarray:
     """Piecewise linear interpolation through given points, which stay on the driver."""
-    knots, heights = (np.array(v) for v in values(as_handle(xp), as_handle(fp)))  # as they are now
+    knots, heights = values(as_handle(xp), as_handle(fp))
     x = converted(x, np.float64)
     if knots.shape != heights.shape or knots.ndim != 1 or not knots.size:
         raise ShapeError(
@@ -112,6 +112,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     known = small_values((x,))
     if known is not None:
         return wrap(np.interp(known[0], knots, heights, left, right, period))
+    knots, heights = np.array(knots), np.array(heights)  # as they are now
     kind = np.interp(np.empty(0), knots, heights, left, right, period).dtype  # or what NumPy says of them
 
     def line(block: Any) -> Any:

@@ -110,7 +110,10 @@ def _along(a: Any, axis: int, lo: int, hi: int, mode: str, option: Any) -> Any:
             raise ValueError(f"reflect_type must be 'even' or 'odd', not {option!r}")
         if option == "odd" and not (mode == "reflect" and a.shape[axis] == 1):
             return _odd(a, axis, lo, hi, mode)
-        return take(a, _mirrored(a.shape[axis], lo, hi, mode), axis)
+        around = _margins(a, axis, lo, hi, mode)
+        if around is None:
+            return take(a, _mirrored(a.shape[axis], lo, hi, mode), axis)
+        return _joined(around[0], a, around[1], axis)
     if mode in ("constant", "empty"):
         ends = [as_handle(v).astype(a.dtype) for v in _pair(0 if option is None else option, axis, a.ndim)]
     elif mode == "linear_ramp":
@@ -132,6 +135,23 @@ def _joined(before: Any, a: Any, after: Any, axis: int) -> Any:
 
 def _part(a: Any, axis: int, start: int, stop: int) -> Any:
     return a[(slice(None),) * axis + (slice(start, stop),)]
+
+
+def _margins(a: Any, axis: int, lo: int, hi: int, mode: str) -> tuple[Any, Any] | None:
+    """The margins as parts of the array, which are joined sooner than all elements are looked up; None where
+    they are longer than it is."""
+    n = a.shape[axis]
+    if mode == "edge" or n == 1:
+        ends = ((_part(a, axis, 0, 1), lo), (_part(a, axis, n - 1, n), hi))
+        before, after = (manipulation.broadcast_to(end, _shaped(a, axis, width)) for end, width in ends)
+        return before, after
+    skipped = int(mode == "reflect")
+    if max(lo, hi) > n - skipped:
+        return None
+    if mode == "wrap":
+        return _part(a, axis, n - lo, n), _part(a, axis, 0, hi)
+    before, after = _part(a, axis, skipped, skipped + lo), _part(a, axis, n - skipped - hi, n - skipped)
+    return flip(before, axis), flip(after, axis)
 
 
 def _mirrored(n: int, lo: int, hi: int, mode: str) -> ndarray:
