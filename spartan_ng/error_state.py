@@ -59,7 +59,8 @@ def changed_variable(change: AbstractContextManager[object]) -> ContextVar[Any] 
     return changed[0] if len(changed) == 1 else None
 
 
-_variable = changed_variable(np.errstate(all="raise"))
+variable = changed_variable(np.errstate(all="raise"))
+"""What has the state, or None."""
 _last: tuple[Any, ErrorState] = (object(), _read())
 """A value of the variable, kept alive so that no other gets its address, and its state."""
 
@@ -67,9 +68,9 @@ _last: tuple[Any, ErrorState] = (object(), _read())
 def error_state() -> ErrorState:
     """The state that is in force in this thread or task."""
     global _last
-    if _variable is None:
+    if variable is None:
         return _read()
-    value = _variable.get(None)
+    value = variable.get(None)
     last = _last
     if value is not last[0]:
         _last = last = (value, _read())

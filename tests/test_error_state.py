@@ -16,7 +16,7 @@ from spartan_ng.error_state import changed_variable, entered
 @pytest.fixture(params=["by the variable", "by NumPy"], autouse=True)
 def way(request, monkeypatch):
     if request.param == "by NumPy":
-        monkeypatch.setattr(error_state, "_variable", None)
+        monkeypatch.setattr(error_state, "variable", None)
     return request.param
 
 

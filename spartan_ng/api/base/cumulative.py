@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import asked_of_tiny, lie, lying_as
 from spartan_ng.api.core.operands import check_output, stored
 from spartan_ng.api.core.outputs import folds_in, is_other
+from spartan_ng.api.core.telling import told
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
@@ -42,7 +43,8 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
                 return by_numpy(getattr(np, name).accumulate, a, axis, out=out)  # type: ignore[no-any-return]
     value = reductions.promptly(a)
     if value is not None and reductions.is_prompt(value):
-        result = wrap(getattr(np, name).accumulate(value, axis, dtype))
+        scan = getattr(np, name).accumulate  # elements that are objects have the user's code
+        result = wrap((scan if value.dtype.hasobject else partial(told, scan))(value, axis, dtype))
     elif a.dtype.kind not in NUMBER_KINDS:
         result = gathered(_with_room(name), a, axis, dtype)
     else:
@@ -54,7 +56,7 @@ def _with_room(name: str) -> Callable[..., Any]:
     """NumPy's `accumulate`, to disk where memory has no room for the dates or durations that it gives."""
     function = getattr(np, name).accumulate
 
-    @functools.wraps(function)
+    @wraps(function)
     def accumulated(value: Any, axis: Any, dtype: Any) -> Any:
         is_alike = dtype is None and value.dtype.isnative and name in _ALIKE
         if copy_fits(value.nbytes) or value.dtype.kind not in "mM" or not is_alike:

@@ -19,6 +19,7 @@ from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_output, mask_of, stored
 from spartan_ng.api.core.outputs import folds_in
 from spartan_ng.api.core.quick import shortened
+from spartan_ng.api.core.telling import told
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.config import config
 from spartan_ng.costs.choices import WINDOW_ELEMENTS
@@ -52,7 +53,8 @@ def reduce(
     if out is None and dtype is None and where is True and initial is _NONE:
         value = numbers_here(a)
         if value is not None:
-            return wrap(getattr(np, name).reduce(value, axis, None, None, keepdims is not _NONE and keepdims))
+            keeps = keepdims is not _NONE and keepdims
+            return wrap(told(getattr(np, name).reduce, value, axis, None, None, keeps))
     a = as_handle(a)
     if isinstance(axis, list):
         raise TypeError("'list' object cannot be interpreted as an integer")

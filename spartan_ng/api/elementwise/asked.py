@@ -20,9 +20,10 @@ from spartan_ng.api.core.conversion import (
 from spartan_ng.api.core.dispatch import by_numpy
 from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.handle import Handle, copied
-from spartan_ng.api.core.kinds import as_dtype, is_foreign, is_subclass, stays
+from spartan_ng.api.core.kinds import NUMBERS, as_dtype, is_foreign, is_subclass, stays
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import WEAK, common_mask, kind_of, mask_of, operand, wrapped_by
+from spartan_ng.api.core.telling import told
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.graph import build
 
@@ -164,17 +165,18 @@ def _quickly(function: ufunc, name: str, args: tuple[Any, ...], keywords: dict[s
     dtype = keywords.get("dtype")
     if dtype is not None and not (type(dtype) is type and dtype in _NUMBERS):
         return None
-    known = few_values(args, are_broadcast=False)
+    known = few_values(args, _BESIDE, are_broadcast=False)
     if known is None or known[0].dtype.kind not in "biufc" or not known[0].ndim:
         return None
     try:
-        return wrap(getattr(function.np, name)(*known, **keywords))
+        return wrap(told(getattr(function.np, name), *known, **keywords))
     except (ValueError, TypeError, LookupError):  # ours name the shapes
         return None
 
 
 _QUICK = frozenset({"reduce", "accumulate", "reduceat"})
 _SAYING = frozenset({"axis", "keepdims", "dtype"})
+_BESIDE = NUMBERS | {list}
 _NUMBERS = frozenset({bool, int, float, complex})
 
 

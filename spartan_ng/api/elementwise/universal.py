@@ -50,7 +50,8 @@ from spartan_ng.api.core.operands import (
     without_output,
     wrapped_by,
 )
-from spartan_ng.api.core.quick import IS_COMPILED, QuickFunction, applied
+from spartan_ng.api.core.quick import IS_COMPILED, QuickFunction
+from spartan_ng.api.core.telling import applied
 from spartan_ng.api.core.wrapping import wrap, wrap_masked, wrap_node
 from spartan_ng.api.elementwise.asked import (
     HALVES,
@@ -243,7 +244,7 @@ class ufunc(QuickFunction, Folding, Writing):
     def _now(self, operands: tuple[Any, ...], **keywords: Any) -> Any:
         """NumPy at once."""
         try:
-            r = self.np(*operands, **keywords) if keywords else applied(self.np, operands)
+            r = applied(self.np, operands, **keywords)
         except ValueError:
             with alone():
                 build.broadcast_shapes(self.__name__, *(np.shape(o) for o in operands))

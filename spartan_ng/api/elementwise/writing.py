@@ -8,7 +8,7 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import small_values, values_here
-from spartan_ng.api.core.quick import applied
+from spartan_ng.api.core.telling import applied
 from spartan_ng.errors import is_refusal
 from spartan_ng.ops.elementwise import Elementwise
 
@@ -46,7 +46,7 @@ class Writing:
         if where is True and not asked and self.nout == 1:
             applied(self.np, known, targets[0])
         else:
-            self.np(*known, out=targets, where=mask[0], **asked)
+            applied(self.np, known, out=targets, where=mask[0], **asked)
         return True
 
     def _written(self, args: tuple[Any, ...], outs: tuple[Any, ...], where: Any, **asked: Any) -> bool:

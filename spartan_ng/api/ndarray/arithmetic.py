@@ -21,7 +21,8 @@ from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored, values_here
-from spartan_ng.api.core.quick import applied, plainly
+from spartan_ng.api.core.quick import plainly
+from spartan_ng.api.core.telling import applied, told
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.sparse import is_sparse
@@ -140,7 +141,10 @@ def _write(numpys: Any, target: Any, other: Any) -> None:
 
 def _write_power(target: Any, other: Any) -> None:
     """The same of powers: NumPy's operator knows squares, roots and reciprocals, its function does not."""
-    target **= other
+    if target.dtype.hasobject:  # whose code is the user's
+        target **= other
+    else:
+        told(operator.ipow, target, other)
 
 
 def _assigning(function: ufuncs.ufunc) -> Any:

@@ -18,6 +18,7 @@ from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as_any
 from spartan_ng.api.core.quick import shortened, shown_by
 from spartan_ng.api.core.recast import Bytes, Recast
+from spartan_ng.api.core.telling import told
 from spartan_ng.api.core.views import Broadcast
 from spartan_ng.api.core.wrapping import make, wrap
 from spartan_ng.api.elementwise import ufuncs
@@ -48,7 +49,9 @@ class Copies(Attributes):
         """The elements as another dtype."""
         value = self._peek()
         if copy is True and value.__class__ is np.ndarray and door.is_small(value.nbytes):
-            return wrap(value.astype(dtype, order, casting))  # type: ignore[call-overload]
+            if value.dtype.hasobject:  # whose elements' code is the user's
+                return wrap(value.astype(dtype, order, casting))  # type: ignore[call-overload]
+            return wrap(told(value.astype, dtype, order, casting))
         return in_order(creation.astype(self, dtype, casting=casting, copy=copy), order_for(order, self))
 
     def copy(self, order: str = "C") -> ndarray:

@@ -1,0 +1,114 @@
+"""Warnings of floating-point errors name the line that called, as NumPy's do, whatever stands between."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api.elementwise import ufuncs
+
+NAMES = sorted(name for name in ufuncs.__all__ if isinstance(getattr(ufuncs, name), ufuncs.ufunc))
+ODD = numpy.array([0.0, -1.0, 1e308, -1e308, numpy.inf, -numpy.inf, numpy.nan, 1e-308, 0.5, 2.0])
+WAYS = {
+    "function": lambda f, given, out: f(*given),
+    "method of a view": lambda f, given, out: f(*(x[::-1] for x in given)),
+    "out": lambda f, given, out: f(*given, out=out),
+    "where": lambda f, given, out: f(*given, out=out, where=True),
+}
+OPERATORS = ["x + x", "x * x", "x / (x * 0)", "x // y", "x % y", "x ** 3", "x ** 0.5", "x - x[::-1]", "1 / x"]
+OPERATORS += ["x.__iadd__(x)", "x.__imul__(x)", "x.__itruediv__(y)", "x.__ipow__(5)", "divmod(x, y)"]
+OPERATORS += [
+    "np.add.reduce(x)",
+    "np.multiply.reduce(x)",
+    "x.mean()",
+    "x @ y",
+]
+OPERATORS += ["np.multiply.accumulate(x)", "np.add.reduceat(x, [0, 3, 1])", "np.multiply.outer(x[:9], y[:9])"]
+OPERATORS += [f"x.astype({kind!r})" for kind in ("f4", "i4", "i8", "f2", "u1", "?", "c8")]
+OPERATORS += ["np.astype(x, 'f4')", "x.astype('f4', copy=True, order='C')"]
+
+
+@pytest.fixture(autouse=True)
+def at_once() -> Iterator[None]:
+    with np.config.override(small_bytes=1 << 25):
+        yield
+
+
+def told(call: Any) -> list[tuple[str, bool]]:
+    """What is said, and whether of a line of this file."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call()
+    return sorted((str(w.message), w.filename == __file__) for w in found)
+
+
+def odd(n: int) -> tuple[Any, Any]:
+    x = numpy.resize(ODD, n)
+    return x, numpy.roll(x, 3)
+
+
+@pytest.mark.some(120)
+@pytest.mark.parametrize("n", [10, 5_000, 100_000])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_tell_of_the_callers_line(name: str, way: str, n: int) -> None:
+    theirs, ours = getattr(numpy, name), getattr(np, name)
+    given = odd(n)[: theirs.nin]
+    try:
+        with numpy.errstate(all="ignore"):
+            like = theirs(*given)
+    except TypeError:
+        pytest.skip("of no doubles")
+    outs = tuple(map(numpy.zeros_like, like)) if theirs.nout > 1 else (numpy.zeros_like(like),)
+    wanted = told(lambda: WAYS[way](theirs, given, outs))
+    operands, places = [np.array(x) for x in given], tuple(np.array(o) for o in outs)
+    assert told(lambda: WAYS[way](ours, operands, places)) == wanted
+
+
+@pytest.mark.parametrize("n", [10, 5_000, 100_000])
+@pytest.mark.parametrize("text", OPERATORS)
+def test_operators_tell_of_the_callers_line(text: str, n: int) -> None:
+    x, y = odd(n)
+    code = compile(text, __file__, "eval")
+    wanted = told(lambda: eval(code, {"np": numpy, "x": x.copy(), "y": y}))
+    assert told(lambda: eval(code, {"np": np, "x": np.array(x), "y": np.array(y)})) == wanted
+
+
+def test_what_users_ask_for_stays_as_they_ask() -> None:
+    x, asked = np.array([1.0, 0.0]), []
+    with numpy.errstate(divide="ignore"):
+        assert told(lambda: 1 / x) == []
+    with numpy.errstate(divide="call", call=lambda kind, flag: asked.append(kind)):
+        assert told(lambda: np.log(x)) == []
+    assert asked
+    with numpy.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        np.divide(1, x, where=[True, True], out=np.zeros(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="overflow encountered in cast"):
+            np.array([1e300]).astype("f4")
+    assert numpy.geterr() == {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+
+
+def test_elements_that_are_objects_see_their_users_state() -> None:
+    seen = []
+
+    class One:
+        def __add__(self, other: Any) -> int:
+            seen.append(numpy.geterr()["over"])
+            return 1
+
+        def __float__(self) -> float:
+            seen.append(numpy.geterr()["over"])
+            return 1.0
+
+    x = np.array([One(), One()], dtype=object)
+    x + 1
+    np.add(x, 1)
+    x.astype(float)
+    assert seen == ["warn"] * 6
