@@ -80,8 +80,9 @@ def _work(text: str, *shapes: tuple[int, ...]) -> _Work:
 
 
 def _at_once(text: str, known: Sequence[Any], how: dict[str, Any]) -> Any:
-    """What NumPy gives for values that are here: by its loops if they have little to do, or go once over a
-    stack of matrices, as those of a plan would; by BLAS if that makes single products. None for others."""
+    """What NumPy gives for values that are here: by its loops if they have little to do, add nothing, or go
+    once over a stack of matrices, as those of a plan would; by BLAS if that makes single products. None for
+    others."""
     work = _work(text, *map(np.shape, known))
     largest = max(known, key=np.size)
     arrays = [a for a in known if isinstance(a, np.ndarray)]
@@ -89,9 +90,10 @@ def _at_once(text: str, known: Sequence[Any], how: dict[str, Any]) -> Any:
         is_a_stack = work.lines > 0 and work.products == largest.size
         is_a_stack = is_a_stack and {a.dtype for a in known} == {largest.dtype} and door.works_here()
         return np.einsum(text, *known, **how) if is_a_stack and is_one_loop(largest, work.lines) else None
-    if door.is_looped(work.products) or work.products <= _AGAIN * np.size(largest):
-        return np.einsum(text, *known, **how)
     nbytes = work.made * max((a.itemsize for a in arrays), default=1)
+    adds_nothing = work.products == work.made and door.is_small(nbytes)
+    if door.is_looped(work.products) or work.products <= _AGAIN * np.size(largest) or adds_nothing:
+        return np.einsum(text, *known, **how)
     if not work.is_single or how.get("dtype") is not None or not door.is_small(nbytes):
         return None
     if how.get("optimize"):

@@ -15,7 +15,7 @@ from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.handle import Handle, copied
-from spartan_ng.api.core.kinds import NUMBERS, PLAIN_OR_NUMERIC
+from spartan_ng.api.core.kinds import NUMBERS, PLAIN_OR_NUMERIC, PYTHONS
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import WEAK, check_output, converted, mask_of, small_values, stored
@@ -82,6 +82,14 @@ def _moved(index: ndarray, n: int, mode: Any) -> ndarray:
     return as_handle(ufuncs.clip3(index, 0, n - 1)) if mode in ("clip", 2) else index
 
 
+_PLAIN_OR_LISTS = PLAIN_OR_NUMERIC | {list}
+
+
+def _has_numbers(a: Any) -> bool:
+    """Whether an argument is no list, or a short one of Python's numbers."""
+    return type(a) is not list or (door.is_short(a) and PYTHONS.issuperset(map(type, a)))
+
+
 def _writing(numpys: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Enter a function that writes into its first operand; what is NumPy's own array, NumPy writes into."""
 
@@ -89,8 +97,9 @@ def _writing(numpys: Callable[..., None]) -> Callable[[Callable[..., None]], Cal
         @functools.wraps(ours)
         def call(*args: Any, **keywords: Any) -> None:
             if args and not keywords and type(args[0]) is Late.ndarray:
-                target, known = args[0]._open(), few_values(args[1:], PLAIN_OR_NUMERIC)
-                if target is not None and known is not None and door.is_small(target.nbytes):
+                target, known = args[0]._open(), few_values(args[1:], _PLAIN_OR_LISTS)
+                takes = known is not None and (list not in map(type, known) or all(map(_has_numbers, known)))
+                if target is not None and known is not None and takes and door.is_small(target.nbytes):
                     try:
                         numpys(target, *known)
                         return
