@@ -46,7 +46,7 @@ ODD = {
 
 def chain(x):
     """More rows than are compiled."""
-    for _ in range(130):
+    for _ in range(110):
         x = x * 0.5 + 1
     return x
 
