@@ -68,6 +68,8 @@ class Cut:
     ) -> None:
         self.settings, self.nodes, self.leaves, self.roots = settings, nodes, leaves, roots
         self.sparse_bytes, self.sketched = sparse_bytes, sketched
+        self.usual_bytes = block_bytes(settings.profile.memory_bytes)
+        """What a block may take of most stages."""
         self.slots: list[Slot] = []
         self.stages: list[Stage] = []
         self.predicted: list[int] = []
@@ -307,8 +309,12 @@ class Cut:
 
     def _block_bytes(self, writes: Sequence[Write]) -> int:
         """What a block may take of a stage with these results."""
-        counts = [w.state_bytes for w in writes if w.reducer is not None and w.reducer.kind == "bincount"]
-        return block_bytes(self.settings.profile.memory_bytes, COUNTED * max(counts, default=0))
+        most = self.usual_bytes
+        for write in writes:
+            if write.reducer is not None and write.reducer.kind == "bincount":
+                counted = COUNTED * write.state_bytes
+                most = max(most, block_bytes(self.settings.profile.memory_bytes, counted))
+        return most
 
     def _steps(self, draft: Draft, grid: Tiling) -> tuple[int, ...]:
         profile = self.settings.profile
