@@ -8,6 +8,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from tests.test_calls import calls
 
 NUMBERS = [
     0,
@@ -111,3 +112,29 @@ def test_an_array_of_an_array_is_its_own(small):
             assert copy.strides == numpy.array(theirs).strides
             copy[...] = 0
             numpy.testing.assert_array_equal(ours, theirs)
+
+
+SINGLE = [{"k": 1}, None, {1}, frozenset([2]), "text", b"bytes", 1, 2.5, 1j, True, numpy.float32(1.5), {}]
+
+
+@pytest.mark.parametrize("dtype", [None, object, "f8", "U5", "i4", "?", "c16"])
+@pytest.mark.parametrize("n", [1, 2, 3, 100])
+@pytest.mark.parametrize("first", range(len(SINGLE)))
+@pytest.mark.filterwarnings("ignore")
+def test_lists_of_single_elements_are_numpys(first, n, dtype):
+    for step in (0, 1, 5):
+        given = [SINGLE[(first + step * i) % len(SINGLE)] for i in range(n)]
+        said: list[object] = []
+        for xp in (numpy, np):
+            try:
+                found = xp.array(given, dtype)
+            except (TypeError, ValueError) as error:
+                said.append(type(error))
+            else:
+                said.append((found.dtype, found.shape, repr(found.tolist())))
+        assert said[1] == said[0]
+
+
+def test_lists_of_single_elements_are_no_detour():
+    given = [{"k": i} for i in range(10)]
+    assert sum(calls(lambda: np.array(given, dtype=object)).values()) < 12

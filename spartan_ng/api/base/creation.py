@@ -35,6 +35,10 @@ _WORDS = "USVOT"
 """The kinds of dtypes whose elements alone say what time they are."""
 
 
+_SINGLE = NUMBERS | _TEXTS | {dict, set, frozenset, type(None)}
+"""Classes of what is one element in a list, whatever the dtype."""
+
+
 @numpy_function(np.array, front=shortened(np.array, 2, AS_COPY, frozenset({"dtype"})))
 def array(
     object: Any,
@@ -68,7 +72,7 @@ def array(
     if ndmax != MOST_AXES:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
     if (kind is list or kind is tuple) and object and ndmin <= 1:
-        if NUMBERS.issuperset(map(type, object)) or _TEXTS.issuperset(map(type, object)):
+        if _SINGLE.issuperset(map(type, object)):
             return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
         if kind is list and all(type(r) is list and PYTHONS.issuperset(map(type, r)) for r in object):
             return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
