@@ -167,6 +167,18 @@ def test_a_single_turn_waits(name, monkeypatch):
         assert all(a._cell.value is None for a in found if a._node().inputs)
 
 
+def test_a_long_program_without_a_loop_is_cut_where_it_stands():
+    """Each line that finds no loop before it would look through all of them."""
+    lines = "\n".join(f"x = x * 0.5 + {i}" for i in range(2 * BACKLOG_STEPS))
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=0):
+        found = {"x": np.ones(50)}
+        exec(compile(lines, __file__ + ".py", "exec"), found)
+        assert len(topological([found["x"]._node()])) <= 3 * BACKLOG_STEPS
+        expected = {"x": numpy.ones(50)}
+        exec(lines, expected)
+        numpy.testing.assert_array_equal(found["x"], expected["x"])
+
+
 def test_what_no_memory_has_room_for_waits(monkeypatch):
     monkeypatch.setattr(backlog, "BACKLOG_NS", 0)
     with running_on(EmbeddedBackend(2)), config.override(small_bytes=0, memory_bytes=1 << 16):

@@ -13,6 +13,7 @@ from sys import getrefcount
 from spartan_ng.api.core import door
 from spartan_ng.api.core.backlog import inner_backlog, is_affordable, is_chain
 from spartan_ng.api.core.holders import MANY, Adopter, holder_of, known_backlog, step_of
+from spartan_ng.costs.tuned import BACKLOG_STEPS
 from spartan_ng.graph.node import Node
 
 _TURNS = 2
@@ -35,8 +36,8 @@ def due(node: Node, cell: Adopter) -> list[Node]:
         turn = turn or turns * len(way)
         if turns == _TURNS:
             break
-    else:
-        return []
+    else:  # no loop: what goes on for so long is cut anywhere
+        return [node] if len(way) > BACKLOG_STEPS and is_affordable(node) else []
     held = [n for n in way[:turn] if _is_held(n, cell)]
     for one in sorted(held, key=lambda n: n.nbytes):
         if not any(step_of(n) == line for n in _before(node, one)):
