@@ -26,8 +26,8 @@ from tests.waiting import until
 def test_rows_are_right(row: str, on: str, tmp_path: Path) -> None:
     if row in SIDES[on].lacks:
         pytest.skip(f"{on} has none")
-    file = larger._made(str(tmp_path), 1_000_000)
-    outcome = larger._once(row, file, on, 300_000, Answers(file), cold=False, looks=True)
+    file = larger._made(str(tmp_path), 3_000_000)
+    outcome = larger._once(row, file, on, 1_000_000, Answers(file), cold=False, looks=True)
     assert outcome.error == ""
     assert outcome.difference < 1e-9
     assert outcome.seconds > 0
