@@ -3,13 +3,15 @@
 Places are checked before they are looked up, as NumPy checks them, which takes a pass over them and over
 all that they are made of. What is `clip(i, 0, n - 1)`, `i % n`, an `argmin`, or drawn of `integers(0, n)`,
 needs none. Nothing is computed here: interval arithmetic over the last few nodes, and the range of the dtype
-where these say nothing.
+where these say nothing. What was found about a node that had to be looked at is kept as long as that lives,
+since it does not change: a loop that takes by the same places each step looks at them once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,17 +22,47 @@ Range = tuple[int, int]
 _DEPTH = 12
 """So many nodes one after the other are looked at: keys are small programs."""
 _TRUTH: Range = (0, 1)
+_found: WeakKeyDictionary[Node, dict[tuple[Any, ...], Range]] = WeakKeyDictionary()
+"""By nodes the least and the greatest that they have, and their views, which are made anew for each step."""
 
 
 def range_of(node: Node, depth: int = _DEPTH) -> Range | None:
     """The range of a node of integers or truth values; None of others."""
     if node.dtype.kind not in "iub":
         return None
+    known = remembered(node)
+    if known is not None:
+        return known
     every = _of_dtype(node.dtype)
     found = _made_of(node, depth) if depth else None
     if found is None or found[0] < every[0] or found[1] > every[1]:
         return every  # numbers that do not fit come around
     return found
+
+
+def remember(node: Node, found: Range) -> None:
+    """Note the least and the greatest number that a node has. What lies in a file may be another's to
+    change."""
+    base, views = _under_views(node)
+    if base.data is None or not base.data.is_mapped:
+        _found.setdefault(base, {})[views] = found
+
+
+def remembered(node: Node) -> Range | None:
+    """The least and the greatest number of a node, where these were looked for."""
+    if not _found:
+        return None
+    base, views = _under_views(node)
+    return _found.get(base, {}).get(views)
+
+
+def _under_views(node: Node) -> tuple[Node, tuple[Any, ...]]:
+    """The node that views show, and what these are."""
+    views: list[Any] = []
+    while node.op in VIEWS:
+        views += node.op, node.params, node.shape
+        node = node.inputs[0]
+    return node, tuple(views)
 
 
 def _of_dtype(dtype: np.dtype[Any]) -> Range:

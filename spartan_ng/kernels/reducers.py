@@ -284,11 +284,14 @@ class Reducer:
 
     def _sums(self, x: Any, weights: Any, length: int) -> State:
         """How often each place below `length` stands in `x`, or the sums of its weights."""
-        if weights is None or weights.ndim == 1:
+        if weights is None or (weights.ndim == 1 and weights.dtype != np.float64):
             return (np.bincount(x, weights, length).astype(self.row.dtype, copy=False),)
-        rows = weights.reshape(len(x), -1).astype(self.row.dtype, copy=False)
+        rows = weights[:, None] if weights.ndim == 1 else weights.reshape(len(x), -1)
+        rows = rows.astype(self.row.dtype, copy=False)
         found = group_sums(x, rows, length)
-        if found is None:
+        if found is None and weights.ndim == 1:  # which holds the interpreter, and copies what is read only
+            found = np.bincount(x, weights, length).astype(self.row.dtype, copy=False)
+        elif found is None:
             found = _sums_by_scipy(x, rows, length)
         return (found.reshape(length, *weights.shape[1:]),)
 

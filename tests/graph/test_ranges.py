@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as np
+from spartan_ng.api.core import keys
+from spartan_ng.graph import ranges
 from spartan_ng.graph.ranges import range_of
 from tests.sampling import examples
 
@@ -116,3 +118,111 @@ def test_places_that_may_not_be_there_are_checked(name: str) -> None:
         if name != "from the end":
             with pytest.raises(IndexError, match="out of bounds"):
                 np.arange(float(max(short, 0)))[places]
+
+
+WAYS: dict[str, Callable[[Any, Any], Any]] = {
+    "take": lambda np, x: np.arange(12.0)[x],
+    "take of rows": lambda np, x: np.arange(24.0).reshape(12, 2)[x.reshape(-1)],
+    "take of a view": lambda np, x: np.arange(12.0)[x[::-2]],
+    "take of another": lambda np, x: np.arange(12.0)[x[1:3]],
+    "take of what is made of it": lambda np, x: np.arange(12.0)[x + 1],
+    "count": lambda np, x: np.bincount(x.reshape(-1), minlength=5),
+    "weigh": lambda np, x: np.bincount(x[0], weights=np.arange(float(x.shape[1])), minlength=3),
+}
+WRITES: dict[str, Callable[[Any, Any, int], Any]] = {
+    "one": lambda np, x, k: x.__setitem__((k % 3, 1), k),
+    "a row": lambda np, x, k: x.__setitem__(k % 3, k),
+    "through a view": lambda np, x, k: x[::2].__setitem__((0, k % 4), k),
+    "in place": lambda np, x, k: x.__iadd__(1),
+    "into out": lambda np, x, k: np.subtract(x, 1, out=x),
+    "through its memory": lambda np, x, k: numpy.asarray(x).__setitem__((0, 0), k),
+    "by places": lambda np, x, k: x.__setitem__(np.array([0, 2]), k),
+    "by a function": lambda np, x, k: np.put(x, [k % 9], k),
+    "fill": lambda np, x, k: x.fill(k),
+}
+
+
+@examples(200)
+@given(
+    st.lists(
+        st.sampled_from(sorted(WAYS)) | st.tuples(st.sampled_from(sorted(WRITES)), st.integers(-13, 13)),
+        min_size=2,
+        max_size=9,
+    ),
+    st.booleans(),
+    st.sampled_from(["small", "large", "lazy", "NumPy's"]),
+)
+def test_what_was_found_about_places_ends_with_a_write(
+    steps: list[str | tuple[str, int]], keeps: bool, kind: str
+) -> None:
+    """Whatever is written between two looks, and however, each answer and each error is NumPy's."""
+    start = numpy.arange(12).reshape(3, 4) % 7
+    kept = []
+    with np.config.override(small_bytes=np.config.small_bytes if kind == "small" else 0):
+        theirs, ours = start.copy(), np.array(start)
+        if kind == "lazy":
+            ours = np.array(start) + np.array(start) * 0
+        elif kind == "NumPy's":
+            ours = np.asarray(start)
+        for step in steps:
+            found: list[Any] = []
+            for space, x in ((numpy, theirs), (np, ours)):
+                try:
+                    if isinstance(step, tuple):
+                        WRITES[step[0]](space, x, step[1])
+                        found.append(None)
+                    else:
+                        found.append(WAYS[step](space, x))
+                except (IndexError, ValueError) as error:
+                    found.append(type(error))
+            expected, answer = found
+            if isinstance(expected, numpy.ndarray):
+                kept += [(expected, answer)] if keeps else []
+                numpy.testing.assert_array_equal(numpy.asarray(answer), expected)
+            else:
+                assert answer == expected
+        for expected, answer in kept:
+            numpy.testing.assert_array_equal(numpy.asarray(answer), expected)
+
+
+@pytest.mark.parametrize("kind", ["here", "views", "sums"])
+def test_a_loop_looks_once_at_places_that_nobody_writes_to(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Any] = []
+    remember = ranges.remember
+
+    def counted(node: Any, found: Any) -> None:
+        looks.append(found)
+        remember(node, found)
+
+    monkeypatch.setattr(keys, "remember", counted)
+    rng = numpy.random.default_rng(0)
+    links = rng.integers(0, 100, (2, 5000))
+    with np.config.override(small_bytes=0):
+        given_ = np.array(links)
+        ends = given_ if kind == "views" else [np.array(links[0]), np.array(links[1])]
+        if kind == "sums":
+            ends = [np.array(links[0]) + 0, np.array(links[1]) + 0]
+        rank = np.full(100, 0.01)
+        for _ in range(6):
+            rank = 0.85 * np.bincount(ends[1], weights=rank[ends[0]], minlength=100) + 0.15 / 100
+            float(rank[0])
+        expected = numpy.full(100, 0.01)
+        for _ in range(6):
+            expected = 0.85 * numpy.bincount(links[1], weights=expected[links[0]], minlength=100) + 0.15 / 100
+        numpy.testing.assert_allclose(numpy.asarray(rank), expected, rtol=1e-12)
+    assert len(looks) == 2
+
+
+def test_what_lies_in_a_file_is_looked_at_each_time(tmp_path: Any) -> None:
+    numpy.save(tmp_path / "places.npy", numpy.arange(5000) % 9)
+    with np.config.override(small_bytes=0):
+        places = np.load(tmp_path / "places.npy", mmap_mode="r")
+        table = np.arange(9.0)
+        float(table[places].sum())
+        stored = numpy.load(tmp_path / "places.npy", mmap_mode="r+")
+        stored[7] = 9
+        stored.flush()
+        with pytest.raises(IndexError, match="out of bounds"):
+            float(table[places].sum())

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spartan_ng.config import config
 from spartan_ng.costs.choices import GROUP_SUM_ELEMENTS
 from spartan_ng.kernels import reducers
+from spartan_ng.plan.rows import Row
 from tests.kernels.test_compiled_cache import run
 
 
@@ -23,6 +25,32 @@ def test_few_elements_are_added_without_scipy(monkeypatch, dtype, shape):
     found = reducers._sums_by_scipy(labels, rows, 6)
     assert found.dtype == by_scipy.dtype
     assert found.tobytes() == by_scipy.tobytes()
+
+
+@pytest.mark.parametrize("layout", ["plain", "read only", "strided", "f4", "i8"])
+@pytest.mark.parametrize("mode", ["interpret", "compile"])
+def test_weights_are_added_as_numpy_adds_them(layout, mode, monkeypatch):
+    """Compiled or not: with a loop at hand the interpreter is not held, and nothing is copied."""
+    random = np.random.default_rng(1)
+    n, places = GROUP_SUM_ELEMENTS * 2, 1000
+    labels, weights = random.integers(0, places, n), random.random(n)
+    weights[:4] = [-0.0, np.inf, np.nan, 1e-320]
+    if layout == "strided":
+        weights = np.repeat(weights, 2)[::2]
+    if layout in ("f4", "i8"):
+        weights = np.nan_to_num(weights * 100, posinf=7).astype(layout)
+    weights.flags.writeable = labels.flags.writeable = layout != "read only"
+    kind = np.dtype(np.float64)
+    reducer = reducers.Reducer(Row("bincount", None, (0, 1), (places,), kind, (places,), (0,)))
+    with config.override(kernels=mode), np.errstate(all="ignore"):
+        (found,) = reducer.block([labels, weights], ((0, n),))
+        asked = []
+        monkeypatch.setattr(np, "bincount", lambda *args: asked.append(args))
+        if mode == "compile" and layout in ("plain", "read only"):
+            assert reducer.block([labels, weights], ((0, n),))[0].tobytes() == found.tobytes()
+            assert not asked
+    monkeypatch.undo()
+    assert found.tobytes() == np.bincount(labels, weights, places).tobytes()
 
 
 PROGRAM = """

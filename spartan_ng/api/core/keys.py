@@ -18,7 +18,7 @@ from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
-from spartan_ng.graph.ranges import range_of
+from spartan_ng.graph.ranges import range_of, remember, remembered
 from spartan_ng.memory import copied_bytes
 
 if TYPE_CHECKING:
@@ -267,15 +267,21 @@ def checked_index(index: Any, n: int, axis: int) -> ndarray:
 
 def _ends(index: Any, n: int, is_much: bool) -> tuple[int, int]:
     """The least and the greatest index, or a range in [-n, n) where they lie by the way they are made."""
-    known = None if is_much else index._peek()
-    if known is not None:
-        return int(known.min()), int(known.max())
-    found = range_of(index._node())
-    if found is not None and -n <= found[0] and found[1] < n:
-        return found
-    least, most = index.min(), index.max()
-    settle(*(() if is_much else (index,)), least, most)
-    return int(least), int(most)
+    found = None if index._peek() is not None else range_of(index._node())
+    return found if found is not None and -n <= found[0] and found[1] < n else ends(index, is_much)
+
+
+def ends(x: Any, is_much: bool = False) -> tuple[int, int]:
+    """The least and the greatest of an array's integers, which are looked at once as long as nobody writes;
+    the array is computed with them where that is not too much."""
+    found = remembered(x._node())
+    if found is None:
+        known = None if is_much else x._peek()
+        least, most = (known if known is not None else x).min(), (known if known is not None else x).max()
+        settle(*(() if is_much else (x,)), least, most)
+        found = int(least), int(most)
+        remember(x._node(), found)
+    return found
 
 
 def placed(key: Key) -> tuple[list[int], list[int], int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining, manipulation, reductions
+from spartan_ng.api.core import keys
 from spartan_ng.api.core.conversion import as_handle, forced, values
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.forcing import counted
@@ -328,10 +329,10 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     if length < 0:
         raise ValueError("'minlength' must not be negative")
     if x.size:
-        low, high = values(reductions.min(x), reductions.max(x))
+        low, high = keys.ends(x, is_much=True)
         if low < 0 or high > np.iinfo(np.int64).max:  # which would be negative as an int64
             raise ValueError("'list' argument must have no negative elements")
-        length = max(length, int(high) + 1)
+        length = max(length, high + 1)
     w = None
     if weights is not None:
         given = as_handle(weights)
