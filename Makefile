@@ -47,13 +47,13 @@ site: $(VENV)/stamp-test ## The documents as a site, in build/site.
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
 
 clean: ## Remove the environment and what tools left.
-	rm -rf $(VENV) build dist *.egg-info spartan_ng/api/core/*.so .mypy_cache .ruff_cache .pytest_cache .tox .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info spartan_ng/*/*.so spartan_ng/api/core/*.so .mypy_cache .ruff_cache .pytest_cache .tox .import_linter_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 
 # One extra installs the package itself, editable, and compiles what is compiled; what says how installs again.
-$(VENV)/stamp-%: pyproject.toml setup.py spartan_ng/api/core/_quick.c $(wildcard spartan_ng/api/core/plain/*.h) | $(BIN)/python
+$(VENV)/stamp-%: pyproject.toml setup.py spartan_ng/api/core/_quick.c spartan_ng/system/_faults.c $(wildcard spartan_ng/api/core/plain/*.h) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@touch $@

@@ -9,19 +9,25 @@ from zlib import crc32
 import numpy as np
 from setuptools import Extension, setup
 
-SOURCE = "spartan_ng/api/core/_quick.c"
-PARTS = sorted(map(str, Path("spartan_ng/api/core/plain").glob("*.h")))
-TEXT = b"".join(Path(name).read_bytes() for name in (SOURCE, *PARTS))
+
+def compiled(source: str, *parts: str) -> Extension:
+    """A module of one file, and of the parts that it includes."""
+    text = b"".join(Path(name).read_bytes() for name in (source, *parts))
+    return Extension(
+        source.removesuffix(".c").replace("/", "."),
+        [source],
+        depends=list(parts),
+        include_dirs=[np.get_include()],
+        define_macros=[("SOURCE", str(crc32(text)))],  # which text was compiled
+        optional=True,
+    )
+
 
 setup(
     ext_modules=[
-        Extension(
-            "spartan_ng.api.core._quick",
-            [SOURCE],
-            depends=PARTS,
-            include_dirs=[np.get_include()],
-            define_macros=[("SOURCE", str(crc32(TEXT)))],  # which text was compiled
-            optional=True,
-        )
+        compiled(
+            "spartan_ng/api/core/_quick.c", *sorted(map(str, Path("spartan_ng/api/core/plain").glob("*.h")))
+        ),
+        compiled("spartan_ng/system/_faults.c"),
     ]
 )

@@ -97,8 +97,13 @@ class BlockThreads:
         """Stop here if the job has been cancelled; SourceError where a file that it reads has changed."""
         if run.cancelled.is_set():
             raise JobCancelled(f"job {run.job} was cancelled")
+        if run.files:
+            self.look(run)
+
+    def look(self, run: Run, at_once: bool = False) -> None:
+        """SourceError where a file that a job reads has changed; behind a stage it is asked `at_once`."""
         for file in run.files:
-            file.look()
+            file.look(at_once)
 
     def looked(self, run: Run, blocks: Iterable[Any]) -> Iterator[Any]:
         """The blocks of a run, with a look before each at the files that they are mapped from."""

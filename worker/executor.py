@@ -146,6 +146,8 @@ class Executor(BlockThreads):
                             handle(run, stage, task)
                     else:
                         handle(run, stage, task)
+                    if run.files:
+                        self.look(run, at_once=True)
                 except BaseException as error:
                     if record.is_on:
                         moved = run.stats.bytes_moved

@@ -22,6 +22,7 @@ from spartan_ng.events import record
 from spartan_ng.kernels.sampling import Sampler
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.sinks.sink import Sink
+from spartan_ng.system import faults
 from spartan_ng.texts import called_trace, error_line, is_ctrl_c
 
 
@@ -65,8 +66,10 @@ class Acting:
         self._before = getattr(_acting, "job", "")
         self._call = _calls.get(threading.get_ident())
         _acting.job = self._job
+        faults.enter()  # a stage looks at its files when it is done
 
     def __exit__(self, *error: object) -> None:
+        faults.leave()
         _acting.job = self._before
         call = _calls.get(threading.get_ident())
         if call is not self._call and call is not None:  # it was interrupted on its way out

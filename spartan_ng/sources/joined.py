@@ -72,6 +72,10 @@ class Joined(Source):
         """Whether a file among them has."""
         return any(part.is_written_to() for part in self.parts)
 
+    def is_spoiled(self) -> bool:
+        """Whether a file among them is."""
+        return any(part.is_spoiled() for part in self.parts)
+
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """What each has of the box."""
         (lo, hi), *rest = box

@@ -20,7 +20,8 @@ from spartan_ng.errors import SourceError
 from spartan_ng.scratch import copy_fits, read_from
 from spartan_ng.sources.files import file_identity
 from spartan_ng.sources.source import Source, checked_dtype
-from spartan_ng.system.mapping import Mapping
+from spartan_ng.system import faults
+from spartan_ng.system.mapping import Mapping, spoiled
 
 if TYPE_CHECKING:
     import zipfile
@@ -30,6 +31,17 @@ _LOCAL_HEADER = 30
 four of them."""
 _PAGES_BYTES = 1 << 16
 """What the kernel maps, and reads at least, where one byte is used."""
+
+
+class FileShortened(SourceError):
+    """What is raised in a thread that was reading a file when that became shorter."""
+
+    def __init__(self, *said: str) -> None:
+        names = sorted({str(watch) for watch in spoiled()})
+        super().__init__(*(said or (f"{' or '.join(names) or 'a file'} has changed since it was opened",)))
+
+
+faults.raises(FileShortened)
 
 
 class MappedFile(Source):
@@ -130,6 +142,10 @@ class MappedFile(Source):
         except OSError:
             return False
         return now[0] == self._identity[0] and now != self._identity
+
+    def is_spoiled(self) -> bool:
+        """Whether somebody here has read of the file's maps what was no longer there."""
+        return any(w.path == self.path and w._identity == self._identity for w in spoiled())
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """A view of the map."""

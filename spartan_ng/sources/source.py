@@ -36,6 +36,7 @@ import numpy as np
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.errors import SourceError, SpartanError
 from spartan_ng.sources.kept import Chunks, owner_of
+from spartan_ng.system.faults import any_spoiled
 
 LOOPS: set[int] = set()
 """Threads with event loops that sources are read by: who waits in one for such a source waits for ever."""
@@ -100,15 +101,20 @@ class Source(ABC):
         """Whether what was mapped, and may be there still, has changed since."""
         return False
 
-    def look(self) -> None:
+    def is_spoiled(self) -> bool:
+        """Whether somebody here has read of what was mapped what was no longer there."""
+        return False
+
+    def look(self, at_once: bool = False) -> None:
         """SourceError where what was mapped has changed since.
 
-        Whoever reads what is no longer there ends the process. A file is asked again after `TRUSTED_NS`:
-        asking takes longer than reading an element, and nobody rewrites one of that size within them.
+        Unless it is asked `at_once`, a file is asked again after `TRUSTED_NS`: asking takes longer than
+        reading an element, and nobody rewrites one of that size within them. What is read meanwhile and is
+        no longer there is known without asking (`system.faults`).
         """
         now = time.monotonic_ns()
-        if now - self._looked_ns > TRUSTED_NS:
-            if self.is_written_to():
+        if at_once or now - self._looked_ns > TRUSTED_NS or any_spoiled():
+            if self.is_spoiled() or self.is_written_to():
                 raise SourceError(f"{self} has changed since it was opened")
             self._looked_ns = now
 

@@ -9,7 +9,7 @@ what is here: what is not known is guessed with care, and what cannot be had is 
 | `library.py` | functions of the C library |
 | `machine.py` | processors and memory |
 | `heap.py` | memory that is free, and kept by the allocator |
-| `mapping.py` | files and addresses as arrays |
+| `mapping.py`, `faults.py` | files and addresses as arrays; files that become shorter while they are read |
 | `segments.py` | memory that processes share |
 | `files.py` | room on the disk, names that are swapped, locks |
 | `users.py`, `ownership.py` | who this process belongs to; whose a file is |

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.errors import OutOfResources
-from spartan_ng.system import library
+from spartan_ng.system import faults, library
 from spartan_ng.system.library import ADDRESS, INT, LONG, SIZE
 
 _mmap = library.function("mmap", [ADDRESS, SIZE, INT, INT, INT, LONG], ADDRESS)
@@ -36,15 +36,21 @@ _WORTH_LARGE, _AT_ONCE = 1 << 23, 1 << 28
 """Bytes from which on it is asked for, as busy processors have it wait for a while, and those of a call."""
 
 
+def spoiled() -> list[Any]:
+    """Who watches over maps of which somebody has read what was no longer there."""
+    return [m.watch for m in list(_guarded) if m.is_spoiled] if faults.any_spoiled() else []
+
+
 class Mapping:
     """The first `size` bytes of the open file `descriptor`; it lives as long as an array on it."""
 
-    __slots__ = ("__weakref__", "_address", "_map", "_writable", "descriptor", "of_file", "watch")
+    __slots__ = ("__weakref__", "_address", "_map", "_pages", "_writable", "descriptor", "of_file", "watch")
 
     def __init__(
         self, descriptor: int, size: int, writable: bool = True, of_file: bool = False, watch: Any = None
     ) -> None:
         self._writable = writable
+        self._pages = 0
         self.watch = watch
         """Who says whether the file is what it was: of one that others may write to."""
         self.of_file = of_file
@@ -70,6 +76,15 @@ class Mapping:
             raise library.last_error(f"{size:,} bytes cannot be mapped: ")
         self._address = address
         weakref.finalize(self, _munmap, address, size).atexit = False
+        if watch is not None:
+            self._pages = faults.guard(address, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE)
+            weakref.finalize(self, faults.release, self._pages).atexit = False  # called before the other one
+            _guarded.add(self)
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether somebody has read of the file what was no longer there."""
+        return self._pages != 0 and faults.is_spoiled(self._pages)
 
     def array(self, nbytes: int) -> np.ndarray[Any, Any]:
         """The first `nbytes` bytes, as an array whose views all hold on to it."""
@@ -93,6 +108,10 @@ class Mapping:
     def place_of(self, address: int) -> int:
         """Where in the file an address of the map is."""
         return address - self._address
+
+
+_guarded: weakref.WeakSet[Mapping] = weakref.WeakSet()
+"""Of files that others may write to."""
 
 
 class _MappedPart:

@@ -184,7 +184,9 @@ def _result(
     assert isinstance(stage, Fused), "only passes over blocks lend tasks"
     sizes = tuple(max(b[d][1] - b[d][0] for b in blocks) for d in range(len(around)))
     with entered(ex.errstate):
-        return _work(ex, run, stage, runner(Body(stage), list(operands), around, sizes))(blocks)
+        found = _work(ex, run, stage, runner(Body(stage), list(operands), around, sizes))(blocks)
+    ex.look(run, at_once=True)
+    return found
 
 
 def _work(ex: Executor, run: Run, stage: Fused, one: Runner) -> Callable[[Blocks], Any]:

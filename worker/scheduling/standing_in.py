@@ -50,6 +50,7 @@ def made_for(
     def work() -> None:
         try:
             other.handle(own, stage, program.tasks[index])
+            other.look(own, at_once=True)
         finally:
             other.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spartan_ng.api.core.cell import Cell
+from spartan_ng.system import faults
 
 
 class FileCell(Cell):
@@ -19,6 +20,7 @@ class FileCell(Cell):
     def value(self) -> Any:
         """The map; SourceError where the file has been written to."""
         if self.source is not None:
+            faults.reads()
             self.source.look()
         return self._held
 
