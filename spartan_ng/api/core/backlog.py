@@ -42,10 +42,14 @@ def inner_backlog(node: Node, known: Callable[[Node], Backlog | None], inside: i
 
 def work_ns(node: Node) -> int:
     """Nanoseconds that a node on large arrays takes one thread, none for others."""
-    touched = [_bytes(node), *map(_bytes, node.inputs)]
-    if node.op not in OPERATORS or door.is_small(max(touched)):
+    return 0 if door.is_small(max(map(_bytes, (node, *node.inputs)))) else any_work_ns(node)
+
+
+def any_work_ns(node: Node) -> int:
+    """Nanoseconds that a node takes one thread."""
+    if node.op not in OPERATORS:
         return 0
-    return ONE_THREAD.compute_ns(work_of_node(node), sum(touched), 1)
+    return ONE_THREAD.compute_ns(work_of_node(node), sum(map(_bytes, (node, *node.inputs))), 1)
 
 
 def is_chain(backlog: Backlog) -> bool:

@@ -31,6 +31,7 @@ import numpy as np
 from spartan_ng.api.core import door
 from spartan_ng.api.core.errstate import as_noted
 from spartan_ng.api.core.holders import Adopter, holder_of, lazy
+from spartan_ng.api.core.siblings import beside
 from spartan_ng.arrays import ArrayRef, Box, box_of
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.graph import build
@@ -77,9 +78,13 @@ def compute_nodes(nodes: Sequence[Node]) -> list[ArrayRef]:
     try:
         asked = list(dict.fromkeys(nodes))
         order = topological(asked)
-        kept = _worth_keeping(asked, order)
+        others = beside(asked, order)
+        if others:
+            asked += [node for node, _ in others]
+            order = topological(asked)
+        kept = others + _worth_keeping(asked, order)
         # In one evaluation, so that what they share is computed once.
-        wanted = [*asked, *dict(kept)]
+        wanted = list(dict.fromkeys([*asked, *dict(kept)]))
         turned = {}
         for node in asked:  # what has one axis lies in one order: most evaluations ask no more
             if len(node.shape) > 1:

@@ -134,6 +134,14 @@ def lazy() -> Iterator[tuple[Node, Any]]:
             yield node, cell
 
 
+def newest(count: int) -> Iterator[tuple[Node, Any]]:
+    """Of the lazy nodes that cells have held, the last `count`: those that one holds still, and that cell."""
+    for key in reversed(list(_held)[-count:]):
+        node = key()
+        if node is not None and (cell := holder_of(node)) is not None:
+            yield node, cell
+
+
 def written_at(order: Iterable[Node]) -> dict[Node, UserLine]:
     """Where in the program lazy nodes were made, as far as that is known."""
     steps = ((node, step_of(node)) for node in order)
