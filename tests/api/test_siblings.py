@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import spartan_ng as np
 from spartan_ng.api.core import forcing
 from spartan_ng.api.places.blockwise import on_blocks
+from spartan_ng.graph import evaluation
 from spartan_ng.graph.node import OPERATORS, Node, topological
 from tests.sampling import examples
 
@@ -25,7 +26,7 @@ SIDE = 12
 def counted() -> Iterator[list[int]]:
     """How many operators each evaluation computes."""
     found: list[int] = []
-    evaluate = forcing.evaluate
+    evaluate = evaluation.evaluate
 
     def counting(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> Any:
         found.append(sum(n.op in OPERATORS for n in (topological(nodes) if order is None else order)))
