@@ -7,9 +7,8 @@ greedy solver's, improved). Where this module is imported, `choose` knows it by 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from spartan_ng.costs import Table

@@ -10,11 +10,11 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_of, box_slices
 from spartan_ng.backends.protocol import Progress, RunStats

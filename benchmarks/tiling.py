@@ -10,7 +10,9 @@ import random
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from benchmarks.brute import BRUTE
 from spartan_ng.arrays import WHOLE

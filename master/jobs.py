@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from spartan_ng.arrays import Key
@@ -75,8 +75,7 @@ SAVE_S = 1.0
 """A client waits so long at most for what workers have left of its job."""
 
 
-@dataclass(slots=True)
-class Job:
+class Job(Struct):
     """A job on its way."""
 
     client: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from spartan_ng.logs import FACTS
 from spartan_ng.wire.messages import JobDone, JobFailed, Submit
@@ -12,8 +13,7 @@ from spartan_ng.wire.messages import JobDone, JobFailed, Submit
 _log = logging.getLogger("spartan_ng.master.jobs")
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
+class _Begun(Struct, frozen=True):
     client: str
     workers: int
     since_ns: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from spartan_ng.wire.codec import Blob
 from spartan_ng.wire.messages import Hello, Holds, Member
@@ -12,8 +12,7 @@ SILENT_S = 10.0
 _UNDER_WAY_S = 2.0
 
 
-@dataclass(slots=True)
-class Worker:
+class Worker(Struct):
     """A worker that has said hello."""
 
     member: Member
@@ -46,8 +45,7 @@ class Worker:
         return self.told_s is not None and now_s - max(self.told_s, self.heard_s) > SILENT_S
 
 
-@dataclass(slots=True)
-class Client:
+class Client(Struct):
     """A client that has said hello."""
 
     label: str

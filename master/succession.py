@@ -20,7 +20,7 @@ standalone masters, drivers and workers re-register; there is no log to replay.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from spartan_ng.wire.messages import Hello, Member, Members
 
@@ -32,8 +32,7 @@ OWNERS_S = 60.0
 NOBODY = Members(0, ())
 
 
-@dataclass(slots=True)
-class Succession:
+class Succession(Struct):
     """Who has come back so far."""
 
     begun_s: float

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from spartan_ng.errors import OptionError
 
@@ -51,8 +53,7 @@ _SMALL_SHARE, _LEAST_SMALL_BYTES = 16, 1 << 16
 """`memory_bytes` is not set; beside a small one it is one part in so many of that, and no less than this."""
 
 
-@dataclass(slots=True)
-class Config:
+class Config(Struct):
     """Every option; an assignment is checked at once and raises `OptionError`.
 
     Parameters
@@ -120,14 +121,13 @@ class Config:
         if name not in _NAMES:
             raise OptionError(f"config: no option {name!r}; options are {', '.join(sorted(_NAMES))}")
         value = _checked(name, value)
-        before = getattr(self, "reproducible", False)  # not there yet where options get their defaults
-        if name == "small_bytes" and value and before:
+        if name == "small_bytes" and value and self.reproducible:
             raise OptionError("config: small_bytes is 0 as long as reproducible is set")
-        if name == "reproducible" and value != before:
-            object.__setattr__(self, "small_bytes", 0 if value else _most_small(self.memory_bytes))
-        elif name == "memory_bytes" and self.small_bytes == _most_small(getattr(self, name, None)):
-            object.__setattr__(self, "small_bytes", _most_small(value))
-        object.__setattr__(self, name, value)
+        if name == "reproducible" and value != self.reproducible:
+            force_setattr(self, "small_bytes", 0 if value else _most_small(self.memory_bytes))
+        elif name == "memory_bytes" and self.small_bytes == _most_small(self.memory_bytes):
+            force_setattr(self, "small_bytes", _most_small(value))
+        force_setattr(self, name, value)
 
     @property
     def compiles(self) -> bool:
@@ -146,8 +146,8 @@ def _most_small(memory_bytes: int | None) -> int:
     return min(_SMALL_BYTES, max(memory_bytes // _SMALL_SHARE, _LEAST_SMALL_BYTES))
 
 
-_NAMES = frozenset(Config.__dataclass_fields__)
-_values = attrgetter(*Config.__dataclass_fields__)
+_NAMES = frozenset(Config.__struct_fields__)
+_values = attrgetter(*Config.__struct_fields__)
 
 
 class Override:
@@ -170,8 +170,8 @@ class Override:
         return self._config
 
     def __exit__(self, *error: object) -> None:
-        for name, value in zip(Config.__dataclass_fields__, self._before.pop(), strict=True):
-            object.__setattr__(self._config, name, value)
+        for name, value in zip(Config.__struct_fields__, self._before.pop(), strict=True):
+            force_setattr(self._config, name, value)
 
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -232,7 +232,10 @@ def _checked(name: str, value: Any) -> Any:
 def _from_environment() -> Config:
     """The options as a process begins with them."""
     told = {name: _told(variable, name) for variable, name in _TOLD.items() if os.environ.get(variable)}
-    return Config(**told)
+    found = Config()
+    for name, value in told.items():
+        setattr(found, name, value)
+    return found
 
 
 def _told(variable: str, name: str) -> Any:

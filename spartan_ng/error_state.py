@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 _MAY_WAIT = frozenset({"ignore", "warn"})
 """What may be done later about an error, or not at all."""
 _AS_IT_IS = nullcontext()
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorState:
+class ErrorState(Struct, frozen=True):
     """What is done about each kind of floating-point error.
 
     Parameters

@@ -6,9 +6,10 @@ The session makes the plan, and runs it if that is asked for; the planner puts i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.protocol import Backend, measured

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.protocol import Backend
@@ -27,8 +28,7 @@ _GROWTH = 4
 """No step of what stays is larger than so many times what it reads: the workers have the memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bargain:
+class Bargain(Struct, frozen=True):
     """A program that stays: the arrays that would have to be sent for it, the seconds that it takes here,
     those that it took on the workers if they had the arrays, and those of sending them."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.api.core.conversion import values
 from spartan_ng.api.core.handle import Handle
@@ -23,8 +23,7 @@ from spartan_ng.api.elementwise import operators
 Names = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class LineFunction:
+class LineFunction(Struct, frozen=True):
     """A function of lines: the names of its operands' and its results' core dimensions, and the lengths of
     those that only results have."""
 

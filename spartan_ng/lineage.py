@@ -13,9 +13,10 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef, Box, box_of, box_shape
 from spartan_ng.arrays.copying import is_mapped
@@ -32,8 +33,7 @@ _DISK_SHARE = 4
 """An upload that is kept on disk takes at most one part in so many of what that has room for."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Recipe:
+class Recipe(Struct, frozen=True, eq=False):
     """A program over leaves that stand for any arrays of their shapes."""
 
     roots: tuple[Node, ...]
@@ -73,8 +73,7 @@ class Recipe:
         return RecipePart(recipe, tuple((number[node], box) for node, box in needed))
 
 
-@dataclass(frozen=True, slots=True)
-class RecipePart:
+class RecipePart(Struct, frozen=True):
     """A part of a recipe, and the leaves of the whole that it needs, by their numbers, with the boxes."""
 
     recipe: Recipe

@@ -10,11 +10,13 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.backends.embedded import EmbeddedBackend
@@ -49,8 +51,7 @@ _PLANS = 512
 """Plans kept for programs that come again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """A plan, for each of its inputs the number of the program's leaf, and for each of the program's
     roots the number of the plan's output (equal roots share one)."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _REMEMBERED = 1024
 """Those who are forgotten first have come least lately."""
 
 
-@dataclass(slots=True)
-class Rate:
+class Rate(Struct):
     """So many at once, and so many a second for ever."""
 
     most: int

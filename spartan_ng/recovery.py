@@ -15,11 +15,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from spartan_ng.arrays import ArrayRef, Box, box_of, box_size, box_slices, intersect
 from spartan_ng.backends.protocol import Losing, Losses
@@ -33,8 +33,7 @@ from spartan_ng.optimizer.rewrite.regions import add, containing, inside
 from spartan_ng.system.processes import after_fork
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """How much was lost and computed again, in elements.
 
     An array on the way to a lost one, which nobody kept, has lost as large a share as those that were wanted.
@@ -71,8 +70,7 @@ Run = tuple[Recipe, tuple[Origin, ...]]
 """A recipe over the arrays of these origins."""
 
 
-@dataclass(slots=True)
-class _NeededArray:
+class _NeededArray(Struct):
     """What is needed of an array, and how it is had."""
 
     origin: Origin
@@ -115,8 +113,7 @@ def _joined(cells: list[tuple[Box, Node]], axis: int) -> Node:
     return nodes[0] if len(nodes) == 1 else build.concatenate(nodes, axis)
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """Boxes that one run of a part of a recipe makes."""
 
     part: RecipePart

@@ -9,7 +9,8 @@ again, where their tiles are left.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.graph import build

@@ -15,11 +15,12 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef, Box, box_of, box_slices
 from spartan_ng.backends.protocol import Backend
@@ -53,8 +54,7 @@ Evaluate = Callable[[list[Node]], list[ArrayRef]]
 """Computes nodes together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cuts:
+class Cuts(Struct, frozen=True):
     """Bounds in order, and which of the intervals before, between and behind them are wanted."""
 
     bounds: tuple[Bound, ...]

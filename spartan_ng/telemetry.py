@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from spartan_ng.events import Event, now_ns, record
 
@@ -26,8 +27,7 @@ _NOTHING = nullcontext()
 _INNER = frozenset({"plan", "upload", "run", "gather", "recover"})
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(Struct):
     """What happens while a thread evaluates."""
 
     lane: int

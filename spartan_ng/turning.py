@@ -8,9 +8,9 @@ do, is copied once more.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.graph import build

@@ -17,7 +17,8 @@ BUDGETS = [(None, USUAL), (1 << 40, USUAL), (16 * USUAL, USUAL), (40_000_000, 2_
 
 @pytest.mark.parametrize(("budget", "small"), BUDGETS)
 def test_what_is_small_follows_the_budget_unless_it_is_set(budget: int | None, small: int) -> None:
-    config = Config(memory_bytes=budget)
+    config = Config()
+    config.memory_bytes = budget
     assert config.small_bytes == small
     config.memory_bytes = 8_000_000
     assert config.small_bytes == 500_000

@@ -7,11 +7,11 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend

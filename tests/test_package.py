@@ -97,7 +97,7 @@ def test_the_version_is_the_installed_one() -> None:
     assert spartan_ng.__version__ == expected
 
 
-LIBRARIES = "scipy zmq msgspec numexpr numba llvmlite cloudpickle threadpoolctl tqdm click"
+LIBRARIES = "scipy zmq numexpr numba llvmlite cloudpickle threadpoolctl tqdm click"
 PYTHONS = "socket selectors ssl asyncio multiprocessing json html zipfile subprocess logging"
 ROOMS = "session optimizer plan kernels worker wire backends"
 PROGRAM = """
@@ -116,6 +116,13 @@ def test_a_program_of_small_arrays_imports_numpy_and_no_more() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     late = {*LIBRARIES.split(), *PYTHONS.split(), *(f"spartan_ng.{room}" for room in ROOMS.split())}
     assert not late & set(done.stdout.split())
+
+
+def test_no_module_but_those_of_apps_makes_dataclasses() -> None:
+    """Each is text that Python compiles as it is imported: 200 were half of a first computation's imports."""
+    modules = [path for top in ("spartan_ng", "master", "worker") for path in (ROOT / top).rglob("*.py")]
+    assert len(modules) > 300
+    assert not [path for path in modules if "dataclass" in path.read_text()]
 
 
 @pytest.mark.slow
@@ -145,7 +152,7 @@ def test_a_plan_for_this_process_imports_no_sockets_and_no_scipy() -> None:
     """Nor what only explains it; and Python looks for no garbage among what has just been imported."""
     done = subprocess.run([sys.executable, "-c", PLANNED], capture_output=True, text=True, check=True)
     modules, collections = done.stdout.splitlines()
-    late = "scipy zmq msgspec numba click importlib.metadata spartan_ng.version spartan_ng.listing"
+    late = "scipy zmq numba click importlib.metadata spartan_ng.version spartan_ng.listing"
     late += " spartan_ng.plan.explain spartan_ng.plan.explanation spartan_ng.plan.picture"
     assert not set(late.split()) & set(modules.split())
     assert int(collections) <= 8

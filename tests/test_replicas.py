@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.backends.cluster import ClusterBackend

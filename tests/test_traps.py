@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
+from msgspec import structs
 
 import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
@@ -118,13 +117,11 @@ def test_13_optimizing_changes_no_node() -> None:
     x = build.constant(RNG.random((8, 8)))
     shared = build.map_("exp", x)
     roots = [build.slice_(shared, (0, 0), (2, 1), (4, 8)), build.fold("add", shared, (0,))]
-    before = {
-        n: dataclasses.astuple(dataclasses.replace(n, inputs=(), data=None)) for n in topological(roots)
-    }
+    before = {n: structs.astuple(structs.replace(n, inputs=(), data=None)) for n in topological(roots)}
     first = [r.value for r in session.evaluate(roots)]
     second = [r.value for r in session.evaluate(roots[::-1])][::-1]
     assert before == {
-        n: dataclasses.astuple(dataclasses.replace(n, inputs=(), data=None)) for n in topological(roots)
+        n: structs.astuple(structs.replace(n, inputs=(), data=None)) for n in topological(roots)
     }
     assert all(n.op is not Op.DATA or n is x for n in topological(roots))
     for a, b in zip(first, second, strict=True):

@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from spartan_ng.arrays import Key
 from spartan_ng.arrays.copying import watch_of
@@ -31,8 +33,7 @@ _MOST_SHARES = 1024
 """One for each job that runs, and for each that was overtaken and has not come back."""
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """One run of a plan, as a program: the keys of its slots, and what it has measured so far."""
 
     job: str

@@ -11,8 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from spartan_ng.arrays import Key
 from spartan_ng.arrays.sparse import is_csr
@@ -89,8 +91,7 @@ class PartExecutor(Protocol):
 MakeExecutor = Callable[[int, int, Store, RankedPeers, int], PartExecutor]
 
 
-@dataclass(slots=True)
-class _RunningPart:
+class _RunningPart(Struct):
     """A part that runs."""
 
     begun_s: float

@@ -12,12 +12,12 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import Future
 from copy import copy
-from dataclasses import dataclass, field
 from functools import cache
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from spartan_ng.arrays import Box, Key
 from spartan_ng.arrays.copying import aligned
@@ -50,8 +50,7 @@ _PROGRAMS = 1024
 """Programs that a process keeps, one for each plan and rank."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """A region of the tile of `slot` that `rank` has, or, with `region` None, all of it."""
 
     slot: int
@@ -63,8 +62,7 @@ Number = int | tuple[int, int]
 """Which of a task's tiles: its slot; with the rank, where one task has done a stage for all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """Where a task finds what it reads: in its datum `at`, or (None) among what it has made itself. That is a
     region that has been read, or tile `number` of a task's `Made`, of which it wants `wanted`."""
 
@@ -73,8 +71,7 @@ class Given:
     number: Number | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The share of `rank` in a stage, as a task runs it: what it is given, and the numbers of the tiles that
     it makes, by slot."""
 
@@ -84,8 +81,7 @@ class Part:
     makes: tuple[tuple[int, Number], ...]
 
 
-@dataclass(slots=True)
-class Made:
+class Made(Struct):
     """What a task has made: its tiles; by the slot of a scan's totals, the states of its chunks."""
 
     tiles: dict[Any, Any]
@@ -132,8 +128,7 @@ def _in_words(arrived: Any) -> Any:
     return arrived
 
 
-@dataclass(slots=True)
-class Needs:
+class Needs(Struct):
     """What a task asks for, because its data say so."""
 
     wanted: list[Wanted]

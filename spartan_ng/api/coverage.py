@@ -10,10 +10,10 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.api.core.borrowed import NAMES
 from spartan_ng.submodules import package
@@ -42,8 +42,7 @@ _METADATA = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NameRow:
+class NameRow(Struct, frozen=True):
     """One public name of NumPy's.
 
     Parameters

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.api.algebra import linalg as algebra
 from spartan_ng.api.core.borrowed import of_numpy
@@ -148,8 +148,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     return standard(ours.clip(x, min, max))
 
 
-@dataclass(frozen=True, slots=True)
-class FloatInfo:
+class FloatInfo(Struct, frozen=True):
     """What `finfo` tells, in Python's numbers."""
 
     bits: int

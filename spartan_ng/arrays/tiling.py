@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import product
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.arrays.extent import Box
 
@@ -27,8 +29,7 @@ def part_span(n: int, parts: int, index: int) -> tuple[int, int]:
     return index * n // parts, (index + 1) * n // parts
 
 
-@dataclass(frozen=True, slots=True)
-class Tiling:
+class Tiling(Struct, frozen=True):
     """A grid of `parts` for each axis with the rank `strides`, or a full copy on each worker."""
 
     parts: tuple[int, ...]

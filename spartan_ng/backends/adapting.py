@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
@@ -12,8 +13,7 @@ from spartan_ng.backends.local import LocalCluster
 _LOOK_S = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """Between how many workers there are some, and when there are more and fewer.
 
     Parameters

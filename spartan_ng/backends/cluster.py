@@ -11,11 +11,11 @@ import os
 import queue
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_shape, box_slices
 from spartan_ng.backends import forked

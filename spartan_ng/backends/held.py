@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import ArrayRef, Key
 from spartan_ng.sources import SourceTile
@@ -29,8 +29,7 @@ class Tiles:
         self._give_back(self.key)
 
 
-@dataclass(slots=True)
-class Held:
+class Held(Struct):
     """An array with tiles on the workers."""
 
     ref: weakref.ref[ArrayRef]

@@ -13,12 +13,12 @@ import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import count
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_of, box_shape, box_size, is_empty
 from spartan_ng.backends.carrying import Carrier, part_of_array

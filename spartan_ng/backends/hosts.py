@@ -7,15 +7,16 @@ threads than their host has processors share these; so plans expect of all of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.costs import Profile
 from spartan_ng.costs.tuned import PART_NS
 from spartan_ng.wire.messages import Member
 
 
-@dataclass(frozen=True, slots=True)
-class _Host:
+class _Host(Struct, frozen=True):
     """The workers on one host, and what they have of it."""
 
     threads: int

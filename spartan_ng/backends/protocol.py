@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
 from spartan_ng.costs import Profile
@@ -16,8 +17,7 @@ INLINE_BYTES = 64 * 1024
 """Results of up to this size come to the driver with the news that the job is done."""
 
 
-@dataclass(slots=True)
-class RunStats:
+class RunStats(Struct):
     """What one run of a plan took, stage by stage."""
 
     seconds: float = 0.0
@@ -94,8 +94,7 @@ class Backend(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """How far a job has come."""
 
     done: int = 0

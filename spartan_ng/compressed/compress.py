@@ -9,11 +9,11 @@ Elgohary et al., "Compressed Linear Algebra for Large-Scale Machine Learning" (V
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays.sparse import INDEX_BYTES
 from spartan_ng.compressed.groups import Coding, ColumnGroup
@@ -36,8 +36,7 @@ _CALL_NS = 200_000.0
 _USUAL_CACHE_BYTES = 1 << 25
 
 
-@dataclass(frozen=True, slots=True)
-class GroupEstimate:
+class GroupEstimate(Struct, frozen=True):
     """What a group of columns would take, in bytes, and its codes on the sample."""
 
     columns: tuple[int, ...]
@@ -45,8 +44,7 @@ class GroupEstimate:
     nbytes: float
 
 
-@dataclass(frozen=True, slots=True)
-class SampledSizes:
+class SampledSizes(Struct, frozen=True):
     """What a sample of the rows says: each group's columns, the bytes of the whole matrix then, and how
     many times as long a product with a vector will take as the dense one, which the cache may hold."""
 

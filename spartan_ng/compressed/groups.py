@@ -10,10 +10,10 @@ columns one reduction by segments.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from spartan_ng.compressed.layouts import NAMES, Array, Layout
 
@@ -21,8 +21,7 @@ _REMEMBERED = 256
 """Results that are kept, mostly of row ranges: those of the blocks that runs ask for again and again."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnGroup:
+class ColumnGroup(Struct, frozen=True, eq=False):
     """Columns that share the codes of `layout`, with `distinct` tuples."""
 
     columns: tuple[int, ...]
@@ -44,8 +43,7 @@ class ColumnGroup:
         return ColumnGroup(self.columns, self.distinct, self.layout.part(lo, hi))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Coding:
+class Coding(Struct, frozen=True, eq=False):
     """The groups of a matrix of `rows`; a window of it shares their codes.
 
     `remembered` is what has been worked out of codes and windows, once for all matrices with this coding;

@@ -8,16 +8,15 @@ Elgohary et al., "Compressed Linear Algebra for Large-Scale Machine Learning" (V
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Codes:
+class Codes(Struct, frozen=True, eq=False):
     """DDC: row i has the tuple `codes[i]`."""
 
     codes: Array
@@ -49,8 +48,7 @@ class Codes:
         return Codes(self.codes[lo:hi])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Offsets:
+class Offsets(Struct, frozen=True, eq=False):
     """OLE: the rows of tuple k > 0 are `offsets[starts[k - 1] : starts[k]]`; all others have tuple 0."""
 
     offsets: Array
@@ -92,8 +90,7 @@ class Offsets:
         return Offsets((self.offsets[kept] - lo).astype(self.offsets.dtype), before[self.starts], hi - lo)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Runs:
+class Runs(Struct, frozen=True, eq=False):
     """RLE: rows from `starts[k]` to `starts[k + 1]` have tuple `codes[k]`; the last start is the end."""
 
     codes: Array

@@ -7,10 +7,11 @@ has no rule here works on the elements, which `kernels.formats.dense` makes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.compressed.groups import Coding, ColumnGroup
@@ -20,8 +21,7 @@ _STRIP = 4096
 """Rows of the elements that stay in the cache while all groups are written to them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CompressedMatrix:
+class CompressedMatrix(Struct, frozen=True, eq=False):
     """The rows `lo` to `hi` of a matrix of `width` columns; `turned`: the matrix is its transpose.
 
     `coding` says which rows have which tuples of values, `words` are these values. Columns in which nothing

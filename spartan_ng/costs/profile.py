@@ -6,12 +6,13 @@ each byte or operation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isqrt
 from typing import Any, overload
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from spartan_ng.costs.tuned import (
@@ -31,8 +32,8 @@ Table = NDArray[Any]
 """Costs of options; integers of 64 bits, or Python ints (dtype object) where those could overflow."""
 
 
-@dataclass(frozen=True)  # no slots: planning asks hundreds of times for prices, which are worked out once
-class Profile:
+# A dict of its own: planning asks hundreds of times for prices, which are worked out once.
+class Profile(Struct, frozen=True, dict=True):
     """Rates of one worker that works alone on its host, and of all together, measured or assumed.
 
     Parameters

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from _thread import get_ident
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
@@ -30,8 +31,7 @@ def _never(node: Node, stored: Container[Node]) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluator:
+class Evaluator(Struct, frozen=True):
     """Who answers the array API.
 
     Parameters

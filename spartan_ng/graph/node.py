@@ -24,12 +24,13 @@ Walk them with a stack: chains get 100,000 long.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.ops.functions import UserFunction
@@ -56,8 +57,7 @@ OPERATORS = frozenset({Op.MAP, Op.FILTER, Op.FOLD, Op.SCAN, Op.JOIN_UPDATE})
 VIEWS = frozenset({Op.SLICE, Op.TRANSPOSE, Op.RESHAPE, Op.BROADCAST})
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Node:
+class Node(Struct, frozen=True, eq=False, weakref=True):
     """One step of the program; see the module's table for `fn`, `inputs` and `params`."""
 
     op: Op
@@ -105,8 +105,8 @@ def become(node: Node, ref: ArrayRef) -> None:
     """
     # `data` first: whoever looks meanwhile sees a leaf or the old step, never a step without inputs.
     for name, value in (("data", ref), ("op", Op.DATA), ("fn", None), ("params", ()), ("inputs", ())):
-        object.__setattr__(node, name, value)
-    object.__setattr__(node, "format", ref.format)
+        force_setattr(node, name, value)
+    force_setattr(node, "format", ref.format)
 
 
 def topological(roots: Iterable[Node]) -> list[Node]:

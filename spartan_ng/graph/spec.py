@@ -7,11 +7,11 @@ here they are asked of every node. `config.check` has them asked after each pass
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.graph.node import OPERATORS, VIEWS, Node, Op, topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
@@ -30,8 +30,7 @@ class BrokenRule(AssertionError):
     """A graph or a plan that is none: a fault of ours, and never the user's."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpecRule(Generic[T]):
+class SpecRule(Struct, Generic[T], frozen=True):
     """One rule: its name, what it says, and whether a subject keeps it."""
 
     name: str

@@ -7,9 +7,10 @@ combined, depend on the stage and its tile alone, never on the number of threads
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, product
 from math import prod
+
+from msgspec import Struct
 
 from spartan_ng.arrays import WHOLE, Box, box_size
 from spartan_ng.costs.choices import ABREAST
@@ -58,8 +59,7 @@ HEAVY_TASKS = 4
 """The same for a product: each task has a state of the size of the result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """One part of a stage's result and the runs of blocks that make it, in order.
 
     `box` is the patch's box in the domain (reduced dimensions: the tile's), each run a task.
@@ -69,8 +69,7 @@ class Patch:
     runs: tuple[Run, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """One way through a tile for several results: each run has its own part of dimension `split`, and
     all of the others."""
 

@@ -9,11 +9,11 @@ is a row among the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import WHOLE, Box, box_of, sparse
 from spartan_ng.arrays.extent import box_shape
@@ -29,8 +29,7 @@ _SHAPES = 64
 """Shapes of blocks that a body remembers its buffers' places for."""
 
 
-@dataclass(frozen=True, slots=True)
-class BufferPlace:
+class BufferPlace(Struct, frozen=True):
     """Where a row's value lies in blocks of one shape: in the first bytes of a buffer, by its number."""
 
     buffer: int

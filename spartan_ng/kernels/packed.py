@@ -11,8 +11,9 @@ the cache.
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from spartan_ng.arrays import WHOLE, Box
 from spartan_ng.compressed import CompressedMatrix

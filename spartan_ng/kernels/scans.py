@@ -9,12 +9,12 @@ has lost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import Box
 from spartan_ng.costs.choices import LINES_ONE_BY_ONE, SCAN_PIECE
@@ -31,8 +31,7 @@ _NEIGHBOURS = 64
 """Neighbours in a row that stay together."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanCut:
+class ScanCut(Struct, frozen=True):
     """How a tile is scanned side by side: boxes of whole lines, and where those are too few, chunks of the
     axis, whose totals come first. It depends on the tile's box alone, as the answer's last bits do."""
 

@@ -11,10 +11,10 @@ import os
 import threading
 from collections.abc import Callable, Collection
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import sparse
 from spartan_ng.errors import JobCancelled, OutOfResources, UserFunctionError, raised_as
@@ -30,8 +30,7 @@ class Interrupted(BaseException):
     """Raised inside a user's function, wherever it is, when its job is to stop."""
 
 
-@dataclass(slots=True)
-class _UserCall:
+class _UserCall(Struct):
     """A call that is under way."""
 
     job: str

@@ -14,9 +14,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from spartan_ng.backends.link import MasterLink
@@ -39,8 +39,7 @@ Start = Callable[[Order], AbstractContextManager[Watch]]
 """Starts workers, which are gone when the block ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchedProgram:
+class LaunchedProgram(Struct, frozen=True):
     """What is to run, and what for."""
 
     script: Sequence[str]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.ops import order
 
@@ -20,8 +20,7 @@ def _reduced_dtype(ufunc: np.ufunc, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return ufunc.reduce(np.ones(1, dtype)).dtype  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Struct, frozen=True):
     """A fold by an associative ufunc: `add` makes sums, `maximum` makes maxima, and so on.
 
     Parameters

@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
 from numpy._core import umath
 
 Zero = Literal["none", "unary", "any", "all", "first"]
@@ -21,8 +21,7 @@ that is sparse and comes first: 0 / 0 is no number, but zeros of a CSR array sta
 those of SciPy."""
 
 
-@dataclass(frozen=True, slots=True)
-class Elementwise:
+class Elementwise(Struct, frozen=True):
     """One elementwise function.
 
     Parameters

@@ -8,12 +8,12 @@ not commute. Where last bits are to be kept, those that round have states of uni
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.ops import order
 from spartan_ng.ops.by_ufunc import Fold, State, each_unit
@@ -44,8 +44,7 @@ def _looking(find: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ArgFold:
+class ArgFold(Struct, frozen=True):
     """The index of the first extreme element along one axis (NaN and NaT count as the most extreme)."""
 
     name: str
@@ -86,8 +85,7 @@ class ArgFold:
         return state[1]
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixFold:
+class PrefixFold(Struct, frozen=True):
     """The least or greatest prefix sum of floats along one axis: `extreme(cumsum(x))` without the sums.
 
     The state is (sum, extreme prefix). A sum that has become NaN stays so, and makes the value NaN.
@@ -141,8 +139,7 @@ def _pieces(x: Any, axis: int) -> list[Any]:
     return [x[(*along, slice(i, i + step))] for i in range(0, max(n, 1), step)]
 
 
-@dataclass(frozen=True, slots=True)
-class DeviationFold:
+class DeviationFold(Struct, frozen=True):
     """The sum of squared distances from the mean, in one pass over the data.
 
     The state is (count, mean, what its rounding left out, sum of squares). A piece of a block takes two

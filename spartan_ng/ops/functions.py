@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from spartan_ng.callers import user_line
 from spartan_ng.texts import encodable
@@ -60,8 +61,8 @@ def users_of(part: Any) -> tuple[UserFunction, ...]:
 
 @lru_cache(maxsize=256)
 def _fields(kind: type) -> tuple[str, ...]:
-    """The names of a dataclass's fields, the last first; none of anything else."""
-    return tuple(f.name for f in reversed(fields(kind))) if is_dataclass(kind) else ()
+    """The names of a record's fields, the last first; none of anything else."""
+    return kind.__struct_fields__[::-1] if issubclass(kind, Struct) else ()
 
 
 def named_functions(functions: tuple[UserFunction, ...]) -> str:

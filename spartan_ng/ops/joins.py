@@ -27,10 +27,10 @@ location in the output, and what meets at one location is accumulated.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.ops.line_states import LINE_STATES
 
@@ -38,8 +38,7 @@ REDUCING = frozenset({"bincount", *LINE_STATES})
 """Joins of one axis, of which every part has a state as large as the result."""
 
 
-@dataclass(frozen=True, slots=True)
-class AxisFunction:
+class AxisFunction(Struct, frozen=True):
     """A function of whole lines along one axis, as `sort`.
 
     Parameters

@@ -6,10 +6,10 @@ States of parts combine to that of the line. Where they are stored they have as 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 State = tuple[Any, ...]
 Allocate = Callable[[tuple[int, ...], np.dtype[Any]], Any]
@@ -25,8 +25,7 @@ _BEHIND = np.iinfo(np.intp).max
 """An index behind all others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
+class Ends(Struct, frozen=True):
     """The first or last places of the sorted line, and for `argsort` which indices stand there.
 
     What one part has not among its own first places, no larger one has. Shorter parts are filled up with
@@ -117,8 +116,7 @@ class Ends:
         return info.min if self.last else info.max
 
 
-@dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(Struct, frozen=True):
     """The distinct elements, where they are fewer than `count`; else any `count` distinct ones.
 
     The greatest fills up what is missing. All NaN are one element.
@@ -156,8 +154,7 @@ Bound = tuple[Any, bool]
 """A value, and whether the elements equal to it are below."""
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(Struct, frozen=True):
     """How many elements lie above each bound, how many are numbers, and the elements in some intervals.
 
     All of it stands in bytes: the counts, how many elements follow, and these, in any order. Where they are

@@ -9,14 +9,13 @@ have no such mark: their lines, one behind the other, are the stack of their res
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class MatrixFunction:
+class MatrixFunction(Struct, frozen=True):
     """A function of matrices.
 
     Parameters

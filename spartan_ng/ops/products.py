@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -16,8 +15,7 @@ _FEW = 16
 """Factors that are multiplied before they are taken apart, where these products are within range. (chosen)"""
 
 
-@dataclass(frozen=True, slots=True)
-class ProductFold(Fold):
+class ProductFold(Fold, frozen=True):
     """Products, which are within range where they are as factors come one by one, and zero or infinite where
     the first ones have made them so.
 

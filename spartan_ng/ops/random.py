@@ -9,12 +9,12 @@ generator of its own, seeded by the block's position; any distribution, drawn in
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import Box, box_shape
 
@@ -35,8 +35,7 @@ def _by_name(name: str) -> Callable[..., Any]:
 _DOUBLE, _INTEGER = np.dtype(np.float64), np.dtype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(Struct, frozen=True):
     """A distribution: `draw(generator, shape, dtype, *parameters)` gives the numbers."""
 
     name: str

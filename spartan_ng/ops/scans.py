@@ -7,17 +7,16 @@ of section 3.4. A compensated sum is Neumaier's (1974).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.ops import frames
 from spartan_ng.ops.functions import UserFunction
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Struct, frozen=True):
     """A cumulative aggregate by an associative ufunc (`add` makes cumulative sums)."""
 
     name: str
@@ -64,8 +63,7 @@ SCANS: dict[str, Scan] = {row.name: row for row in _ROWS}
 """Every scan by a ufunc, by its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Monoid:
+class Monoid(Struct, frozen=True):
     """A scan over states of `states` arrays: `lift` makes an element's state, `combine` joins the states of
     neighbours, `project` gives the value of a state."""
 
@@ -77,8 +75,7 @@ class Monoid:
     project: Callable[[tuple[Any, ...]], Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Recurrence:
+class Recurrence(Struct, frozen=True, eq=False):
     """z_i = plus(y_i, times(w_i, z_(i-1))) with a user's functions.
 
     Both must be associative, and `times` must distribute over `plus`.

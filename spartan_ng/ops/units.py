@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.ops.order import Span, count, subtrees
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
+class Folded(Struct, frozen=True):
     """An axis that a reducer folds of its operand: the dimension of the domain that it follows, its size, and
     how long its units are (`ops.order`)."""
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Node

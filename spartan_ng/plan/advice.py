@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.costs import Profile
@@ -23,8 +23,7 @@ _LEAST_S = 1e-3
 """What would save less is not worth a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(Struct, frozen=True):
     """What would make a program faster, and by how much as the cost model sees it."""
 
     text: str
@@ -84,8 +83,7 @@ def _waits(plan: Plan, folded: set[int], writer: int, reader: int) -> bool:
     return not made.isdisjoint(plan.stages[reader].read_slots())
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What is known of a program besides its plan."""
 
     sent: Mapping[int, np.dtype[Any] | None] = field(default_factory=dict)

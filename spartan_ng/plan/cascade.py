@@ -55,7 +55,7 @@ class Cascade:
         for level, tiling in enumerate(tilings[:-1]):
             totals = self._slot(slots, level, tiling)
             name, shape = f"totals {self.fn}", self._shape(level)
-            stage = ScanTotals(name, self.fn, self.axis, shape, reads, rows, args, totals, tiling, level > 0)
+            stage = ScanTotals(name, shape, tiling, reads, rows, self.fn, self.axis, args, totals, level > 0)
             emit(stage, read_bytes if level == 0 else 0)
             above = self._slot(slots, level, tilings[level + 1])
             emit(self._collect(slots[above], totals, above), self.up_bytes(level))

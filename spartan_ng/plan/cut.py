@@ -8,11 +8,11 @@ them together. That is the whole of the library's reduction machinery.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs.tuned import COUNTED
@@ -426,7 +426,7 @@ class Cut:
         name = stage_name(draft)
         writes = tuple(self._write(result, draft, grid) for result in draft.results)
         tile = ScanTile(
-            name, draft.domain, reads, rows, offsets, writes, grid, totals, self.settings.reproducible
+            name, draft.domain, grid, reads, rows, offsets, writes, totals, self.settings.reproducible
         )
         self._emit(tile, moved)
         self._combine(draft, grid, writes, combine_bytes[: len(writes)])  # the last is the cascade's

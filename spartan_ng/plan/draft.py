@@ -7,10 +7,11 @@ together.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import VIEWS, Node, Op
@@ -26,8 +27,7 @@ _End = int | _Pending
 _KINDS = {Op.MAP: "map", Op.FOLD: "fold", Op.SCAN: "scan", Op.INDEX: "iota", Op.RANDOM: "random"}
 
 
-@dataclass(frozen=True, slots=True)
-class DraftResult:
+class DraftResult(Struct, frozen=True):
     """What a stage stores: a register's values, or (`reducer`) a value reduced over the domain."""
 
     node: Node
@@ -37,8 +37,7 @@ class DraftResult:
     reducer: Row | None = None
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """A fused stage, or a stage of its own kind (`rows` is empty then), without a grid."""
 
     results: list[DraftResult]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from spartan_ng.callers import UserLine, listed_places
 from spartan_ng.costs import Profile
@@ -40,8 +42,7 @@ class Measured(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """What the user calls a plan's parts."""
 
     called: Mapping[int, str] = field(default_factory=dict)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from spartan_ng.plan.advice import Hint
 from spartan_ng.plan.fusion import ExplainedFusion
@@ -25,8 +27,7 @@ MOST_ALTERNATIVES = 4
 """The text shows so many of a stage's other grids; the dict has all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedSlot:
+class ExplainedSlot(Struct, frozen=True):
     """One array of a plan; `role` is "input", "output", "both", "between" or "copy": an input, cut otherwise,
     that the workers keep for later plans."""
 
@@ -55,8 +56,7 @@ class ExplainedSlot:
         return f"{name}%{self.number} {kind} {shape_text(self.shape)} {self.tiling}"
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedStage:
+class ExplainedStage(Struct, frozen=True):
     """One fused operator of a plan; bytes are those that move between workers; None: not measured."""
 
     number: int
@@ -88,8 +88,7 @@ class ExplainedStage:
     predicted seconds have none of that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
+class Earlier(Struct, frozen=True):
     """An array whose elements are there."""
 
     name: str
@@ -109,8 +108,7 @@ class Earlier:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """What a plan does, and why it is cheap or dear. Prints as text, shows as a picture in a notebook."""
 
     workers: int
@@ -126,7 +124,7 @@ class Explanation:
     """Bytes of arrays that it has on disk then."""
     working_bytes: int = 0
     """Bytes that its threads work on beside arrays, at most."""
-    sources: Callable[[], Sequence[str]] = field(default=tuple, repr=False, compare=False)
+    sources: Callable[[], Sequence[str]] = tuple
     """Makes the listing of each stage; see `source`."""
     there: tuple[Earlier, ...] = ()
     """Arrays that were asked for and have their values already."""
@@ -175,11 +173,17 @@ class Explanation:
             "outputs": list(self.outputs),
             "arrays": [_plain(s) for s in self.slots],
             "stages": [_plain(s) for s in self.stages],
-            "fusion": None if self.fusion is None else asdict(self.fusion),
+            "fusion": None if self.fusion is None else self.fusion.to_dict(),
             "there": [asdict(array) for array in self.there],
             "read": [asdict(array) for array in self.read],
             "hints": [asdict(hint) for hint in self.hints],
         }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Explanation) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.workers, self.slots, self.outputs))
 
     def __str__(self) -> str:
         worker = "" if self.workers == 1 else " on a worker"
@@ -303,6 +307,5 @@ def costs(stage: ExplainedStage) -> str:
 
 
 def _plain(row: ExplainedSlot | ExplainedStage) -> dict[str, Any]:
-    """A dataclass as a dict, tuples as lists."""
-    fields = {name: getattr(row, name) for name in row.__dataclass_fields__}
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
+    """A row as a dict, tuples as lists."""
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(row).items()}

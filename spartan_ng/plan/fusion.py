@@ -5,7 +5,10 @@ Fusion plans (SystemML), sections 4.1 and 4.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from spartan_ng.costs import Profile
 from spartan_ng.costs.profile import PS
@@ -21,8 +24,7 @@ POLICY_NAMES = {"cost": "the plan found", "no_redundancy": "no redundancy", "all
 """What people are told of the ways to cut a graph into stages."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedPartition:
+class ExplainedPartition(Struct, frozen=True):
     """One partition of the graph: what its plans cost by the cost model, in seconds.
 
     Parameters
@@ -46,8 +48,7 @@ class ExplainedPartition:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedFusion:
+class ExplainedFusion(Struct, frozen=True):
     """The policy in force, the partitions that leave it a choice, and what stages cost as they are formed.
 
     Parameters
@@ -59,6 +60,10 @@ class ExplainedFusion:
     policy: str
     partitions: tuple[ExplainedPartition, ...]
     formed_s: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain lists, numbers and strings."""
+        return {**asdict(self), "partitions": [asdict(part) for part in self.partitions]}
 
     @property
     def lines(self) -> list[str]:

@@ -7,8 +7,9 @@ sweeps order each layer by its neighbours' mean position, and a few more pull bo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 GAP_X, GAP_Y = 28.0, 34.0
 """Least distances between boxes side by side, and between layers."""
@@ -16,8 +17,7 @@ _SWEEPS = 10
 _LANE = 2.0
 
 
-@dataclass(slots=True)
-class PlacedBox:
+class PlacedBox(Struct):
     """A box: its size, and after layout the coordinates of its center and top."""
 
     width: float
@@ -27,8 +27,7 @@ class PlacedBox:
     layer: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """Where everything is: the size, and for each edge the vertical stretches `(x, top, bottom)` it takes
     through the layers between its ends."""
 

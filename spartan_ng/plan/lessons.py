@@ -11,7 +11,8 @@ Spartan (ATC '15), section 3.3 (the cost of join_update) and 3.4 (sparse arrays)
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.sizes import sparse_key
@@ -20,8 +21,7 @@ from spartan_ng.plan.sketches import updates_key
 from spartan_ng.plan.stages import Accumulate, Fused, Join
 
 
-@dataclass(slots=True)
-class StageStats:
+class StageStats(Struct):
     """What one stage took: seconds from the end of the one before, on the slowest worker of each (or on one);
     bytes received from other workers; the bytes made where these cannot be known before (users' updates, CSR
     tiles); and tasks that others took over."""

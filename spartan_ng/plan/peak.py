@@ -10,9 +10,10 @@ Cubed (https://cubed-dev.github.io/cubed): every plan has a projected memory, kn
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
+
+from msgspec import Struct
 
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
@@ -29,8 +30,7 @@ SLABS = 9
 they are read, what the source gives beside the place where it goes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(Struct, frozen=True):
     """The bytes of arrays that a worker has at the stage with the most, and what its threads work on."""
 
     stage: str

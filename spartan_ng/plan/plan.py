@@ -11,7 +11,7 @@ in it (0-d inputs are slots, too), so that the second iteration of a loop finds 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 from spartan_ng.ops.functions import UserFunction, users_of
 from spartan_ng.plan.rows import Slot
@@ -19,8 +19,7 @@ from spartan_ng.plan.stages import Stage
 from spartan_ng.sinks.sink import Sink
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Stages in the order in which every worker runs them."""
 
     key: str
@@ -29,7 +28,7 @@ class Plan:
     outputs: tuple[int, ...]
     stages: tuple[Stage, ...]
     workers: int = 1
-    predicted_bytes: tuple[int, ...] = field(default=())
+    predicted_bytes: tuple[int, ...] = ()
     """Bytes each stage moves between workers, as predicted."""
     ranks: int = 1
     """The first so many ranks hold tiles or have tasks; the others need not hear of the plan."""

@@ -7,7 +7,8 @@ underlying array when a tile is read; no view is ever copied for its own sake.
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.graph.node import Node, Op

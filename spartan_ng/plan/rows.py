@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.arrays.sparse import csr_nonzeros
@@ -17,8 +17,7 @@ VALUE = -1
 """A slot that is none: a finish reads the value that its stage has just made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """One array of a plan; `scratch` slots hold a stage's partial states or users' updates."""
 
     shape: tuple[int, ...]
@@ -69,8 +68,7 @@ class Slot:
         return n
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """How one axis of an array follows the stage's domain.
 
     Index `start + step * i` of the array belongs to index i of domain dimension `label`; with label
@@ -83,8 +81,7 @@ class Axis:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """An operand: an affine view of the array in `slot`.
 
     `axes` describes the array's axes. The operand has the axes `order`: positions in `axes`, or -1 for
@@ -100,8 +97,7 @@ class Read:
     expand: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One step of a fused body: a function of earlier registers.
 
     Registers are numbered: the stage's reads first, then the rows. `labels` gives the domain dimension
@@ -123,8 +119,7 @@ class Row:
     """Whether the value is needed (and computed) at the non-zeros of the stage's driver alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """A result of a fused stage.
 
     A plain result takes register `register` to slot `slots[0]`. With a `reducer`, each block gives

@@ -9,7 +9,8 @@ A stage that breaks one would fail, or be wrong, on a worker. `config.check` has
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.graph.spec import BrokenRule, SpecRule, broken
@@ -18,8 +19,7 @@ from spartan_ng.plan.rows import VALUE, Read, Row, Write
 from spartan_ng.plan.stages import Combine, Fused, Pass, ScanTotals, Stage
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedStage:
+class PlacedStage(Struct, frozen=True):
     """A stage in its plan, and the slots that are there when it begins."""
 
     plan: Plan

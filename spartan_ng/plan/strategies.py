@@ -10,8 +10,9 @@ FuseME (SIGMOD '22), section 2.2: BFO and RFO. Its CuboidMM is cuboids without f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Node

@@ -11,11 +11,11 @@ import os
 import re
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import Box
 from spartan_ng.extras import needed
@@ -147,8 +147,7 @@ class ParquetFolder(FolderSink):
         return _Piece(name, (lo, hi), (columns[0], columns[1]) if columns else (0, len(self.names)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """A file, and the rows and columns that it has."""
 
     name: str

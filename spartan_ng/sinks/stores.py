@@ -14,9 +14,10 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
+
+from msgspec import Struct
 
 from spartan_ng.extras import needed
 from spartan_ng.sinks.places import check_folder, new_file, new_folder, take_place, take_place_at
@@ -31,8 +32,7 @@ _NAMES = "_ARRAY_DIMENSIONS"
 """The attribute in which xarray has the names of dimensions in format 2."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayPlace:
+class ArrayPlace(Struct, frozen=True):
     """A place that `array_place` has found free.
 
     `above` are the groups that have it, from the nearest on; `missing` those that are to be made, from the

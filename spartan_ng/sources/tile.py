@@ -6,12 +6,12 @@ Every worker has such a tile of the whole array, as of a duplicate, and reads wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import Box
 from spartan_ng.memory import band_bytes
@@ -22,8 +22,7 @@ _GAP = 64
 """Rows that are asked for one by one are read together where no more than so many others lie between them."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceTile:
+class SourceTile(Struct, frozen=True):
     """All of an array, unread."""
 
     source: Source
@@ -43,8 +42,7 @@ class SourceTile:
         return Unread(self.source, region)
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(Struct, frozen=True):
     """A region of a source."""
 
     source: Source

@@ -13,8 +13,9 @@ import ctypes
 import mmap
 import os
 import struct
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from spartan_ng.system import library
 from spartan_ng.system.library import ADDRESS, INT, LONG, SIZE
@@ -44,8 +45,7 @@ _UNDEFINED = 0
 _NUMBER = struct.Struct("<Q")
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
+class _Section(Struct, frozen=True):
     kind: int
     flags: int
     start: int

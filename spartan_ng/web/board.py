@@ -11,9 +11,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
+
+from msgspec import Struct
 
 from spartan_ng.events import SAMPLE, Event, now_ns
 
@@ -34,8 +35,7 @@ _GONE = 4000
 Row = dict[str, Any]
 
 
-@dataclass(slots=True)
-class Totals:
+class Totals(Struct):
     """What has happened since the board began, for metrics."""
 
     submitted: int = 0

@@ -19,11 +19,11 @@ import socket as sockets
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import zmq
+from msgspec import Struct, field
 from zmq.utils import z85
 
 from spartan_ng.errors import AuthenticationFailed, MasterUnreachable, OptionError
@@ -50,8 +50,7 @@ _SAME_USER, _KEYS, _OPEN = b"same user", b"keys", b"open"
 """ZAP domains: what a socket of ours asks of those who connect."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """What a process has to prove who it is with, and what it asks of others."""
 
     keys: Keys | None = None
@@ -105,8 +104,7 @@ class Access:
             socket.zap_domain = _OPEN
 
 
-@dataclass(slots=True)
-class Authenticator:
+class Authenticator(Struct):
     """Answers ZeroMQ's question who somebody is."""
 
     users: Users = field(default_factory=dict)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import zmq.auth
+from msgspec import Struct
 from zmq.utils import z85
 
 from spartan_ng.errors import AuthenticationFailed, OptionError
@@ -32,8 +32,7 @@ Users = dict[str, str]
 """Who may connect: by the public key, "role name key" as it is known to the rest of the program."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A key pair, in Z85 text."""
 
     public: bytes
@@ -45,8 +44,7 @@ class Pair:
         return cls(*zmq.curve_keypair())
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Struct, frozen=True):
     """What one process has of a folder of keys."""
 
     server_public: bytes

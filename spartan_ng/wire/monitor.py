@@ -14,9 +14,9 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 import zmq
+from msgspec import Struct
 
 from spartan_ng.system.sockets import is_in_folder, received_bytes
 
@@ -29,8 +29,7 @@ _NOTICE_S = 1.0
 """ZeroMQ notices an end at once, but where it reads no more: there it never does, and nothing breaks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(Struct, frozen=True):
     """One connection, to be cut; told by its inode from a later one with the same descriptor."""
 
     descriptor: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from msgspec import Struct
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.plan import rows, stages
@@ -14,7 +14,7 @@ from spartan_ng.wire.values import pack, register, unpack
 register(Tiling)
 register(Plan)
 for _value in (*vars(rows).values(), *vars(stages).values()):
-    if isinstance(_value, type) and dataclasses.is_dataclass(_value) and _value is not Tiling:
+    if isinstance(_value, type) and issubclass(_value, Struct) and _value not in (Struct, Tiling):
         register(_value)
 
 

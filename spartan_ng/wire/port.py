@@ -18,10 +18,10 @@ import os
 import secrets
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import zmq
+from msgspec import Struct
 
 from spartan_ng.rates import Rate, TriesOfEach
 from spartan_ng.system.heap import give_back
@@ -70,8 +70,7 @@ def greeting(hello: Hello) -> list[Buffer]:
     return [_GREETING.pack(_MAGIC, hello.protocol) + whole(header)]
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Struct, frozen=True):
     """Who has greeted us."""
 
     name: str

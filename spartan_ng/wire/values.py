@@ -4,7 +4,7 @@ msgpack has one kind of sequence, which stands for tuples here. Every other kind
 does not tell from another, is a map with one key, its tag:
 
     "l" list   "d" dict    "c" complex   "y" dtype   "s" NumPy scalar   "i" large int   "e" Ellipsis, slice
-    "a" array  "r" CSR     "b" bytes     "k" registered dataclass      "u" function      "o" source
+    "a" array  "r" CSR     "b" bytes     "k" registered record         "u" function      "o" source
 
 A function is code, and a source may have one: `unpack` refuses it unless its caller says how functions are
 loaded.
@@ -12,7 +12,6 @@ loaded.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, TypeVar
@@ -38,18 +37,18 @@ Make = Callable[[tuple[int, ...], np.dtype[Any]], np.ndarray[Any, Any]]
 _LARGE_INT = 1 << 63
 """msgpack's integers have 64 bits."""
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 _registered: dict[str, type[Any]] = {}
 _fields: dict[type[Any], tuple[str, ...]] = {}
 
 
 def register(cls: type[_T]) -> type[_T]:
-    """Let instances of the dataclass `cls` travel (but for fields `_…`, which have defaults); only registered
+    """Let instances of the record `cls` travel (but for fields `_…`, which have defaults); only registered
     classes are ever built by `unpack`."""
     assert cls.__name__ not in _registered, f"two wire classes are called {cls.__name__}"
     _registered[cls.__name__] = cls
-    _fields[cls] = tuple(f.name for f in dataclasses.fields(cls) if f.name[0] != "_")  # type: ignore[arg-type]
+    _fields[cls] = tuple(name for name in cls.__struct_fields__ if name[0] != "_")
     return cls
 
 

@@ -10,10 +10,10 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import spartan_ng as sp
 from spartan_ng import interrupts, session

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from dataclasses import replace
 from functools import partial
 
 import numpy
 import pytest
+from msgspec.structs import replace
 from scipy import sparse
 
 import spartan_ng as np

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import spartan_ng as sp
 from spartan_ng.arrays import ArrayRef
@@ -32,8 +31,8 @@ INDICES = leaf(3, dtype=I8)
 USER = build.join_update(UserFunction(np.add), [A, X], [0, 0], (6,), F8)
 
 BROKEN: dict[str, list[Node]] = {
-    "shape": [replace(MAP, shape=(6, -4)), replace(MAP, shape=(np.int64(6), 4)), replace(MAP, shape=[6, 4])],  # type: ignore[arg-type]
-    "dtype": [replace(MAP, dtype=float)],  # type: ignore[arg-type]
+    "shape": [replace(MAP, shape=(6, -4)), replace(MAP, shape=(np.int64(6), 4)), replace(MAP, shape=[6, 4])],
+    "dtype": [replace(MAP, dtype=float)],
     "format": [replace(MAP, format="coo"), replace(build.map_("negative", X), format="csr")],
     "leaves": [replace(MAP, inputs=()), replace(build.iota(6), inputs=(A,))],
     "values": [replace(MAP, data=A.data)],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import tracemalloc
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 from unittest.mock import patch
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from spartan_ng.arrays import WHOLE, Tiling, box_shape
 from spartan_ng.costs.choices import ABREAST

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from spartan_ng.arrays.copying import address
 from spartan_ng.compressed import compress_columns

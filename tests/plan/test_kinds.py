@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
+from msgspec.structs import fields
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.plan import rows, stages
@@ -73,8 +72,8 @@ def test_the_states_of_a_scan_s_parts_cost_what_goes_over_them():
     n = 1000
     row = Row("map", "exp", (0,), (), F8, (n,), (0,))
     slots = (Slot((n,), F8, Tiling.grid(4)), Slot((1, 4), F8, Tiling.grid(1, 4)))
-    without = ScanTotals("t", "add", 0, (n,), (plain(0, n),), (), (0,), 1, Tiling.grid(4), False)
-    with_map = ScanTotals("t", "add", 0, (n,), (plain(0, n),), (row,), (1,), 1, Tiling.grid(4), False)
+    without = ScanTotals("t", (n,), Tiling.grid(4), (plain(0, n),), (), "add", 0, (0,), 1, False)
+    with_map = ScanTotals("t", (n,), Tiling.grid(4), (plain(0, n),), (row,), "add", 0, (1,), 1, False)
     mapped = Fused("m", (n,), Tiling.grid(4), (plain(0, n),), (row,), (Write((1,), 1, (0,)),))
     assert without.operations(slots) >= n
     assert with_map.operations(slots) == without.operations(slots) + mapped.operations(slots)

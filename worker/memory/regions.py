@@ -7,10 +7,11 @@ own reads from the plan and its rank, and, by the same arithmetic, how often its
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from spartan_ng.arrays import WHOLE, Box, box_of, box_slices, sparse
 from spartan_ng.compressed import is_compressed
@@ -24,23 +25,21 @@ _IN_ORDER = tuple(tuple(range(ndim)) for ndim in range(65))
 """The axes in order, for each number of axes that NumPy has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A region of one worker's tile (in the tile's coordinates) and its place in the operand."""
 
     rank: int
     region: Region
     place: Slices
-    index: tuple[Any, ...] = field(init=False, compare=False)
+    index: tuple[Any, ...] = ()
     """The region as an index of a dense tile, and an ellipsis, which keeps 0-d tiles arrays."""
 
     def __post_init__(self) -> None:
         slices = (slice(*r) if isinstance(r, tuple) else r for r in self.region)
-        object.__setattr__(self, "index", (*slices, ...))
+        force_setattr(self, "index", (*slices, ...))
 
 
-@dataclass(frozen=True, slots=True)
-class PiecedOperand:
+class PiecedOperand(Struct, frozen=True):
     """All that a task reads of one array: pieces that fill a buffer of `shape`, and how to turn it."""
 
     slot: int
@@ -50,9 +49,9 @@ class PiecedOperand:
     order: tuple[int, ...]
     shown: tuple[int, ...] | None = None
     """The shape to broadcast to, where a view stretches axes and the stage wants them at full length."""
-    is_turned: bool = field(init=False, compare=False)
+    is_turned: bool = False
     """Whether anything is flipped, dropped, permuted or new; and how it is done to a dense array:"""
-    turns: tuple[tuple[Any, ...], list[int], tuple[Any, ...]] = field(init=False, compare=False)
+    turns: tuple[tuple[Any, ...], list[int], tuple[Any, ...]] = ((), [], ())
     """an index of its axes, the order of those that are left, an index that puts the new ones in."""
 
     def __post_init__(self) -> None:
@@ -64,8 +63,8 @@ class PiecedOperand:
             for axis, flip in enumerate(self.flips)
         )
         new = (None if o < 0 else slice(None) for o in self.order)
-        object.__setattr__(self, "is_turned", turned)
-        object.__setattr__(self, "turns", ((*lines, ...), [rest.index(o) for o in kept], (*new, ...)))
+        force_setattr(self, "is_turned", turned)
+        force_setattr(self, "turns", ((*lines, ...), [rest.index(o) for o in kept], (*new, ...)))
 
     def present(self, array: Any) -> Any:
         """The gathered region as the stage wants it: flipped, dropped, permuted, new and stretched axes."""

@@ -13,11 +13,11 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import Key
 from spartan_ng.arrays.copying import is_mapped
@@ -37,8 +37,7 @@ Region = tuple[Any, ...]
 ascending indices; or, of a dense tile's only axis, an array with one such range a row, put together."""
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct):
     """A tile in memory (`tile`) or on disk (`spilled`)."""
 
     tile: Any

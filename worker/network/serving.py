@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.costs.choices import QUICK_BYTES
@@ -62,16 +62,14 @@ _LOOK_S = 1.0
 """How often readers are told what has been heard of them."""
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """Who reads tiles here, over one connection after the other."""
 
     session: int = 0
     channel: Channel = field(default_factory=Channel)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lease:
+class _Lease(Struct, frozen=True):
     """What a reader looks at for a while, so that it stays."""
 
     message: Fetch

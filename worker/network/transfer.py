@@ -14,13 +14,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any
 
 import numpy as np
 import zmq
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from spartan_ng.arrays import Box, Key
@@ -74,8 +74,7 @@ _TRY_S = 0.1
 """Who does not let us in is asked again after this long: ZeroMQ would not."""
 
 
-@dataclass(slots=True)
-class _Link:
+class _Link(Struct):
     """The way to one worker, over one connection after the other."""
 
     member: Member
@@ -94,8 +93,7 @@ class _Link:
     """Whether the worker knows our channel."""
 
 
-@dataclass(slots=True)
-class _Request:
+class _Request(Struct):
     """A message that waits for its answer."""
 
     peer: str

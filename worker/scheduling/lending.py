@@ -10,11 +10,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.arrays import Box
 from spartan_ng.error_state import entered
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
 Blocks = tuple[Box, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Lending:
+class Lending(Struct, frozen=True):
     """How a pass lends its tasks: see `Offer`; `accept` gives the value that takes the task's place."""
 
     nbytes: int

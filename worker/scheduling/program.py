@@ -6,8 +6,9 @@ A program is kept with its plan, so that running the plan again costs no index a
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from spartan_ng.arrays import Box, box_size
 from spartan_ng.costs import Profile

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from spartan_ng.arrays import WHOLE, Box, box_of, box_shape, box_slices, part_span
 from spartan_ng.kernels.blocks import Cut, cut_tile
@@ -36,8 +38,7 @@ Sources = Iterator[tuple[Read, Box, tuple[slice, ...]]]
 """What an output tile is assembled from: a read, its own box, its place in the tile."""
 
 
-@dataclass(slots=True)
-class Task:
+class Task(Struct):
     """One rank's share of a stage: the box it makes (None: nothing) and what it reads."""
 
     box: Box | None

@@ -7,9 +7,9 @@ job. Parts follow `PART_STEPS`; messages are looked up in `_HANDLERS`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from spartan_ng.arrays import Key
@@ -38,8 +38,7 @@ PART_STEPS: dict[tuple[str, str], str] = {
 """`(state, event) → state` of a part."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartPart:
+class StartPart(Struct, frozen=True):
     """Run this worker's part of a job; `plan` is empty where the server has it already."""
 
     run: RunJob
@@ -48,8 +47,7 @@ class StartPart:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StopPart:
+class StopPart(Struct, frozen=True):
     """Tell a running part to stop, and fail the reads that it waits for."""
 
     job: str
@@ -57,16 +55,14 @@ class StopPart:
     """Arrays that only this part may be waiting for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Struct, frozen=True):
     """Drop tiles, and all that `owners` have."""
 
     keys: tuple[Key, ...]
     owners: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TellLeft:
+class TellLeft(Struct, frozen=True):
     """Have tiles of a job that has lost a worker stay until they are dropped, its results among them; tell
     the master that the part has ended, and which they are."""
 
@@ -76,23 +72,20 @@ class TellLeft:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class DropPlans:
+class DropPlans(Struct, frozen=True):
     """Forget one plan of a client, or all of them (`plan_key` is None)."""
 
     client: str
     plan_key: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class UsePeers:
+class UsePeers(Struct, frozen=True):
     """The workers have changed; reads from those who are gone fail."""
 
     members: Members
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(Struct, frozen=True):
     """Send to the master."""
 
     message: Any
@@ -101,8 +94,7 @@ class Tell:
 Instruction = StartPart | StopPart | Drop | TellLeft | Retain | DropPlans | UsePeers | Tell
 
 
-@dataclass(slots=True)
-class _Part:
+class _Part(Struct):
     run: RunJob
     state: str = "running"
     keeps: tuple[Key, ...] = ()

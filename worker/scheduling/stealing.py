@@ -17,9 +17,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from spartan_ng.costs.tuned import LENDING_S, NETWORK_BYTES_S, PATIENCE, SLOW, WORTH
 
@@ -268,8 +269,7 @@ class Share(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(Struct):
     """What a job has to lend: parts of a pass, and the share of a stage that runs."""
 
     parts: tuple[int, Offer] | None = None

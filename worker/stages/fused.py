@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from spartan_ng.arrays import WHOLE, Box, box_shape, slices_within
 from spartan_ng.arrays.sparse import stacked

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import Box, box_shape, box_size, slices_within
 from spartan_ng.kernels.blocks import Patch
@@ -40,8 +40,7 @@ Target = Callable[[Box], Any]
 """The part of the result's tile that belongs to a block."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassRun:
+class PassRun(Struct, frozen=True):
     """How one run of a fused stage with one result works on its blocks: interpreted, or compiled."""
 
     patches: list[Patch]

@@ -7,10 +7,10 @@ the parts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.ops.line_sorts import run_step, sample_step
 from spartan_ng.plan.plan import Plan
@@ -49,8 +49,7 @@ def samples_of(plan: Plan, stage: MergeParts) -> list[tuple[int, Region]]:
     return [(p, ((0, n, sample_step(n)),)) for p, _, n in part_places(plan, stage)]
 
 
-@dataclass(frozen=True, slots=True)
-class Coming:
+class Coming(Struct, frozen=True):
     """Elements of sorted parts under way."""
 
     asked: executor.Asked

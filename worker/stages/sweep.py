@@ -11,11 +11,11 @@ Fusion plans (SystemML), section 2.2: the template MAgg.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from spartan_ng.arrays import Box, box_size
 from spartan_ng.kernels.blocks import Sweep

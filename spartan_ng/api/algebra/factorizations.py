@@ -12,10 +12,10 @@ matrices, and rounds at the end, so that its default tolerances mean that. Calle
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.api.algebra import matrices, products
 from spartan_ng.api.base import constants, joining, manipulation, reductions
@@ -67,8 +67,7 @@ def is_large(a: ndarray) -> bool:
 # --- tall matrices -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroup:
+class RowGroup(Struct, frozen=True):
     """Groups of rows of one length, factored: `lines` has for each what "qr positive" gives, Q first."""
 
     lines: ndarray
@@ -91,8 +90,7 @@ class RowGroup:
         return found.reshape(count * self.rows, columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Tall:
+class Tall(Struct, frozen=True):
     """A tall matrix Q R whose Q is not put together: that of the rows' groups, and what is behind it, a small
     matrix or the Q of the groups' triangles. The diagonal of R is not negative."""
 
@@ -286,8 +284,7 @@ def large_cholesky(a: ndarray) -> ndarray:
     return joining.concatenate(columns, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Eliminated:
+class Eliminated(Struct, frozen=True):
     """A matrix [a, b] after Gaussian elimination of a: U, and what is left of b beside it.
 
     Parameters

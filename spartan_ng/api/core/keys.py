@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 from contextlib import suppress
-from dataclasses import dataclass
 from types import EllipsisType, NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.api.core import door
 from spartan_ng.api.core.chains import bounded, expanded
@@ -154,8 +154,7 @@ def fitting(a_shape: tuple[int, ...], mask: Handle) -> Handle:
     return wrap_node(build.broadcast(build.constant(np.zeros((), bool)), a_shape[: len(shape)]))
 
 
-@dataclass(frozen=True, slots=True)
-class KeyEntry:
+class KeyEntry(Struct, frozen=True):
     """One part of a key: a slice of a base axis, a new axis, or an index array.
 
     `axis` is the base axis (-1 for a new one); `index` the non-negative array, or None for a slice.
@@ -168,8 +167,7 @@ class KeyEntry:
     index: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """A key with arrays, and whether something stands between its arrays."""
 
     entries: tuple[KeyEntry, ...]

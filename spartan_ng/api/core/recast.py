@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.api.core.forcing import compute_nodes, value_of
 from spartan_ng.arrays import ArrayRef
@@ -18,8 +18,7 @@ _PLAIN = "biufcmM"
 """Kinds whose bytes are looked at where they lie; those of others are gathered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recast:
+class Recast(Struct, frozen=True):
     """The same bytes as elements of another dtype, of which the last axis may have fewer or more."""
 
     dtype: np.dtype[Any]
@@ -62,8 +61,7 @@ class Recast:
         return build.reshape(Recast(base.dtype).apply(value), base.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Bytes:
+class Bytes(Struct, frozen=True):
     """The bytes of each element from an offset on, as another dtype."""
 
     dtype: np.dtype[Any]

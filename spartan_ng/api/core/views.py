@@ -6,11 +6,11 @@ the view's elements replaced. A chain of views writes through by putting back fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.api.core.forcing import compute_nodes, value_of
 from spartan_ng.arrays import ArrayRef
@@ -36,8 +36,7 @@ class View(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """`base[starts[i] + steps[i] * j]` for j below shape[i], on every axis."""
 
     starts: tuple[int, ...]
@@ -80,8 +79,7 @@ class Slice:
         return Slice(starts, steps, inner.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Transpose:
+class Transpose(Struct, frozen=True):
     """The axes in another order."""
 
     axes: tuple[int, ...]
@@ -103,8 +101,7 @@ REVERSED = tuple(Transpose(tuple(range(ndim))[::-1]) for ndim in range(65))
 """All axes reversed, for each number of axes that NumPy has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reshape:
+class Reshape(Struct, frozen=True):
     """The same elements in C order under another shape."""
 
     shape: tuple[int, ...]
@@ -122,8 +119,7 @@ class Reshape:
         return build.reshape(value, base.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Broadcast:
+class Broadcast(Struct, frozen=True):
     """NumPy's broadcast to a shape; read-only where it is NumPy's `broadcast_to`."""
 
     shape: tuple[int, ...]
@@ -144,8 +140,7 @@ class Broadcast:
         raise ValueError("assignment destination is read-only")
 
 
-@dataclass(frozen=True, slots=True)
-class ComplexPart:
+class ComplexPart(Struct, frozen=True):
     """The real or the imaginary part of complex elements."""
 
     name: str
@@ -171,8 +166,7 @@ class ComplexPart:
         return build.map_(COMPLEX, *planes, dtype=base.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """A field of structured elements, or several; one whose elements have axes stays on the driver."""
 
     names: str | list[str]
@@ -217,8 +211,7 @@ def _known(value: Any) -> Node:
     return build.data(ArrayRef(value.shape, value.dtype, value=value.copy()))
 
 
-@dataclass(frozen=True, slots=True)
-class Diagonal:
+class Diagonal(Struct, frozen=True):
     """The diagonal of the planes of two axes, last; read-only where it is NumPy's `diagonal`."""
 
     offset: int
@@ -262,8 +255,7 @@ class Diagonal:
         return Transpose(order).put(base, turned)
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(Struct, frozen=True):
     """All windows of given lengths along given axes, inside the window last; read-only, as NumPy's.
 
     An axis that is named twice has windows of its windows' starts.

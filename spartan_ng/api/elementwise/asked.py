@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.api.core.conversion import (
     as_handle,
@@ -64,8 +64,7 @@ def weak_value(value: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(dtype.type(value) if dtype.kind in "iufcb" else value, dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """The dtypes that a call asks for, of operands and results (None where it does not), and its keyword."""
 
     dtypes: tuple[Any, ...]

@@ -8,10 +8,10 @@ and four plain ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.api.base import constants, cumulative, joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle, forced
@@ -35,8 +35,7 @@ _NONE: Any = np._NoValue
 # --- rules -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class QuantileRule:
+class QuantileRule(Struct, frozen=True):
     """Where the quantile of a fraction q stands among n sorted values.
 
     Parameters
@@ -92,8 +91,7 @@ RULES: dict[str, QuantileRule] = {row.name: row for row in _ROWS}
 # --- sorted lines ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Lines:
+class _Lines(Struct, frozen=True):
     """Sorted values along the last axis.
 
     Parameters

@@ -19,10 +19,11 @@ import pickle
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of, box_slices
 from spartan_ng.backends import forked
@@ -55,8 +56,7 @@ _DOUBTS = 256
 """Jobs that are waited for once something was lost."""
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """A plan on the engine."""
 
     handle: Handle

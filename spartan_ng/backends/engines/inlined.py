@@ -6,14 +6,14 @@ An object of its own would cost a task, and a transfer to each worker that reads
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from spartan_ng.backends.engines.protocol import Engine, Handle, Report
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InlinedValue:
+class InlinedValue(Struct, frozen=True, eq=False):
     """The handle of what goes inside the tasks that read it."""
 
     value: Any

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from spartan_ng.arrays import box_size
 from spartan_ng.backends.engines.inlined import InlinedValue
@@ -30,8 +32,7 @@ from spartan_ng.worker.tasks import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TilePlace:
+class TilePlace(Struct, frozen=True):
     """Where a tile is: number `number` of what a task has made."""
 
     handle: Handle
@@ -44,8 +45,7 @@ Tiles = dict[int, TilePlace]
 """By rank."""
 
 
-@dataclass(slots=True)
-class _Task:
+class _Task(Struct):
     """What a task is submitted with; see `run_task`."""
 
     name: str

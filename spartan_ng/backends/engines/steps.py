@@ -7,7 +7,9 @@ next one of its rank never leaves the task.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from spartan_ng.costs.choices import AGAIN_OPERATIONS, LITTLE_OPERATIONS
 from spartan_ng.ops.functions import users_of
@@ -40,8 +42,7 @@ _FEW_READS = 64
 """So many tasks' objects may be sent to others, so that one task less comes between them."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankShare:
+class RankShare(Struct, frozen=True):
     """What a rank does in a stage."""
 
     stage: int
@@ -51,8 +52,7 @@ class RankShare:
     """The rank in whose task it is done: another one where all do the same."""
 
 
-@dataclass(slots=True)
-class EngineStep:
+class EngineStep(Struct):
     """Stages that are one task for each rank, or one for all ranks."""
 
     stages: list[int]

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays.copying import address
 from spartan_ng.costs.choices import NONZERO_ROW_FLOPS, RUN_FLOPS
@@ -49,8 +49,7 @@ Part = tuple[int, int]
 """First and last (exclusive) element of a state."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """The table of a body's runs for one driver and one layout of operands, before addresses are known.
 
     Parameters

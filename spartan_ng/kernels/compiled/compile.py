@@ -12,9 +12,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+
+from msgspec import Struct
 
 from spartan_ng.costs.choices import COMPILE_SHARE
 from spartan_ng.costs.tuned import COMPILE_S, COMPILER_S
@@ -44,8 +45,7 @@ IDLE_S = 30.0
 """How long the compiler's process waits for a next kernel; starting another takes `COMPILER_S`."""
 
 
-@dataclass(slots=True)
-class Kernel:
+class Kernel(Struct):
     """One generated loop; `function` takes its table, and is None until it is compiled, or if that failed."""
 
     source: str

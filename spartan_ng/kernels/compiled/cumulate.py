@@ -9,10 +9,10 @@ line takes four elements at a time, so that one operation in four waits for the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.kernels.compiled.cache import titled
 from spartan_ng.kernels.compiled.emit import HEAD
@@ -22,8 +22,7 @@ from spartan_ng.kernels.compiled.steps import steps_of
 from spartan_ng.plan.rows import Row
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedOperand:
+class LoadedOperand(Struct, frozen=True):
     """A value that a kernel loads: its dtype code ("" for an index itself), and how it follows the
     innermost loop: "c" contiguous, "z" not at all, "s" by a stride."""
 
@@ -32,8 +31,7 @@ class LoadedOperand:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class ScanText:
+class ScanText(Struct, frozen=True):
     """All that a kernel's source depends on; `total` asks for the state alone, `line` for one neighbour."""
 
     fn: str

@@ -6,10 +6,10 @@ of floats go through a few lanes, since their NaN rule is none that compilers ve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.kernels.compiled.formulas import DTYPES, FORMULAS, code
 
@@ -17,8 +17,7 @@ PRODUCT = "product"
 """The fold of a matrix product: a sum of products of two operands."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoldText:
+class FoldText(Struct, frozen=True):
     """One fold: `step` combines two values; `line`, where given, is its vectorized form on floats."""
 
     name: str

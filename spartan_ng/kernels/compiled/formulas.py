@@ -7,11 +7,11 @@ faster than NumPy's own loop on a cached block: it stays a NumPy call between tw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
@@ -21,8 +21,7 @@ DTYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
 """Dtypes that kernels are generated for, by their NumPy codes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(Struct, frozen=True):
     """One function: `kinds` are the dtype kinds of its operands, "d" for doubles only."""
 
     name: str

@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from ctypes import c_float
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 TYPES = {
     "f4": "float",
@@ -40,8 +41,7 @@ class BeyondError(Exception):
     """Something that this translation does not know: numba does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """An operand of LLVM's, and the code of its dtype; "p" is a place in memory."""
 
     code: str
@@ -50,8 +50,7 @@ class Value:
     """What it is, where the source says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contiguous:
+class Contiguous(Struct, frozen=True):
     """Contiguous elements from an address on."""
 
     code: str

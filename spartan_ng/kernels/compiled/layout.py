@@ -6,8 +6,9 @@ and the sizes, strides and addresses come with each call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
+
+from msgspec import Struct
 
 from spartan_ng.costs.choices import ABREAST_LENGTH
 from spartan_ng.kernels.compiled.segments import Segment
@@ -16,8 +17,7 @@ Strides = tuple[int, ...]
 """Bytes from one element to the next along each axis of the loop; 0: the array does not follow it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """A segment's walk: the axes of each nested loop, outermost first, the joined ones together."""
 
     loops: tuple[tuple[int, ...], ...]

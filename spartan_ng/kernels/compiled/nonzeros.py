@@ -13,10 +13,10 @@ is done last adds the states of the lines, in their order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.kernels.compiled.cache import titled
 from spartan_ng.kernels.compiled.emit import HEAD
@@ -31,8 +31,7 @@ CACHE_LINE = 64
 """Bytes that come from memory at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """A dense operand, looked up at each non-zero, and the axes that it follows."""
 
     register: int
@@ -41,16 +40,14 @@ class Side:
     minor: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
+class Dot(Struct, frozen=True):
     """A matrix product, computed as dot products of two arrays' lines."""
 
     register: int
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class NonzeroEnding:
+class NonzeroEnding(Struct, frozen=True):
     """What becomes of the value of `register`, in the dtype `code`.
 
     `how` is "store", "sum" or "product" (with the lines of a dense array); the latter two keep the axis
@@ -63,8 +60,7 @@ class NonzeroEnding:
     kept: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SampledLoop:
+class SampledLoop(Struct, frozen=True):
     """A sampled body as a kernel sees it."""
 
     driver: int

@@ -5,12 +5,13 @@ All of it depends on the stage, its tile, and the dtypes and strides of the oper
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.arrays import WHOLE, Box, box_of, box_size
 from spartan_ng.kernels.blocks import is_one_block
@@ -37,8 +38,7 @@ def signature(operands: list[Any]) -> Signature:
     return tuple([(o.dtype, o.shape, o.strides) for o in operands])
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(Struct, frozen=True):
     """How blocks move a read's address: `(domain dimension, tile's first index, byte stride)` an axis."""
 
     axes: tuple[tuple[int, int, int], ...]
@@ -48,8 +48,7 @@ class Walk:
         return sum((block[d][0] - lo) * stride for d, lo, stride in self.axes if d != WHOLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
+class Addresses(Struct, frozen=True):
     """Where a run's table has addresses."""
 
     columns: np.ndarray[Any, Any]
@@ -59,8 +58,7 @@ class Addresses:
     """`(column, domain dimension, first index, byte stride)`: how blocks move them."""
 
 
-@dataclass(frozen=True, slots=True)
-class WalkedSegment:
+class WalkedSegment(Struct, frozen=True):
     """A segment and the walk it takes."""
 
     segment: Segment

@@ -7,10 +7,10 @@ the non-zeros of a sparse result, which has its driver's pattern.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import WHOLE, Box
 from spartan_ng.kernels.compiled.bound import LineTables
@@ -31,8 +31,7 @@ def sparse_signature(stage: Fused, operands: list[Any]) -> SparseSignature:
     return (*kinds, operands[stage.driver].indices.dtype)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sampled:
+class Sampled(Struct, frozen=True, eq=False):
     """A sampled stage with a kernel; `axis` is the driver's axis (as the body sees it) of stored rows."""
 
     stage: Fused

@@ -6,8 +6,9 @@ kernel writes to is guarded on both sides.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.kernels.body import Body, slicer

@@ -6,12 +6,12 @@ the tile that one walk covers: sizes, then addresses and byte strides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import WHOLE, Box, box_size
 from spartan_ng.arrays.copying import address
@@ -36,8 +36,7 @@ _STRIP = 1024
 State = tuple[np.ndarray[Any, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _TileArray:
+class _TileArray(Struct, frozen=True):
     """An operand (or the result) of a tile: its address and its byte stride along each domain dimension."""
 
     address: int

@@ -8,11 +8,11 @@ a later row needs moves down to it. The description names no backend: it is made
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.kernels.compiled.folds import PRODUCT, fold_obstacle
@@ -25,8 +25,7 @@ Space = tuple[tuple[int, int], ...]
 """The axes of a loop: the domain dimension (or WHOLE) and the global size of each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Struct, frozen=True):
     """A register that a segment reads. Views are seen through: the elements lie in register `source`,
     and `axes` gives the loop's axis of each of the source's axes, or -1."""
 
@@ -36,8 +35,7 @@ class Operand:
     dtype: np.dtype[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """A fold of the loop's values into an array with axes `kept`; register -1 - k: write k of the stage."""
 
     register: int
@@ -50,8 +48,7 @@ class Ending:
     loop stands for included."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """One loop: operands, rows (with their registers), values that are stored, folds."""
 
     space: Space
@@ -66,8 +63,7 @@ class Segment:
         return [*(str(row.fn) for _, row in self.rows), *(e.fold for e in self.endings)]
 
 
-@dataclass(frozen=True, slots=True)
-class NumpyStep:
+class NumpyStep(Struct, frozen=True):
     """A row that stays a NumPy call, and why."""
 
     register: int
@@ -81,8 +77,7 @@ VIEWS = ("transpose", "broadcast", "reshape")
 ALONE = "NumPy's loop is as good for a single function"
 
 
-@dataclass(slots=True)
-class _Place:
+class _Place(Struct):
     """Where a row goes: its step's level, and its space (None: a NumPy call)."""
 
     level: int

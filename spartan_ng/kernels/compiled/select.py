@@ -17,11 +17,11 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays import WHOLE, Box, box_of
 from spartan_ng.arrays.sparse import csr_array
@@ -56,8 +56,7 @@ _FAILED: dict[tuple[Fused, tuple[np.dtype[Any], ...]], str] = {}
 """Why stages over operands of these dtypes stay interpreted in this process, although they have kernels."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FittedKernel:
+class FittedKernel(Struct, frozen=True, eq=False):
     """A compiled stage and how its tile is cut for it."""
 
     body: Compiled

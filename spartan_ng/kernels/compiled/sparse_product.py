@@ -12,11 +12,11 @@ multiplies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from spartan_ng.arrays.copying import address
@@ -30,8 +30,7 @@ _SAMPLE = 1 << 14
 """Column indices that ranges of columns are balanced by."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledSparseProduct:
+class CompiledSparseProduct(Struct, frozen=True):
     """A product that is ready to run in ranges of the rows of `a @ b`, or of `a.T @ b` where `turned`."""
 
     a: Any

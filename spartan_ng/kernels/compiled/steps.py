@@ -5,14 +5,13 @@ Distributed cumulative aggregates (BTW '19), Table 1; the states are those of `o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from spartan_ng.kernels.compiled.formulas import FORMULAS
 from spartan_ng.ops.scans import SEGMENTED
 
 
-@dataclass(frozen=True, slots=True)
-class StateSteps:
+class StateSteps(Struct, frozen=True):
     """How a scan's state moves: texts over the state {s0}, {s1} and the scanned values {x0}, {x1}.
 
     `lift` makes the first element's state, `step` the next one's, `value` what the scan says of it;

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.arrays.copying import LINE_BYTES, address, whole_lines
 from spartan_ng.costs.choices import TALL_BYTES, TALL_FLOPS, TALL_HOT_FLOPS, TALL_SHAPE, TALL_WIDTH
@@ -33,8 +33,7 @@ _heat = Heat(TALL_HOT_FLOPS)
 _scratch = threading.local()
 
 
-@dataclass(frozen=True, slots=True)
-class ProductAndSums:
+class ProductAndSums(Struct, frozen=True):
     """A product, and sums over the rows of its two matrices where they are wanted."""
 
     value: Any

@@ -12,10 +12,11 @@ that the interpreter runs it like any other. Folds and what numexpr cannot expre
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.kernels.compiled.formulas import code
 from spartan_ng.kernels.virtual.machine import MOST_OPERANDS, ProgramRefused, build_program
@@ -26,8 +27,7 @@ LONGEST = 48
 """Functions in a program's text; a value that is read twice stands in it twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class VirtualProgram:
+class VirtualProgram(Struct, frozen=True):
     """Rows that one program stands for, by their registers, the last its value's."""
 
     members: tuple[int, ...]
@@ -36,8 +36,7 @@ class VirtualProgram:
     codes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Programs:
+class Programs(Struct, frozen=True):
     """A stage with programs, and what there is to say about it."""
 
     stage: Fused

@@ -8,10 +8,10 @@ floats for doubles, and has no maximum of two signed zeros that NumPy's would ag
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.kernels.compiled.formulas import code, loop_dtypes
 from spartan_ng.ops.functions import UserFunction
@@ -23,8 +23,7 @@ _TO_DOUBLE = ("f4", "i4", "i8")
 """What numexpr casts to doubles as NumPy does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """One function: `kinds` are the dtype kinds of its operands."""
 
     name: str

@@ -10,7 +10,8 @@ FuseME (SIGMOD '22), section 4.1 and Alg. 2, corrected.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op
@@ -18,8 +19,7 @@ from spartan_ng.optimizer.cuboid.sizes import is_dense_product
 from spartan_ng.optimizer.fusion.labels import is_fusible, is_transparent
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class Candidate(Struct, frozen=True, eq=False):
     """A fused operator to be: its members, and the one whose value is materialized."""
 
     members: frozenset[Node]

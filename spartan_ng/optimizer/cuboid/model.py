@@ -9,7 +9,8 @@ FuseME (SIGMOD '22), section 3.1, Fig. 6.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.arrays.sparse import INDEX_BYTES
@@ -29,8 +30,7 @@ BLOCK = 1000
 """Rows and columns of a block, the unit of cuts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
+class Units(Struct, frozen=True):
     """What sizes are counted in: the side of a block, the bytes of an index beside each non-zero, and the
     most parts that a dimension is cut into."""
 

@@ -10,12 +10,12 @@ FuseME (SIGMOD '22), section 3.3, "pruning method"; ties by the least Q, then th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, gcd
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from spartan_ng.errors import MemoryBudgetError
@@ -29,8 +29,7 @@ _SAFE = 1 << 62
 Table = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class CostedCut:
+class CostedCut(Struct, frozen=True):
     """A cut and what it takes."""
 
     cut: Cut

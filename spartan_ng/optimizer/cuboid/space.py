@@ -11,9 +11,10 @@ FuseME (SIGMOD '22), sections 3.1 and 3.3, Eq. 2-5 and Alg. 1, with true replica
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
+
+from msgspec import Struct
 
 from spartan_ng.costs import Profile
 from spartan_ng.costs.tuned import BLAS_SPEEDUP
@@ -25,8 +26,7 @@ Cut = tuple[int, int, int]
 Dims = frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """A materialized matrix: an input, or the output, which no task pulls."""
 
     name: str
@@ -35,8 +35,7 @@ class Matrix:
     output: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BodyOperator:
+class BodyOperator(Struct, frozen=True):
     """An operator of the fused body and its floating-point operations, done once."""
 
     name: str
@@ -44,8 +43,7 @@ class BodyOperator:
     flops: int
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(Struct, frozen=True):
     """A fused operator in the model space of its main product.
 
     Parameters
@@ -85,8 +83,7 @@ class Space:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """What cuts are chosen for.
 
     Parameters

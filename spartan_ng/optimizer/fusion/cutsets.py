@@ -10,8 +10,9 @@ Fusion plans (SystemML), section 4.4, structural pruning, Eq. 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
+
+from msgspec import Struct
 
 from spartan_ng.optimizer.fusion.partitions import Point
 from spartan_ng.optimizer.fusion.plans import PlanCosts
@@ -20,8 +21,7 @@ MOST_CUT_SETS = 8
 """Cut sets that lay out a search space."""
 
 
-@dataclass(frozen=True, slots=True)
-class CutSet:
+class CutSet(Struct, frozen=True):
     """Points that, when all are materialized, part the others into `above` and `below`; masks."""
 
     points: int

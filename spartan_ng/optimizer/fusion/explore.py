@@ -10,9 +10,10 @@ Fusion plans (SystemML), section 3, Algorithm 1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.operators import Edge, Estimate, Operator
@@ -23,8 +24,7 @@ MATERIALIZED = -1
 """In place of a group: the operand is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """The paper's memo table entry: template, a group or MATERIALIZED for each operand, close status."""
 
     template: Template
@@ -55,8 +55,7 @@ Group = dict[Template, Alternative]
 """The alternatives of one operator; empty where it is not amenable to fusion."""
 
 
-@dataclass(frozen=True, slots=True)
-class Memo:
+class Memo(Struct, frozen=True):
     """W: the groups by the operators' numbers."""
 
     operators: tuple[Operator, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Node, Op
@@ -13,8 +14,7 @@ from spartan_ng.optimizer.fusion.labels import Labels, is_transparent, root
 from spartan_ng.optimizer.fusion.sampling import Drivers
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """A further result of a stage: a fused member that is stored, too, or a value reduced over the domain."""
 
     node: Node
@@ -23,8 +23,7 @@ class Result:
     """Of a reduced value, the labels of its operands; None: the node is a member."""
 
 
-@dataclass(eq=False, slots=True)
-class Group:
+class Group(Struct, eq=False):
     """One stage to be: its root (a node whose value is stored), domain and fused members."""
 
     root: Node
@@ -52,7 +51,7 @@ class Group:
     _held: set[Node] = field(default_factory=set)
     _counted: int = 0
     """So many of the members are in `_held`."""
-    is_product: bool = field(init=False)
+    is_product: bool = False
     """Whether the stage ends in a product that is better left alone."""
 
     def __post_init__(self) -> None:
@@ -84,8 +83,7 @@ class Group:
         return tuple([WHOLE if d in self.whole else d for d in labels])
 
 
-@dataclass(slots=True)
-class Grouping:
+class Grouping(Struct):
     """All stages, users before inputs, and the stored nodes."""
 
     groups: list[Group]

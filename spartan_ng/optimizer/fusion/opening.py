@@ -14,7 +14,8 @@ Fusion plans (SystemML), section 4.3.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.legality import MOST_RESULTS, passed_values
@@ -24,8 +25,7 @@ from spartan_ng.optimizer.fusion.tables import Tables
 from spartan_ng.optimizer.fusion.templates import Template
 
 
-@dataclass(slots=True)
-class Opened:
+class Opened(Struct):
     """Fused operators are bits, by the place of their root: where each operator is computed and read."""
 
     computed: list[int]

@@ -11,10 +11,11 @@ Fusion plans (SystemML), section 3: the DAG of high-level operators.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.arrays.sparse import csr_bytes
@@ -73,8 +74,7 @@ class Edge(NamedTuple):
     """How a stage that ends in the consumer sees the operand."""
 
 
-@dataclass(eq=False, slots=True)
-class Operator:
+class Operator(Struct, eq=False):
     """One node that computes something, or a view whose value is wanted."""
 
     node: Node

@@ -5,10 +5,11 @@ Fusion plans (SystemML), section 4.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.fusion.explore import Memo
@@ -27,8 +28,7 @@ class Point(NamedTuple):
     target: int
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(Struct, frozen=True):
     """A connected component of fusion references, or several that read an array in common.
 
     Parameters

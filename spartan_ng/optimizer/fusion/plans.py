@@ -10,7 +10,8 @@ Fusion plans (SystemML), section 4.3, Eq. 4.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spartan_ng.costs import Profile
 from spartan_ng.optimizer.fusion.costs import pass_ps
@@ -26,8 +27,7 @@ from spartan_ng.optimizer.fusion.tables import Tables, part_ps
 from spartan_ng.optimizer.fusion.templates import Template
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """A fused operator of a plan: its roots (several share the pass), template, members and costs."""
 
     roots: tuple[int, ...]

@@ -6,7 +6,8 @@ Fusion plans (SystemML), section 4.1.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node
@@ -22,8 +23,7 @@ _SEARCHED = ("cost", "all")
 fused as stages are formed, and the rest stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Formed:
+class Formed(Struct, frozen=True):
     """The stages that a policy forms, and what they are predicted to cost, in picoseconds."""
 
     policy: str

@@ -13,8 +13,9 @@ of all reads and all computing (see `costs`), and the two sides of a cut set sha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from spartan_ng.optimizer.fusion.cutsets import CutSet
 
@@ -31,8 +32,7 @@ class Costs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The best assignment that a search has seen.
 
     Parameters

@@ -9,7 +9,8 @@ Fusion plans (SystemML), section 4.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node
@@ -40,8 +41,7 @@ LEAST_PLANS = 8
 """and so many plans of a partition at least."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(Struct, frozen=True):
     """The plan of one partition, and what fusing all would have cost."""
 
     partition: Partition
@@ -50,8 +50,7 @@ class Selected:
     fuse_all_ps: int
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The plans of all partitions: which passes compute what, and run as one, and what that costs."""
 
     fusing: Fusing

@@ -6,8 +6,9 @@ scale reads and operations by their density: an Outer operator touches large ope
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op
@@ -48,8 +49,7 @@ class Target(NamedTuple):
     rate: int
 
 
-@dataclass(slots=True)
-class End:
+class End(Struct):
     """A template that may end here: valid unless all of `needs`, a mask of points, is materialized."""
 
     template: Template
@@ -57,8 +57,7 @@ class End:
     always: bool
 
 
-@dataclass(slots=True)
-class Place:
+class Place(Struct):
     """What the cost of a partition needs to know of one operator."""
 
     operator: Operator

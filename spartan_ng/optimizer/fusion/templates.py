@@ -11,9 +11,10 @@ axes. That several aggregates share a pass (MAgg) is decided when stages are for
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from math import prod
+
+from msgspec import Struct
 
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.joins import REDUCING
@@ -50,8 +51,7 @@ class Status(Enum):
         return self in (Status.OPEN_VALID, Status.CLOSED_VALID)
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """A template.
 
     Parameters

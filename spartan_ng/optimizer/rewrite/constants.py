@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.sparse import csr_array

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.trail import tell

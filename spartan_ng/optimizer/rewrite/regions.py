@@ -8,8 +8,10 @@ is an operator's law; a value without one is made whole, as it would be anyway.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import prod
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.arrays import Box, box_of, box_shape, box_size, intersect
 from spartan_ng.costs.choices import BOX_SLACK
@@ -21,8 +23,7 @@ Boxes = list[Box | None]
 """A box of each input, None where nothing of it is needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoxRule:
+class BoxRule(Struct, frozen=True):
     """How a box of a node's value is made.
 
     Parameters

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
@@ -83,8 +85,7 @@ class ReaderCounts:
 Rewrite = Callable[[Node, ReaderCounts], Node | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One law, as a row of the table in `docs/optimizer.md`.
 
     Parameters

@@ -11,8 +11,9 @@ Spartan (ATC '15), section 3.4, with an exact answer in place of first come, fir
 from __future__ import annotations
 
 import heapq
-from dataclasses import replace
 from itertools import count
+
+from msgspec.structs import replace
 
 from spartan_ng.optimizer.tiling.problem import Problem, Scope, Solution, Solver
 

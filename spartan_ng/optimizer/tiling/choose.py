@@ -6,9 +6,10 @@ Spartan (ATC '15), section 3.3; solved exactly in place of greedily.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import TILINGS
@@ -29,8 +30,7 @@ SOLVERS: dict[str, Solver] = {"exact": exact.solve, "greedy": greedy.solve}
 """Every solver by its name; tests and benchmarks add the oracle."""
 
 
-@dataclass(frozen=True, slots=True)
-class PossibleGrid:
+class PossibleGrid(Struct, frozen=True):
     """A grid that a stage could have: what the plan moves and costs if everything else fits it."""
 
     grid: Tiling

@@ -10,12 +10,13 @@ Spartan (ATC '15), section 3.3 (rectangular tiles) and 3.4 (duplicates).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
 from math import lcm, prod
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from spartan_ng.arrays import Tiling, part_span
@@ -27,8 +28,7 @@ _PAIRS, _BLOCKS, _AXES = 6, 2, 4
 """Most grids over two axes, most over three or more, most axes considered for the latter."""
 
 
-@dataclass(frozen=True, eq=False)
-class Options:
+class Options(Struct, frozen=True, eq=False, dict=True):
     """A list of tilings of one index space, in the order in which ties are broken."""
 
     tilings: tuple[Tiling, ...]

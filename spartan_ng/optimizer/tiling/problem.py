@@ -7,9 +7,10 @@ Options, and pairs of them, may also use up a budget (copies need memory). Solve
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from spartan_ng.costs import Table
@@ -18,8 +19,7 @@ Scope = tuple[int, ...]
 """The variables of a factor, in increasing order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Minimize the sum of the factors and a constant.
 
     Parameters
@@ -77,8 +77,7 @@ class Problem:
         return replace(self, factors={**self.factors, scope: table})
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+class Solution(Struct, frozen=True):
     """One option for each variable, the cost, and how good it is known to be."""
 
     choice: tuple[int, ...]

@@ -11,25 +11,23 @@ Spartan (ATC '15), section 3.3: the tiling graph, with views contracted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.ops.units import Folded
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Load:
+class Load(Struct, frozen=True, eq=False):
     """Work along the first axis: `ends[i]` is that of all elements before i."""
 
     ends: NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ArraySketch:
+class ArraySketch(Struct, frozen=True):
     """An array that stages read or write.
 
     Parameters
@@ -58,7 +56,7 @@ class ArraySketch:
     chunks: tuple[int, ...] | None = None
     kept: tuple[Tiling, ...] = ()
     outlives: bool = False
-    load: Load | None = field(default=None, compare=False)
+    load: Load | None = None
     row_bytes: int = 0
     piece_bytes: int = 0
 
@@ -72,8 +70,7 @@ Span = tuple[int, int, int]
 """`(start, step, size)`: index i of the view's axis is index `start + step * i` of the array's."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlatView:
+class FlatView(Struct, frozen=True):
     """A view that is read in the order of its elements.
 
     Parameters
@@ -86,8 +83,7 @@ class FlatView:
     along: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskAccess:
+class TaskAccess(Struct, frozen=True):
     """How tasks read or write one array.
 
     Parameters
@@ -126,8 +122,7 @@ class TaskAccess:
     run: FlatView | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StageSketch:
+class StageSketch(Struct, frozen=True):
     """One stage of a plan.
 
     Parameters
@@ -158,7 +153,7 @@ class StageSketch:
     reads: tuple[TaskAccess, ...]
     writes: tuple[TaskAccess, ...]
     flops: int = 0
-    touched: Mapping[int, int] = field(default_factory=dict, hash=False)
+    touched: Mapping[int, int] = field(default_factory=dict)
     update_bytes: int | None = None
     replicable: bool = True
     turns: int | None = None
@@ -177,8 +172,7 @@ class StageSketch:
         return sum(self.touched.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """A second copy of an array, in another tiling, and the bytes that making it moves."""
 
     array: int
@@ -186,8 +180,7 @@ class Copy:
     moved_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tilings:
+class Tilings(Struct, frozen=True):
     """The optimizer's decision.
 
     Tilings are in canonical form: the stride of an axis that is not cut is 0. A duplicate grid means that
@@ -216,7 +209,7 @@ class Tilings:
     """Which solver decided."""
     exact: bool = True
     """Whether no other choice among the candidates costs less."""
-    bound_ns: int = field(default=0)
+    bound_ns: int = 0
     """A lower bound of the cost of every choice; equals `cost_ns` when `exact`."""
 
     @property

@@ -5,7 +5,7 @@ Spartan (ATC '15), section 3.3, "Constructing the tiling graph".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from spartan_ng.costs import Profile, Table
 from spartan_ng.optimizer.tiling.options import (
@@ -17,16 +17,14 @@ PINNED = -1
 """In place of a variable: the array has one possible tiling."""
 
 
-@dataclass(frozen=True, slots=True)
-class TilingPlace:
+class TilingPlace(Struct, frozen=True):
     """Where an array may lie: the variable that decides, and the tiling for each of its options."""
 
     variable: int
     options: Options
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """Bytes that an access moves, a table over two variables (either may be `PINNED`)."""
 
     row: int
@@ -40,8 +38,7 @@ class Move:
         return int(self.table[row, column])
 
 
-@dataclass(frozen=True, slots=True)
-class BehindSums:
+class BehindSums(Struct, frozen=True):
     """Bytes of a read behind partial sums: a table over the grid, the result's tiling, and the array's."""
 
     scope: tuple[int, int, int]
@@ -52,8 +49,7 @@ class BehindSums:
         return int(self.table[tuple(choice[v] if v >= 0 else 0 for v in self.scope)])
 
 
-@dataclass(frozen=True, slots=True)
-class OwnCopy:
+class OwnCopy(Struct, frozen=True):
     """A copy that some readers of an array may have: its place, and what making it moves."""
 
     array: int
@@ -61,8 +57,7 @@ class OwnCopy:
     move: Move
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """A problem, and what its variables mean. Variable i < number of stages is the grid of stage i."""
 
     problem: Problem
@@ -77,8 +72,7 @@ class Model:
     """For each stage and each of its grids, the bytes that all workers read of what lies outside."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """What may be chosen: the cluster, the memory for copies, and a tiling forced on everything.
 
     With `rates`, the same choices cost what they take at these, and where results lie costs nothing.

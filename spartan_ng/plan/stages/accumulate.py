@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.ops.functions import UserFunction
@@ -11,8 +10,7 @@ from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.stages.stage import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class Accumulate(Stage):
+class Accumulate(Stage, frozen=True):
     """Put the updates of a user's join, in rank order, into the output tiles; conflicts accumulate."""
 
     READS = ("updates",)

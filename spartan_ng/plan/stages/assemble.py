@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from spartan_ng.costs.operations import work
@@ -11,8 +10,7 @@ from spartan_ng.plan.rows import Read, Slot
 from spartan_ng.plan.stages.stage import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class Assemble(Stage):
+class Assemble(Stage, frozen=True):
     """Build each output tile from regions of the inputs: `how` is "reshape", "concatenate",
     "assign" or "copy"; params as in `ops.joins`. A read's labels are the axes of its operand."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from spartan_ng.plan.rows import Row, Slot
@@ -11,8 +10,7 @@ from spartan_ng.plan.stages.fused import Fused
 from spartan_ng.plan.stages.stage import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class Combine(Stage):
+class Combine(Stage, frozen=True):
     """Combine partial states along their `lead` leading axes in index order; finalize into `slot`, by way of
     a `finish` as in `Fused`. With `spans`, which has the units of each state along each leading axis, they
     are subtrees, and combined as such. What makes a tile goes in `parts`, one after the other, along its

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from spartan_ng.arrays import Tiling
 from spartan_ng.memory import BLOCK_BYTES
-from spartan_ng.plan.rows import Read, Row, Write
+from spartan_ng.plan.rows import Write
 from spartan_ng.plan.stages.passes import Pass
 
 
-@dataclass(frozen=True, slots=True)
-class Fused(Pass):
+class Fused(Pass, frozen=True):
     """One pass over a domain cut by `grid`: every block runs the body's rows.
 
     `whole` names the domain dimensions that blocks must not cut, `heavy` marks a body dominated by one
@@ -24,10 +20,6 @@ class Fused(Pass):
     of it what is stored.
     """
 
-    domain: tuple[int, ...]
-    grid: Tiling
-    reads: tuple[Read, ...]
-    rows: tuple[Row, ...]
     writes: tuple[Write, ...]
     whole: tuple[int, ...] = ()
     heavy: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -15,8 +14,7 @@ from spartan_ng.plan.rows import Read, Slot
 from spartan_ng.plan.stages.stage import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class Join(Stage):
+class Join(Stage, frozen=True):
     """A tile function with inputs seen whole or along a joined axis: `how` is "scatter", "compress",
     "nonzero", "take" or "user". A user's tasks follow `grid`, the cut of the joined axis (`worker.joins`)."""
 

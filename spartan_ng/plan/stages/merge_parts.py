@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.stages.stage import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class MergeParts(Stage):
+class MergeParts(Stage, frozen=True):
     """Each output tile is a range of ranks: find the cuts of the sorted parts, pull and merge them.
 
     With `spans`, the output has the elements of these ranks, and lies on one worker. With a `length`, parts

@@ -12,10 +12,8 @@ from spartan_ng.plan.rows import VALUE, Read, Row, Slot
 from spartan_ng.plan.stages.stage import Stage
 
 
-class Pass(Stage):
+class Pass(Stage, frozen=True):
     """A stage whose tasks run rows over the blocks of their boxes."""
-
-    __slots__ = ()
 
     WRITES = ("writes",)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.stages.stage import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class ScanOffsets(Stage):
+class ScanOffsets(Stage, frozen=True):
     """A level of a scan's backward cascade: each of the `states` becomes the state of all before it.
 
     A task continues its own row of `offsets` (None: it sees the whole line).

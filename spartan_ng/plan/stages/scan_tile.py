@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from spartan_ng.arrays import Tiling
-from spartan_ng.plan.rows import Read, Row, Write
+from spartan_ng.plan.rows import Row, Write
 from spartan_ng.plan.stages.passes import Pass
 
 
-@dataclass(frozen=True, slots=True)
-class ScanTile(Pass):
+class ScanTile(Pass, frozen=True):
     """One pass with a cumulative aggregate among its rows: each tile's own, behind its row of `offsets`
     (None: the axis is not cut; `totals` is where the parts' states are from). `writes` says what becomes of
     the last row: it is stored, or folded, or both."""
@@ -18,12 +14,8 @@ class ScanTile(Pass):
     READS = ("reads", "offsets")
     DOES = "scans"
 
-    domain: tuple[int, ...]
-    reads: tuple[Read, ...]
-    rows: tuple[Row, ...]
     offsets: int | None
     writes: tuple[Write, ...]
-    grid: Tiling
     totals: int | None = None
     exact: bool = False
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
-from spartan_ng.arrays import Tiling
 from spartan_ng.costs.operations import flops
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.plan.rows import Read, Row, Slot
+from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.stages.passes import Pass
 
 
-@dataclass(frozen=True, slots=True)
-class ScanTotals(Pass):
+class ScanTotals(Pass, frozen=True):
     """A level of a scan's forward cascade: the state of each part of `grid`, as one row along `axis`.
 
     Arrays of states have a leading axis for the arrays of a state. The first level scans the registers
@@ -26,12 +23,8 @@ class ScanTotals(Pass):
 
     fn: str | UserFunction
     axis: int
-    domain: tuple[int, ...]
-    reads: tuple[Read, ...]
-    rows: tuple[Row, ...]
     args: tuple[int, ...]
     slot: int
-    grid: Tiling
     of_states: bool
 
     def operators(self) -> tuple[str, ...]:

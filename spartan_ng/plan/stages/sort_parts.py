@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from spartan_ng.arrays import Tiling
@@ -12,8 +11,7 @@ from spartan_ng.plan.rows import Read, Slot
 from spartan_ng.plan.stages.stage import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class SortParts(Stage):
+class SortParts(Stage, frozen=True):
     """Sort each part of a 1-d array by itself into `values`, and where its elements came from into
     `indices` (None: not asked for). With `spans`, only these ranks of the array are asked for. With a
     `length`, a part does not fit: it is sorted in runs of so many elements."""

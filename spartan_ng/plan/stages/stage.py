@@ -1,15 +1,16 @@
 """A stage: what it reads and writes, how its tasks are cut, and what they cost.
 
-A kind of stage is a file of this folder: a frozen dataclass that names which of its fields are read and which
+A kind of stage is a file of this folder: a frozen record that names which of its fields are read and which
 are written. Everything else has an answer here that most kinds keep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec import Struct
 
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from spartan_ng.plan.stages.fused import Fused
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """One step of a plan, the same on every worker."""
 
     READS: ClassVar[tuple[str, ...]] = ("reads",)

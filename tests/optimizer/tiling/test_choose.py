@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import product
 
 import pytest
+from msgspec.structs import replace
 
 from benchmarks.brute import BRUTE
 from benchmarks.tiling import PROFILE, Program, ProgramWriter, als, figure_11, random_program, weighed

@@ -7,11 +7,11 @@ sorts, updates that were measured, reads behind partial sums, workers of unequal
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import product
 from math import prod
 
 import pytest
+from msgspec.structs import replace
 
 from benchmarks.tiling import Program, random_program, weighed
 from spartan_ng.arrays import WHOLE, Tiling

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+
+from msgspec import Struct
 
 from spartan_ng.costs.operations import by_blas
 from spartan_ng.costs.traffic import read_bytes, written_bytes
@@ -15,8 +16,7 @@ from spartan_ng.graph.node import Node
 Labels = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Contraction:
+class Contraction(Struct, frozen=True, dict=True):
     """The parts of a `contract` node."""
 
     node: Node
