@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -124,8 +125,7 @@ def stay_small(operands: tuple[Any, ...]) -> bool:
     shapes = {np.shape(o) for o in operands}
     if len(shapes) == 1:
         return True
-    longest = max(map(len, shapes))
-    size = prod(max(s[-i] for s in shapes if len(s) >= i) for i in range(1, longest + 1))
+    size = prod(map(max, zip_longest(*[s[::-1] for s in shapes], fillvalue=1)))
     return size <= max(map(prod, shapes)) or door.is_small(8 * size)
 
 

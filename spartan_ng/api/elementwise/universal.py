@@ -71,7 +71,7 @@ from spartan_ng.api.elementwise.writing import Writing
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.callers import warn_user
 from spartan_ng.error_state import error_state
-from spartan_ng.errors import alone, is_refusal
+from spartan_ng.errors import is_refusal
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.graph.node import Node
@@ -169,9 +169,11 @@ class ufunc(QuickFunction, Folding, Writing):
                     if _PLACES.issuperset(keywords) and self._write(tuple(known), **keywords):
                         out = keywords["out"]
                         return out[0] if self.nout == 1 and type(out) is tuple else out
-                except ValueError as error:  # ours name the shapes; read-only memory is copied
+                except ValueError as error:  # read-only memory is copied
                     if not is_refusal(error):
                         raise
+                    if not keywords:
+                        build.broadcast_shapes(self.__name__, *map(np.shape, known))
         try:
             if keywords or len(args) != self.nin:
                 return self._full(args, **keywords)
@@ -246,8 +248,7 @@ class ufunc(QuickFunction, Folding, Writing):
         try:
             r = applied(self.np, operands, **keywords)
         except ValueError:
-            with alone():
-                build.broadcast_shapes(self.__name__, *(np.shape(o) for o in operands))
+            build.broadcast_shapes(self.__name__, *map(np.shape, operands))
             raise
         return tuple(map(wrap, r)) if type(r) is tuple else wrap(r)
 

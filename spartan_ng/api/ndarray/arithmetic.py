@@ -93,9 +93,10 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
         if door.is_plain(nbytes) and door.is_small(nbytes + 1):  # less than that, as in C
             try:
                 found = numpys(y, x) if reflected else numpys(x, y)
-            except ValueError as error:  # ours name the shapes
+            except ValueError as error:
                 if not is_refusal(error):
                     raise
+                build.broadcast_shapes(function.__name__, *map(np.shape, (y, x) if reflected else (x, y)))
             else:
                 if type(found) is not _array:
                     return wrap(found)
@@ -160,7 +161,9 @@ def _assigning(function: ufuncs.ufunc) -> Any:
                 try:
                     write(target, known)
                     return self
-                except ValueError as error:  # read-only memory is copied; our errors name the shapes
+                except ValueError as error:  # read-only memory is copied
+                    if "broadcast" in str(error) and not target.dtype.hasobject:
+                        raise ShapeError(str(error)) from None
                     if not is_refusal(error):
                         raise
         return _in_place(function, self, other)
