@@ -111,7 +111,7 @@ plain_of(PyObject *x)
     return plain;
 }
 
-enum { MOST_LISTED = 1 << 10 };
+enum { MOST_LISTED = 1 << 12 };
 
 /* Whether all that a list or a tuple has are numbers. */
 static int
