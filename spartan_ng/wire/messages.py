@@ -131,7 +131,7 @@ class Retain(Message, frozen=True):
 
 
 class Probe(Message, frozen=True):
-    """Sending it tells the master whether the receiver is still connected."""
+    """Sending it tells whether the receiver is still connected; nobody but the master wants an answer."""
 
     sent_ns: int = 0
     """When it was sent, by the master's clock."""

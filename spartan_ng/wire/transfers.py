@@ -2,7 +2,7 @@
 their connections. Those of the master are in `wire.messages`.
 
     peer → worker     Hello  Resume  Fetch  FetchPart  Put  PutShared  Unlease  Borrow  GiveBack
-    worker → peer     Welcome  Refused  Resumed  Tile  SharedTile  LongTile  Stored  TransferFailed
+    worker → peer     Welcome  Refused  Resumed  Probe  Tile  SharedTile  LongTile  Stored  TransferFailed
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from spartan_ng.arrays import Key
 from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
-from spartan_ng.wire.messages import Refused, Welcome
+from spartan_ng.wire.messages import Probe, Refused, Welcome
 
 Part = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 """The shape of a tile, and a box of it."""
@@ -168,7 +168,7 @@ class TransferFailed(Message, frozen=True):
 
 
 RESUMING = Reader(Resume)
-GREETED = Reader(Welcome, Refused, Resumed)
+GREETED = Reader(Welcome, Refused, Resumed, Probe)
 FROM_READER = Reader(Fetch, FetchPart, Put, PutShared, Unlease)
 TO_OWNER = Reader(Fetch, FetchPart, Put, PutShared, Unlease, Borrow, FetchOperand, GiveBack)
 FROM_OWNER = Reader(Tile, SharedTile, LongTile, Stored, TransferFailed)

@@ -27,7 +27,7 @@ from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
 from spartan_ng.wire.access import Access
 from spartan_ng.worker.server import WorkerServer
-from tests.faults.network import Network
+from tests.faults.network import Network, connection_of
 from tests.faults.soak import JOBS
 
 WORKERS = 3
@@ -49,6 +49,7 @@ class Cluster:
         self._stack = ExitStack()
         self._stack.enter_context(patch("spartan_ng.worker.network.long_reads.LONG_BYTES", 1 << 16))
         self._stack.enter_context(patch("spartan_ng.worker.network.long_reads.PART_BYTES", 1 << 14))
+        self._stack.enter_context(patch("spartan_ng.wire.port._connection", connection_of))
         if not shares_memory:
             for place in ("worker.server", "worker.network.transfer"):
                 self._stack.enter_context(patch(f"spartan_ng.{place}.host_identity", lambda: ""))

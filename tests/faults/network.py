@@ -13,6 +13,7 @@ import heapq
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from random import Random
@@ -173,13 +174,36 @@ class Wire:
 class Frame:
     """A part of a message from a process of the same user."""
 
-    def __init__(self, buffer: bytes) -> None:
+    def __init__(self, buffer: bytes, wire: Wire | None = None) -> None:
         self.buffer = buffer
+        self.wire = wire
+        """What the first part came by."""
 
     @staticmethod
     def get(name: int | str) -> int | str:
-        """What ZeroMQ says of the connection: there is no descriptor to cut."""
-        return -1 if name == zmq.SRCFD else "owner"
+        """What ZeroMQ says of the connection."""
+        assert name != zmq.SRCFD, "there are no descriptors: `connection_of` stands for what has one"
+        return "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection, to be cut by whoever has had a message by it."""
+
+    wire: Wire
+    host = ""
+    """As of a local socket's."""
+    received_bytes = 0
+
+    def cut(self) -> None:
+        """End it, if it has not ended yet; both ends see it at once."""
+        self.wire.sever(at_once=True)
+
+
+def connection_of(frame: Frame) -> Connection:
+    """The connection that the first part of a message came by: instead of `wire.port`'s."""
+    assert frame.wire is not None, "the first part of a message knows what it came by"
+    return Connection(frame.wire)
 
 
 class Socket:
@@ -194,7 +218,7 @@ class Socket:
         self.on_message: Callable[[Any], None] | None = None
         self.closed = False
         self._waiting: deque[list[bytes]] = deque()
-        self._arrived: deque[list[bytes]] = deque()
+        self._arrived: deque[tuple[Wire, list[bytes]]] = deque()
         self._rest: list[bytes] = []
 
     @property
@@ -254,7 +278,7 @@ class Socket:
         if self.closed or self.on_message is None:
             return
         if not self.identity:
-            self._arrived.append([wire.ends[0].identity, *frames])
+            self._arrived.append((wire, [wire.ends[0].identity, *frames]))
         handler = self.on_message
         self.loop.post(lambda: None if self.closed else handler(frames))
 
@@ -262,8 +286,8 @@ class Socket:
         """The first part of the next message that a ROUTER has."""
         if not self._arrived:
             raise zmq.Again
-        first, *self._rest = self._arrived.popleft()
-        return Frame(first)
+        wire, (first, *self._rest) = self._arrived.popleft()
+        return Frame(first, wire)
 
     def recv_multipart(self, flags: int = 0, copy: bool = True) -> list[Any]:
         """The other parts."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,9 +12,11 @@ from spartan_ng.config import config
 from spartan_ng.errors import WorkerUnreachable
 from spartan_ng.graph import build
 from spartan_ng.session import Session
+from spartan_ng.wire.channel import has_header
+from spartan_ng.wire.codec import encode
 from tests.cluster.programs import evaluate, user
 from tests.faults.cuts import Cluster, outcomes
-from tests.faults.network import Network
+from tests.faults.network import Network, Wire
 from tests.waiting import until
 
 NAMED = {"WorkerDied", "WorkerLost", "WorkerUnreachable", "MasterUnreachable"}
@@ -75,3 +80,36 @@ def test_a_request_has_its_whole_time_whatever_was_asked_before():
         assert asked[1].result() == ()  # that job has not begun there
     finally:
         cluster.close()
+
+
+def test_readers_do_not_answer_what_is_sent_before_their_connection_is_cut():
+    network = Network(0)
+    cluster = Cluster(network, shares_memory=False)
+    session = Session(cluster.client)
+    x = np.ones((60, 20))
+    probed, answers = [], []
+
+    def carry(wire, to, frames):
+        if to == 1 and not has_header(frames):  # else what comes each second
+            answers.append(frames)
+        Wire.carry(wire, to, frames)
+
+    try:
+        with config.override(tiling="row"):
+            rows = user(lambda tile: tile + 1.0, build.constant(x))
+            np.testing.assert_array_equal(evaluate(session, rows), x + 1)
+        with network.changed:
+            for worker in cluster.workers:
+                port = worker._tiles._port
+                socket: Any = port.socket
+                for peer in port.peers:
+                    wire = socket.wires[peer.identity]
+                    network.at(0.0, partial(wire.carry, 0, encode(port._probe())))
+                    wire.carry = partial(carry, wire)
+                    probed.append(wire)
+            begin = network.now
+        until(lambda: network.now > begin + 0.5)
+    finally:
+        cluster.close()
+    assert len(probed) >= len(cluster.workers)
+    assert answers == []

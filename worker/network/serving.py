@@ -27,7 +27,7 @@ from spartan_ng.wire.failures import describe_error
 from spartan_ng.wire.hosts import label
 from spartan_ng.wire.keys import Pair, Users
 from spartan_ng.wire.loop import Frames, Loop
-from spartan_ng.wire.messages import PROTOCOL, Hello, Refused, Welcome
+from spartan_ng.wire.messages import PROTOCOL, Hello, Probe, Refused, Welcome
 from spartan_ng.wire.port import Peer, Port
 from spartan_ng.wire.transfers import (
     FROM_READER,
@@ -85,7 +85,7 @@ class TileServer:
         self, loop: Loop, address: str, access: Access, pair: Pair | None, store: Store, offers: Offers
     ) -> None:
         self._loop = loop
-        self._port = Port(loop, address, access, pair, self, lambda: Welcome(PROTOCOL))
+        self._port = Port(loop, address, access, pair, self, Probe)
         self.address = self._port.address
         self._store = store
         self._offers = offers

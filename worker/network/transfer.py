@@ -32,7 +32,7 @@ from spartan_ng.wire.codec import NOTHING, encode
 from spartan_ng.wire.connection import REFUSED
 from spartan_ng.wire.failures import rebuild_error
 from spartan_ng.wire.loop import Frames, Loop, Socket, send, send_frames
-from spartan_ng.wire.messages import Hello, Member, Members, Refused, Welcome
+from spartan_ng.wire.messages import Hello, Member, Members, Probe, Refused, Welcome
 from spartan_ng.wire.pieces import Buffer
 from spartan_ng.wire.port import greeting
 from spartan_ng.wire.transfers import (
@@ -348,6 +348,8 @@ class Peers:
                 self._transmit(link, link.channel.open(message.heard))
             case Refused():
                 self.lose(peer, f"{link.member.label} refused the connection: {message.message}")
+            case Probe():
+                pass  # what its sender has learned is whether we are connected
 
     def _hear(self, link: _Link, socket: Socket, frames: Frames) -> None:
         """A message of the channel."""
