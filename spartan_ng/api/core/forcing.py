@@ -31,7 +31,7 @@ import numpy as np
 from spartan_ng.api.core import door
 from spartan_ng.api.core.errstate import as_noted
 from spartan_ng.api.core.holders import Adopter, holder_of, lazy
-from spartan_ng.api.core.siblings import beside
+from spartan_ng.api.core.siblings import siblings_of
 from spartan_ng.arrays import ArrayRef, Box, box_of
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.graph import build
@@ -78,7 +78,7 @@ def compute_nodes(nodes: Sequence[Node]) -> list[ArrayRef]:
     try:
         asked = list(dict.fromkeys(nodes))
         order = topological(asked)
-        others = beside(asked, order)
+        others = siblings_of(asked, order)
         if others:
             asked += [node for node, _ in others]
             order = topological(asked)

@@ -266,10 +266,10 @@ def checked_index(index: Any, n: int, axis: int) -> ndarray:
 def _ends(index: Any, n: int, is_much: bool) -> tuple[int, int]:
     """The least and the greatest index, or a range in [-n, n) where they lie by the way they are made."""
     found = None if index._peek() is not None else range_of(index._node())
-    return found if found is not None and -n <= found[0] and found[1] < n else ends(index, is_much)
+    return found if found is not None and -n <= found[0] and found[1] < n else least_and_most(index, is_much)
 
 
-def ends(x: Any, is_much: bool = False) -> tuple[int, int]:
+def least_and_most(x: Any, is_much: bool = False) -> tuple[int, int]:
     """The least and the greatest of an array's integers, which are looked at once as long as nobody writes;
     the array is computed with them where that is not too much."""
     found = remembered(x._node())

@@ -26,7 +26,7 @@ _MOST = 8
 """Arrays that are computed though nobody asked."""
 
 
-def beside(asked: Sequence[Node], order: Sequence[Node]) -> list[tuple[Node, Any]]:
+def siblings_of(asked: Sequence[Node], order: Sequence[Node]) -> list[tuple[Node, Any]]:
     """Nodes that cells hold, and these, to be computed with those `asked` for: nearly all that they need is
     in `order`, and would be computed again. What is asked for is not: that is kept."""
     if len(order) < CHAIN_STEPS:

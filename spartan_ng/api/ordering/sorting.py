@@ -329,7 +329,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     if length < 0:
         raise ValueError("'minlength' must not be negative")
     if x.size:
-        low, high = keys.ends(x, is_much=True)
+        low, high = keys.least_and_most(x, is_much=True)
         if low < 0 or high > np.iinfo(np.int64).max:  # which would be negative as an int64
             raise ValueError("'list' argument must have no negative elements")
         length = max(length, high + 1)
