@@ -87,6 +87,27 @@ def test_the_first_result_of_a_chain_is_the_last():
         assert address(found) == places.pop() or not TAKES, "new memory"
 
 
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_a_small_result_is_written_over_a_temporary_beside_one_as_large(dtype):
+    """Both together are more than what is small; but nothing is made besides."""
+    places = []
+
+    def placed(b):
+        places.append(address(b))
+        return b
+
+    x = values(dtype)
+    a = np.array(x)
+    for program, expected in (
+        (lambda: a * placed(np.conj(a)), x * numpy.conj(x)),
+        (lambda: placed(np.sqrt(a)) - a, numpy.sqrt(x) - x),
+    ):
+        with np.config.override(small_bytes=a.nbytes * 3 // 2):
+            result = program()
+            assert not TAKES or address(result) == places[-1]
+        numpy.testing.assert_array_equal(numpy.asarray(result), expected)
+
+
 @pytest.mark.some(16)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("function", OPERATORS, ids=lambda f: f.__name__)

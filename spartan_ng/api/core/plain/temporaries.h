@@ -48,9 +48,11 @@ taken_over(const Operator *op, PyObject *const *operands, int n, const char *cal
             given[k] = operand_of(operands[k]);
             if (given[k] == NULL)
                 return NULL;
-            bytes += PyArray_CheckExact(given[k]) ? PyArray_NBYTES((PyArrayObject *)given[k]) : 0;
+            int is_read = k != i && PyArray_CheckExact(given[k]);
+            bytes += is_read ? PyArray_NBYTES((PyArrayObject *)given[k]) : 0;
         }
-        PyObject *found = bytes > small_bytes() ? NULL : shared(op->numpys, given, n, own);
+        int is_small = PyArray_NBYTES(own) <= small_bytes() && bytes <= small_bytes(); /* nothing is made besides */
+        PyObject *found = is_small ? shared(op->numpys, given, n, own) : NULL;
         if (found != NULL || PyErr_Occurred()) {
             Py_XDECREF(found);
             return found == NULL ? NULL : Py_NewRef(operands[i]);
