@@ -180,7 +180,7 @@ def _copied_bytes(node: Node) -> int:
 
 def _is_of_vector(node: Node) -> bool:
     """Whether a node is a product of a matrix and a vector: BLAS reads the matrix once."""
-    floats = node.fn == "contract" and node.dtype.char in "fdFD"
+    floats = node.fn == "contract" and node.dtype.char in "fdFD" and any(i.ndim == 1 for i in node.inputs)
     return floats and node.ndim == 1 and node.nbytes * FLAT < max(i.nbytes for i in node.inputs)
 
 
@@ -223,16 +223,15 @@ def _is_stream(node: Node, threads: int) -> bool:
     """Whether NumPy takes in the operands as fast as our threads would."""
     if _is_of_matrices(node):
         return not _is_long_sum(node)
-    if node.fn == "contract" and threads <= FEW_THREADS and _is_along_lines(node):
-        return True
+    is_enough = threads <= FEW_THREADS and not any(map(_is_in_file, node.inputs))
+    if node.fn == "contract" and node.size > 1 and _is_along_lines(node):  # not BLAS's, which has threads
+        return is_enough
     if node.nbytes > TINY_BYTES:
         return False
     if node.fn == "contract":
         return True
-    is_fold = threads <= FEW_THREADS and node.size == 1 and node.op is Op.FOLD and node.fn in _STREAMED
-    if not is_fold or _is_in_file(node.inputs[0]):
-        return False
-    return node.fn not in _PLACED or _lies_plain(node.inputs[0])
+    is_fold = is_enough and node.size == 1 and node.op is Op.FOLD and node.fn in _STREAMED
+    return is_fold and (node.fn not in _PLACED or _lies_plain(node.inputs[0]))
 
 
 def _is_in_file(node: Node) -> bool:

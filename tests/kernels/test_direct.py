@@ -134,6 +134,26 @@ def test_lone_folds_of_files_are_shared_out(name, view, tmp_path):
     numpy.testing.assert_allclose(folded.compute(), getattr(shown(values), name)())
 
 
+PRODUCTS_ALONG_LINES = {
+    "of rows": lambda np, a: np.einsum("ij,ij->i", a, a),
+    "of parts": lambda np, a: np.einsum("ij,ij->i", a[1:], a[:-1]),
+    "of matrices": lambda np, a: np.einsum("ijk,ijk->i", a.reshape(-1, 50, 60), a.reshape(-1, 50, 60)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS_ALONG_LINES)
+def test_products_along_lines_of_files_are_shared_out(name, tmp_path):
+    """What is no matrix with a vector was taken for one, which BLAS shares."""
+    values = numpy.random.default_rng(0).random((400, 3000))
+    values.tofile(tmp_path / "x.bin")
+    made = PRODUCTS_ALONG_LINES[name]
+    with config.override(small_bytes=1 << 10):
+        found = made(np, np.from_raw(tmp_path / "x.bin", values.shape, float))
+        assert run_direct([found._node()], 1 << 10, threads=2) is None
+        assert run_direct([made(np, np.asarray(values))._node()], 1 << 10, threads=2) is not None
+        numpy.testing.assert_allclose(numpy.asarray(found), made(numpy, values))
+
+
 def test_a_lone_product_of_wide_matrices_is_left_to_blas():
     a, row = np.ones((600, 600)), np.ones((600, 1))
     square, thin = (

@@ -25,6 +25,7 @@ from spartan_ng.api.core.operands import small_values, stored, values_here
 from spartan_ng.api.core.quick import AS_LOOPS, shortened
 from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.costs.choices import is_one_loop
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -81,13 +82,13 @@ def _work(text: str, *shapes: tuple[int, ...]) -> _Work:
 
 def _at_once(text: str, known: Sequence[Any], how: dict[str, Any]) -> Any:
     """What NumPy gives for values that are here: by its loops if they have little to do, add nothing, or go
-    once over a stack of matrices, as those of a plan would; by BLAS if that makes single products. None for
-    others."""
+    once over a stack of matrices in memory, as those of a plan would; by BLAS if that makes single products.
+    None for others."""
     work = _work(text, *map(np.shape, known))
     largest = max(known, key=np.size)
     arrays = [a for a in known if isinstance(a, np.ndarray)]
     if not door.is_small(sum(a.nbytes for a in arrays)):
-        is_a_stack = work.lines > 0 and work.products == largest.size
+        is_a_stack = work.lines > 0 and work.products == largest.size and not is_mapped(largest)
         is_a_stack = is_a_stack and {a.dtype for a in known} == {largest.dtype} and door.works_here()
         return np.einsum(text, *known, **how) if is_a_stack and is_one_loop(largest, work.lines) else None
     nbytes = work.made * max((a.itemsize for a in arrays), default=1)
