@@ -152,7 +152,7 @@ def test_a_plan_for_this_process_imports_no_sockets_and_no_scipy() -> None:
     """Nor what only explains it; and Python looks for no garbage among what has just been imported."""
     done = subprocess.run([sys.executable, "-c", PLANNED], capture_output=True, text=True, check=True)
     modules, collections = done.stdout.splitlines()
-    late = "scipy zmq numba click importlib.metadata spartan_ng.version spartan_ng.listing"
-    late += " spartan_ng.plan.explain spartan_ng.plan.explanation spartan_ng.plan.picture"
+    late = "scipy zmq numba statistics subprocess threadpoolctl click importlib.metadata spartan_ng.version"
+    late += " spartan_ng.listing spartan_ng.plan.explain spartan_ng.plan.explanation spartan_ng.plan.picture"
     assert not set(late.split()) & set(modules.split())
     assert int(collections) <= 8

@@ -22,11 +22,10 @@ import platform
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from statistics import median, median_high
 from time import sleep
 from typing import Any
 
@@ -82,7 +81,12 @@ def rates(threads: int) -> Rates:
     if not found:
         return assumed(threads)
     bytes_s, flops_s = zip(*found, strict=True)
-    return median_high(bytes_s), median_high(flops_s)
+    return _middle(bytes_s), _middle(flops_s)
+
+
+def _middle(values: Sequence[int]) -> int:
+    """The median, of two the higher: `statistics` takes longer to import than all else to read."""
+    return sorted(values)[len(values) // 2]
 
 
 def of_host() -> tuple[tuple[int, ...], Rates]:
@@ -174,7 +178,7 @@ def _together(pool: ThreadPoolExecutor, work: Callable[[int], None], count: int)
         seconds = max(end for _, end, _ in rounds) - min(start for start, _, _ in rounds)
         if seconds <= _QUIET * max(own for _, _, own in rounds):
             quiet.append(seconds)
-    return median(quiet) if len(quiet) >= _LEAST_ROUNDS else None
+    return float(np.median(quiet)) if len(quiet) >= _LEAST_ROUNDS else None
 
 
 def _settled(rate: float, usual: int) -> int:

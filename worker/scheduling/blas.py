@@ -1,7 +1,8 @@
 """How many threads BLAS gets: in a daemon, and beside threads of our own.
 
-NumPy and SciPy bring a library each. They are looked for once, as this module is imported, and once more when
-SciPy's is there: all of the process's mappings are read for it.
+NumPy and SciPy bring a library each. They are looked for once, with the first call that wants them held, and
+once more when SciPy's is there: all of the process's mappings are read for it, which most first programs
+never need.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import os
 import sys
 from contextlib import AbstractContextManager
 from functools import cache
+from typing import TYPE_CHECKING
 
-from threadpoolctl import ThreadpoolController, threadpool_limits
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 _SCIPYS = "scipy.linalg"
 _VARIABLES = "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"
@@ -20,6 +23,8 @@ _VARIABLES = "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"
 
 def limit_blas(threads: int) -> None:
     """At most this many threads for each call of BLAS in this process, whenever its library is loaded."""
+    from threadpoolctl import threadpool_limits
+
     threadpool_limits(threads, user_api="blas")
     os.environ.update(dict.fromkeys(_VARIABLES, str(threads)))
 
@@ -36,7 +41,6 @@ def single_blas() -> AbstractContextManager[object]:
 
 @cache
 def _libraries(scipys: bool) -> ThreadpoolController:
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()
-
-
-_libraries(_SCIPYS in sys.modules)

@@ -107,6 +107,8 @@ class Compiler:
             self._queue.append(kernel)
             # Begun with the first kernel, as most programs need none.
             if self._thread is None or not self._thread.is_alive():
+                import subprocess  # noqa: F401 - not on that thread: a fork would leave the import's lock held
+
                 self._thread = threading.Thread(target=self._work, name="kernel compiler", daemon=True)
                 self._thread.start()
             self._changed.notify_all()

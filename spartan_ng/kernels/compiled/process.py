@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spartan_ng.errors import OptionError
 from spartan_ng.kernels.compiled import child
 from spartan_ng.system.processes import start_alone
+
+if TYPE_CHECKING:
+    import subprocess
 
 MOST_DEATHS = 3
 """How often in a row the process may die before no other is started."""
@@ -136,6 +139,8 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 def _started() -> subprocess.Popen[bytes]:
     """A new process of the interpreter's."""
+    import subprocess  # where kernels lie on disk, nobody needs it
+
     try:
         return subprocess.Popen(
             _command(""),
