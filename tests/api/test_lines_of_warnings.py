@@ -11,6 +11,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.api.elementwise.asked import _QUIET
 
 NAMES = sorted(name for name in ufuncs.__all__ if isinstance(getattr(ufuncs, name), ufuncs.ufunc))
 ODD = numpy.array([0.0, -1.0, 1e308, -1e308, numpy.inf, -numpy.inf, numpy.nan, 1e-308, 0.5, 2.0])
@@ -112,3 +113,18 @@ def test_elements_that_are_objects_see_their_users_state() -> None:
     np.add(x, 1)
     x.astype(float)
     assert seen == ["warn"] * 6
+
+
+@pytest.mark.some(20)
+@pytest.mark.parametrize("method", ["reduce", "accumulate", "reduceat"])
+@pytest.mark.parametrize("kind", ["b", "B", "h", "i", "l", "Q", "?"])
+@pytest.mark.parametrize("name", sorted(_QUIET))
+def test_what_is_not_told_a_line_never_warns(name: str, kind: str, method: str) -> None:
+    function = getattr(numpy, name)
+    ends = [0, 1] if kind == "?" else [numpy.iinfo(kind).max, numpy.iinfo(kind).min, 0, 1, 3]
+    x = numpy.tile(numpy.array(ends, kind), 30)
+    try:
+        with numpy.errstate(all="raise"):
+            getattr(function, method)(x, *([0, 7, 2],) * (method == "reduceat"))
+    except TypeError:  # `subtract` of truth values
+        pass

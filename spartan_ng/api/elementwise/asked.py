@@ -167,8 +167,11 @@ def _quickly(function: ufunc, name: str, args: tuple[Any, ...], keywords: dict[s
     known = few_values(args, _BESIDE, are_broadcast=False)
     if known is None or known[0].dtype.kind not in "biufc" or not known[0].ndim:
         return None
+    numpys = getattr(function.np, name)
     try:
-        return wrap(told(getattr(function.np, name), *known, **keywords))
+        if dtype is None and known[0].dtype.kind in "biu" and function.__name__ in _QUIET:
+            return wrap(numpys(*known, **keywords))
+        return wrap(told(numpys, *known, **keywords))
     except (ValueError, TypeError, LookupError):  # ours name the shapes
         return None
 
@@ -177,6 +180,8 @@ _QUICK = frozenset({"reduce", "accumulate", "reduceat"})
 _SAYING = frozenset({"axis", "keepdims", "dtype"})
 _BESIDE = NUMBERS | {list}
 _NUMBERS = frozenset({bool, int, float, complex})
+_QUIET = frozenset({"add", "subtract", "multiply", "minimum", "maximum"})
+"""Functions without warnings for integers, which need not be told whose line they would name."""
 
 
 def asking_others(method: Callable[..., Any]) -> Callable[..., Any]:
