@@ -28,6 +28,7 @@
 #include "plain/known.h"
 #include "plain/spares.h"
 #include "plain/values.h"
+#include "plain/lists.h"
 #include "plain/loops.h"
 #include "plain/helpers.h"
 #include "plain/gathering.h"

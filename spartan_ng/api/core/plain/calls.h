@@ -60,13 +60,20 @@ static PyObject *
 few_called(PyObject *numpys, PyObject *const *operands, Py_ssize_t n)
 {
     PyUFuncObject *f = (PyUFuncObject *)numpys;
-    PyObject *plain[MOST_OPERANDS], *found = NULL;
+    PyObject *plain[MOST_OPERANDS], *all[MOST_OPERANDS], *found = NULL;
     if (!Py_IS_TYPE(numpys, &PyUFunc_Type) || f->nin != n || f->nout != 1)
         return NULL;
     if (numpys == operators[op_matmul].numpys)
         return quick_product(numpys, operands[0], operands[1]);
-    if (PySet_Contains(known.ufuncs, numpys) == 1 && few_operands(operands, n, plain, known.least) == OF_ARRAYS)
+    if (PySet_Contains(known.ufuncs, numpys) != 1)
+        return NULL;
+    if (few_operands(operands, n, plain, known.least) == OF_ARRAYS)
         found = for_few(numpys, plain, n, NULL);
+    else if (n <= MOST_OPERANDS && unlisted(operands, n, all)) {
+        found = few_called(numpys, all, n);
+        let_go(all, n);
+        return found;
+    }
     if (found != NULL)
         return wrapped(found);
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_ValueError)) /* ours name the shapes */

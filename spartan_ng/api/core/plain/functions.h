@@ -23,7 +23,12 @@ static PyMemberDef function_members[] = {
 static PyObject *
 applied(Function *f, PyObject *const *args, Py_ssize_t n, PyObject *place)
 {
-    PyObject *plain[MOST_OPERANDS], *found = NULL;
+    PyObject *plain[MOST_OPERANDS], *all[MOST_OPERANDS], *found = NULL;
+    if (n <= MOST_OPERANDS && unlisted(args, n, all)) {
+        found = applied(f, all, n, place);
+        let_go(all, n);
+        return found;
+    }
     if (place == NULL) {
         int kind = few_operands(args, n, plain, known.least);
         if (!kind || (kind == OF_NUMBERS && n > 2))

@@ -38,19 +38,37 @@ computed(PyObject *numpys, PyObject *x, PyObject *y)
     return NULL;
 }
 
+/* The same of small arrays and numbers. */
+static PyObject *
+at_once_of_two(PyObject *numpys, PyObject *a, PyObject *b)
+{
+    PyObject *x = numpys == NULL ? NULL : operand_of(a), *y = x == NULL ? NULL : operand_of(b);
+    return y != NULL && stay_small(x, y) ? computed(numpys, x, y) : NULL;
+}
+
+/* The same of a small array and a list of few numbers. A number repeats a list, which the methods know. */
+static NOT_INLINE PyObject *
+beside_list(PyObject *numpys, PyObject *a, PyObject *b)
+{
+    PyObject *all[2], *given[2] = {a, b}, *array = Py_TYPE(a) == known.array ? a : b;
+    Cell *cell = numpys != NULL && Py_TYPE(array) == known.array ? cell_of((Handle *)array) : NULL;
+    if (cell == NULL || cell->frozen || !unlisted(given, 2, all))
+        return NULL;
+    PyObject *found = at_once_of_two(numpys, all[0], all[1]);
+    let_go(all, 2);
+    return found;
+}
+
 static NOT_INLINE PyObject *
 of_two(const Operator *op, PyObject *a, PyObject *b, const char *callers)
 {
     PyObject *operands[2] = {a, b}, *taken = op->numpys == NULL ? NULL : taken_over(op, operands, 2, callers);
     if (taken != NULL || PyErr_Occurred())
         return taken;
-    PyObject *x = op->numpys == NULL ? NULL : operand_of(a), *y = x == NULL ? NULL : operand_of(b);
-    if (y != NULL && stay_small(x, y)) {
-        PyObject *found = computed(op->numpys, x, y);
-        if (found != NULL || PyErr_Occurred())
-            return found;
-    }
-    return by_methods(op, &Quick, a, b);
+    PyObject *found = at_once_of_two(op->numpys, a, b);
+    if (found == NULL && !PyErr_Occurred())
+        found = beside_list(op->numpys, a, b);
+    return found != NULL || PyErr_Occurred() ? found : by_methods(op, &Quick, a, b);
 }
 
 /* Whether a product of vectors and matrices is NumPy's at once, and their shapes fit (`small_products.quick`). */
@@ -110,29 +128,42 @@ of_one(const Operator *op, PyObject *a, const char *callers)
     return method_of(op, op->method) == NULL ? NULL : call_one(op->method, a);
 }
 
+/* Write what NumPy's function gives over a small array: 1, or 0, also without an error, where the methods are to. */
+static int
+written_over(PyObject *numpys, PyObject *a, PyObject *b)
+{
+    PyObject *y = operand_of(b), *found = NULL;
+    PyArrayObject *target = y == NULL ? NULL : open_of((Handle *)a);
+    if (target == NULL)
+        return 0;
+    if (PyArray_NBYTES(target) <= small_bytes()) {
+        PyObject *given[2] = {(PyObject *)target, y};
+        found = looped(numpys, given, 2, target);
+        if (found == NULL && !PyErr_Occurred())
+            found = shared(numpys, given, 2, target);
+        if (found == NULL && !PyErr_Occurred()) {
+            y = plain_of(y);
+            found = y == NULL ? NULL : call_three(numpys, (PyObject *)target, y, (PyObject *)target);
+            Py_XDECREF(y);
+        }
+    }
+    Py_DECREF(target);
+    Py_XDECREF(found);
+    return found != NULL;
+}
+
 static PyObject *
 in_place(const Operator *op, PyObject *a, PyObject *b)
 {
-    PyObject *y = op->numpys != NULL && Py_TYPE(a) == known.array ? operand_of(b) : NULL;
-    PyArrayObject *target = y == NULL ? NULL : open_of((Handle *)a);
-    PyObject *found = NULL;
-    if (target != NULL) {
-        if (PyArray_NBYTES(target) <= small_bytes()) {
-            PyObject *given[2] = {(PyObject *)target, y};
-            found = looped(op->numpys, given, 2, target);
-            if (found == NULL && !PyErr_Occurred())
-                found = shared(op->numpys, given, 2, target);
-            if (found == NULL && !PyErr_Occurred()) {
-                y = plain_of(y);
-                found = y == NULL ? NULL : call_three(op->numpys, (PyObject *)target, y, (PyObject *)target);
-                Py_XDECREF(y);
-            }
-        }
-        Py_DECREF(target);
-    }
-    if (found != NULL) {
-        Py_DECREF(found);
+    PyObject *all[1];
+    int is_plain = op->numpys != NULL && Py_TYPE(a) == known.array;
+    if (is_plain && written_over(op->numpys, a, b))
         return Py_NewRef(a);
+    if (is_plain && !PyErr_Occurred() && unlisted(&b, 1, all)) {
+        int is_written = written_over(op->numpys, a, all[0]);
+        let_go(all, 1);
+        if (is_written)
+            return Py_NewRef(a);
     }
     if (PyErr_Occurred()) { /* read-only memory is copied; our errors name the shapes */
         if (!PyErr_ExceptionMatches(PyExc_ValueError))
@@ -245,12 +276,25 @@ alike_compared(PyObject *a, PyObject *b, int which)
     return NULL;
 }
 
+/* What numbers say to None: that none of them is it; NULL where the methods have to say it. */
+static PyObject *
+compared_with_none(PyObject *a, int which)
+{
+    PyArrayObject *x = known.array != NULL && Py_TYPE(a) == known.array ? shown_of((Handle *)a) : NULL;
+    if (x == NULL || (which != Py_EQ && which != Py_NE) || PyArray_NDIM(x) == 0 || !stay_small((PyObject *)x, Py_None))
+        return NULL;
+    PyObject *found = PyArray_NewLikeArray(x, NPY_KEEPORDER, PyArray_DescrFromType(NPY_BOOL), 0);
+    if (found != NULL)
+        memset(PyArray_BYTES((PyArrayObject *)found), which == Py_NE, PyArray_NBYTES((PyArrayObject *)found));
+    return found == NULL ? NULL : wrapped(found);
+}
+
 static PyObject *
 compare(PyObject *a, PyObject *b, int which)
 {
     static const int of[] = {[Py_LT] = op_LT, [Py_LE] = op_LE, [Py_EQ] = op_EQ,
                              [Py_NE] = op_NE, [Py_GT] = op_GT, [Py_GE] = op_GE};
-    PyObject *found = alike_compared(a, b, which);
+    PyObject *found = b == Py_None ? compared_with_none(a, which) : alike_compared(a, b, which);
     return found != NULL || PyErr_Occurred() ? found : of_two(&operators[of[which]], a, b, NULL);
 }
 

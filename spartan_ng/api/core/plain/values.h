@@ -111,19 +111,6 @@ plain_of(PyObject *x)
     return plain;
 }
 
-enum { MOST_LISTED = 1 << 12 };
-
-/* Whether all that a list or a tuple has are numbers. */
-static int
-is_of_numbers(PyObject *listed)
-{
-    Py_ssize_t n = PyList_CheckExact(listed) || PyTuple_CheckExact(listed) ? PySequence_Fast_GET_SIZE(listed) : 0;
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (!is_number(PySequence_Fast_GET_ITEM(listed, i)))
-            return 0;
-    return n > 0 && n <= MOST_LISTED;
-}
-
 /* Elements of what two arrays are broadcast to, or more, if they are not. */
 static double
 broadcast_size(PyArrayObject *a, PyArrayObject *b)
