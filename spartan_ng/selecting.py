@@ -3,9 +3,10 @@
 Medians and quantiles of a file need none of it sorted. Runs of elements, drawn from all over the line, say
 between which values an element of each rank lies nearly for sure. One look at the line counts how many
 elements lie above each of these bounds, so that it is known what was only likely, and collects what lies
-between. Values that are frequent are counted by themselves and never collected. Where a rank lies elsewhere
-than the sample said, the line's runs are sorted on disk as for any other reader: that is another look. So it
-is, without the first one, where the sample says that more lies between than there is room for.
+between. Values that are frequent are counted by themselves and never collected. Where the sample says that
+more lies between than there is room for, some of the ranks are looked for in a look of their own; and where
+one alone takes more, or lies elsewhere than the sample said, the line's runs are sorted on disk as for any
+other reader.
 
 Floyd and Rivest, "Expected time bounds for selection" (Communications of the ACM 18(3), 1975).
 """
@@ -43,6 +44,9 @@ _LITTLE = 16
 """A sample is no more than one part in so many of the line."""
 _DEVIATIONS, _MORE = 4.0, 8
 """An element is looked for so many standard deviations of its place, and sampled elements, around it."""
+_LOOKS = 4
+"""So many looks at the line, at most, take less time than having its runs sorted on disk, however it is read.
+(`benchmarks larger`: quantiles)"""
 _FREQUENT = 8
 """What is one in so many of the sampled values between bounds is counted by itself."""
 
@@ -59,6 +63,14 @@ class Cuts(Struct, frozen=True):
 
     bounds: tuple[Bound, ...]
     wanted: tuple[bool, ...]
+
+
+class Look(Struct, frozen=True):
+    """Ranks that are looked for together, between which bounds, and how many elements lie there at most."""
+
+    ranks: Any
+    cuts: Cuts
+    most: int
 
 
 def selected(roots: Sequence[Node], backend: Backend, evaluate: Evaluate) -> Sequence[Node]:
@@ -124,19 +136,51 @@ def _of_ranks(line: Node, ranks: Any, room: int, compute: Compute) -> Any:
     if places is None:
         return None
     drawn = compute(_part(line, build.constant(places.reshape(-1))))().reshape(len(places), -1)
-    cuts = bracketed(drawn, ranks / line.size)
-    most = _expected(drawn, cuts, line.size)
-    if most * line.dtype.itemsize > room:
+    looks = planned(drawn, ranks, line.size, room // line.dtype.itemsize)
+    if not looks:
         _log.info("too much lies where a sample has elements of ranks; runs of the line are sorted")
         return None
-    counts, kept = _looked(line, cuts, most, compute)
+    values = []
+    for look in looks:
+        values.append(_of_look(line, look, compute))
+        if values[-1] is None:
+            _log.info("elements of ranks do not lie where a sample has them; runs of the line are sorted")
+            return None
+    return np.concatenate(values)
+
+
+def planned(drawn: Any, ranks: Any, size: int, room: int, at_most: int = _LOOKS) -> list[Look]:
+    """Looks at a line of a size, each with room for so many elements, for all of its ranks; none where it
+    takes more looks.
+
+    Parameters
+    ----------
+    drawn : sampled elements, a row for each place of the line
+    ranks : in order
+    """
+    cuts = bracketed(drawn, ranks / size)
+    most = _expected(drawn, cuts, size)
+    if most <= room:
+        return [Look(ranks, cuts, most)]
+    half = len(ranks) // 2
+    # The two in the middle, as others that are next to each other, lie between the same bounds.
+    half += half > 0 and ranks[half] == ranks[half - 1] + 1
+    if at_most == 1 or half in (0, len(ranks)):
+        return []
+    first, second = (planned(drawn, r, size, room, at_most // 2) for r in (ranks[:half], ranks[half:]))
+    return first + second if first and second else []
+
+
+def _of_look(line: Node, look: Look, compute: Compute) -> Any:
+    """The elements of a look's ranks; None where they do not lie where it looks."""
+    ranks, cuts = look.ranks, look.cuts
+    counts, kept = _looked(line, cuts, look.most, compute)
     *above, numbers = counts.tolist()
     below = np.array([0, *(numbers - k for k in above), numbers])
     is_number = ranks < numbers
     intervals = np.searchsorted(below, ranks[is_number], "right") - 1
     tied = _tied(cuts)
     if kept is None or not all(cuts.wanted[k] or k in tied for k in intervals):
-        _log.info("elements of ranks do not lie where a sample has them; runs of the line are sorted")
         return None
     kept = np.sort(kept)
     sizes = np.where(cuts.wanted, np.diff(below), 0)

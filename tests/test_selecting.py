@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,8 @@ from unittest import mock
 
 import numpy
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
@@ -22,6 +25,7 @@ from spartan_ng.ops.line_states import Between
 from spartan_ng.plan.stages import Combine
 from spartan_ng.worker.blocks import BlockThreads
 from spartan_ng.worker.scheduling.shares import task_of
+from tests.sampling import examples
 from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
 
@@ -81,6 +85,11 @@ def workers(request: pytest.FixtureRequest) -> Iterator[int]:
         yield n
 
 
+def _looked() -> Any:
+    """Counts the looks at lines."""
+    return mock.patch.object(selecting, "_of_look", wraps=selecting._of_look)
+
+
 def _ask(xp: Any, line: Any) -> list[Any]:
     """Quantiles by several rules, and a median."""
     return [
@@ -97,13 +106,14 @@ def test_lines_of_all_kinds(name: str, workers: int) -> None:
     line = line[: len(line) - 7]
     source = Recorder(line, (1000,))
     x = over(source)
-    looks = mock.patch.object(selecting, "_of_ranks", wraps=selecting._of_ranks)
-    with looks as asked, numpy.errstate(all="ignore"):
+    of_ranks = mock.patch.object(selecting, "_of_ranks", wraps=selecting._of_ranks)
+    with of_ranks as asked, _looked() as looked, numpy.errstate(all="ignore"):
         found = np.compute(*_ask(np, x))
     if line.dtype.itemsize == 8:
         asked.assert_called_once()
-        assert source.times.max() <= 2
-        assert source.times.mean() < 1.9  # small chunks are read for a few elements of them
+        looks = max(looked.call_count, 1)  # or the line is sorted
+        assert source.times.max() <= 1 + looks
+        assert source.times.mean() < 0.9 + looks  # small chunks are read for a few elements of them
     with numpy.errstate(all="ignore"):
         answers = _ask(numpy, line)
     for one, expected in zip(found, answers, strict=True):
@@ -123,11 +133,12 @@ def test_rows_and_what_is_made_of_them(shape: tuple[int, ...], workers: int) -> 
     source = Recorder(value)
     x = over(source)
     y = (np.sin(x) * 2 + x).T
-    found = np.compute(np.quantile(y, FRACTIONS), np.median(y))
+    with _looked() as looked:
+        found = np.compute(np.quantile(y, FRACTIONS), np.median(y))
     for one, expected in zip(found, _expected_quantiles(np.sin(_WALK) * 2 + _WALK), strict=True):
         numpy.testing.assert_array_equal(numpy.asarray(one), numpy.asarray(expected))
     if value.ndim == 2:
-        assert source.times.max() <= 2
+        assert source.times.max() <= 1 + max(looked.call_count, 1)
 
 
 def test_one_value_is_counted_in_one_look(workers: int) -> None:
@@ -172,6 +183,65 @@ def test_a_sample_that_misleads_costs_a_look(wrong: str, workers: int) -> None:
         found = np.quantile(over(source), FRACTIONS)
         numpy.testing.assert_array_equal(numpy.asarray(found), numpy.quantile(_RANDOM, FRACTIONS))
     assert source.times.max() == (2 if wrong == "amount" else 3)
+
+
+@pytest.mark.some(6)
+@pytest.mark.parametrize("name", [n for n, line in LINES.items() if line.dtype.itemsize == 8])
+def test_ranks_that_have_no_room_together_are_looked_for_apart(name: str, workers: int) -> None:
+    """They had the line's runs sorted."""
+    line, shares = LINES[name], [0.1, 0.4, 0.6, 0.9]
+    source = Recorder(line, (1000,))
+    made: list[list[selecting.Look]] = []
+
+    def planned(drawn: Any, ranks: Any, size: int, room: int, *at_most: int) -> list[selecting.Look]:
+        if at_most:
+            return plan(drawn, ranks, size, room, *at_most)
+        places = numpy.split(ranks, numpy.flatnonzero(numpy.diff(ranks) > 1) + 1)
+        *alone, last = (plan(drawn, place, size, size)[0].most for place in places)
+        # The last element is asked for, too: whether it is NaN.
+        made.append(plan(drawn, ranks, size, max(alone) + last))
+        return made[-1]
+
+    with mock.patch.object(selecting, "planned", planned), numpy.errstate(all="ignore"):
+        found = numpy.asarray(np.quantile(over(source), shares))
+        numpy.testing.assert_array_equal(found, numpy.quantile(line, shares))
+    (looks,) = made
+    assert 1 <= len(looks) <= 4
+    assert source.times.max() <= 1 + len(looks)
+
+
+plan = selecting.planned
+
+
+@examples(60)
+@given(
+    seed=st.integers(0, 1 << 16),
+    count=st.integers(1, 12),
+    room=st.sampled_from([300, 600, 1000, 2000, 5000, 1 << 16]),
+    distinct=st.sampled_from([3, 500, 1 << 40]),
+    at_most=st.sampled_from([1, 2, 4, 8]),
+)
+def test_looks_have_room_and_find_all_ranks(
+    seed: int, count: int, room: int, distinct: int, at_most: int
+) -> None:
+    rng = numpy.random.default_rng(seed)
+    size = 1 << 16
+    line = rng.integers(0, distinct, size)
+    pairs = rng.integers(0, size - 1, count)
+    ranks = numpy.unique([pairs, pairs + rng.integers(0, 2, count)])
+    drawn = line[rng.integers(0, size, (512, 8))]
+    looks = plan(drawn, ranks, size, room, at_most)
+    assert len(looks) <= at_most
+    for look in looks:
+        assert look.most <= room
+        assert look.cuts == selecting.bracketed(drawn, look.ranks / size)
+    if looks:
+        numpy.testing.assert_array_equal(numpy.concatenate([look.ranks for look in looks]), ranks)
+        ends = [(a.ranks[-1], b.ranks[0]) for a, b in itertools.pairwise(looks)]
+        assert all(b > a for a, b in ends)
+    else:
+        cuts = selecting.bracketed(drawn, ranks / size)
+        assert selecting._expected(drawn, cuts, size) > room
 
 
 def test_all_threads_look_where_what_is_found_is_much_for_the_budget() -> None:
