@@ -50,6 +50,7 @@ def test_what_is_published_is_complete_and_runs(tmp_path) -> None:
     check_compiled(installed, tmp_path)
     check_session(installed, tmp_path)
     check_command(installed, tmp_path)
+    check_numba(installed, tmp_path)
 
 
 def check_sources(path: Path) -> None:
@@ -75,7 +76,7 @@ def check_sources(path: Path) -> None:
 def check_modules(installed: Path) -> None:
     """All modules are there, and no tests."""
     tops = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
-    assert tops == {"spartan_ng", "spartan_ng_command.py"}
+    assert tops == {"spartan_ng", "spartan_ng_command.py", "spartan_ng_numba.py"}
     for top, inside in (("spartan_ng", ""), ("apps", "apps"), ("master", "master"), ("worker", "worker")):
         for path in (ROOT / top).rglob("*.py"):
             relative = path.relative_to(ROOT / top)
@@ -144,3 +145,15 @@ print(np.arange(100_000.0).sum())
     (module,) = {entry.module for entry in about.entry_points.select(name="spartan-ng")}
     said = run(installed, tmp_path, "-m", module, "run", "-n", "2", "--threads", "1", "script.py")
     assert said.splitlines()[-1] == "4999950000.0"
+
+
+def check_numba(installed: Path, tmp_path: Path) -> None:
+    """Who compiles has not asked for the package's way into numba, nor for the package."""
+    program = """
+import sys, numba, numpy
+total = numba.njit(lambda a: a.sum())
+assert total(numpy.ones(3)) == 3 and "spartan_ng" not in sys.modules
+import spartan_ng as np
+print(total(np.ones(3) + 1))
+"""
+    assert run(installed, tmp_path, "-W", "error", "-c", program) == "6.0\n"
