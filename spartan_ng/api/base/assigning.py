@@ -23,6 +23,7 @@ from spartan_ng.api.core.wrapping import converted_node, make, wrap_node
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.likeness import are_alike
 from spartan_ng.graph.node import Node
 
 
@@ -170,7 +171,7 @@ def _set_masked(a: Handle, mask: Handle, value: Handle) -> None:
     masked = value._masked()
     rest = a.shape[mask.ndim :]
     wide = build.reshape(m, m.shape + (1,) * len(rest))
-    if masked is not None and masked.mask is m and masked.a.shape == a.shape:
+    if masked is not None and masked.a.shape == a.shape and are_alike(masked.mask, m):
         a._write_node(build.map_("where", wide, converted_node(masked.a, node.dtype), node))
         return
     if value.ndim > 1 and not rest:
@@ -184,6 +185,13 @@ def _set_masked(a: Handle, mask: Handle, value: Handle) -> None:
         new = converted_node(value._node(), node.dtype)
         a._write_node(build.map_("where", wide, new, node))
         return
+    if a._have_here(mask):  # which the mask is mostly made of: computed once for the count, values and places
+        known, plain = forced(value), forced(mask)
+        target = a._in_place()
+        if target is not None:
+            _set_value(target, plain, known)
+            return
+        node, m = a._node(), mask._node()
     count = Masked(node, m).count()
     shape = (count, *rest)
     if not _fits(value.shape, shape):
