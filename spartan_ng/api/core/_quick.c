@@ -115,32 +115,6 @@ static PyTypeObject Quick = {
 
 /* --- the module ------------------------------------------------------------------------------------------ */
 
-/* Keep an attribute of a class. */
-static int
-kept(PyObject **place, PyObject *of, const char *name)
-{
-    PyObject *found = PyObject_GetAttrString(of, name);
-    if (found == NULL)
-        return -1;
-    Py_XSETREF(*place, found);
-    return 0;
-}
-
-/* Learn the methods of operators, and which function of NumPy's is the plain case of each. */
-static int
-learned(Operator *op, int count, PyObject *methods)
-{
-    for (; count > 0; count--, op++) {
-        if (kept(&op->method, methods, op->name) < 0)
-            return -1;
-        if (op->reflected_name != NULL && kept(&op->reflected, methods, op->reflected_name) < 0)
-            return -1;
-        if (kept(&op->numpys, op->method, "numpys") < 0)
-            PyErr_Clear();
-    }
-    return 0;
-}
-
 /* Learn the properties whose views NumPy makes. */
 static int
 learned_shown(PyObject *methods)
@@ -155,24 +129,6 @@ learned_shown(PyObject *methods)
             return -1;
     }
     return 0;
-}
-
-/* `connect_numbers(number, methods)`: say what class our numbers of double precision have. */
-static PyObject *
-connect_numbers(PyObject *module, PyObject *args)
-{
-    PyObject *number, *methods;
-    if (!PyArg_ParseTuple(args, "O!O:connect_numbers", &PyType_Type, &number, &methods))
-        return NULL;
-    if (!PyType_IsSubtype((PyTypeObject *)number, &QuickFloat)
-        || !PyType_IsSubtype((PyTypeObject *)number, &PyDoubleArrType_Type)) {
-        PyErr_SetString(PyExc_TypeError, "connect_numbers: a class of other numbers");
-        return NULL;
-    }
-    if (learned(float_operators, float_count, methods) < 0)
-        return NULL;
-    Py_XSETREF(known.number, (PyTypeObject *)Py_NewRef(number));
-    Py_RETURN_NONE;
 }
 
 /* Where an option stands in the object that has them. */
@@ -273,7 +229,8 @@ is_open(PyObject *module, PyObject *unused)
 static PyMethodDef functions[] = {
     {"connect", (PyCFunction)(void (*)(void))connect, METH_VARARGS | METH_KEYWORDS,
      "Say which classes, methods and tables the plain case is that of."},
-    {"connect_numbers", connect_numbers, METH_VARARGS, "Say which class our numbers of double precision have."},
+    {"connect_numbers", connect_numbers, METH_VARARGS, "Say which class our numbers of one of NumPy's have."},
+    {"number_class", number_class, METH_O, "A class of NumPy's numbers with operators of ours in front of its own."},
     {"in_front", in_front, METH_VARARGS, "A function of ours, behind the plain case of its calls."},
     {"is_small", is_small, METH_O, "Whether so many bytes are NumPy's at once."},
     {"is_open", is_open, METH_NOARGS, "Whether NumPy does anything at once."},
@@ -316,9 +273,8 @@ PyInit__quick(void)
         return NULL;
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;
     Probe.tp_new = PyType_GenericNew;
-    QuickFloat.tp_base = &PyDoubleArrType_Type;
     if (PyType_Ready(&CellFields) < 0 || PyType_Ready(&HandleFields) < 0 || PyType_Ready(&Quick) < 0
-        || PyType_Ready(&QuickFloat) < 0 || PyType_Ready(&QuickFunction) < 0 || PyType_Ready(&ShortcutType) < 0
+        || PyType_Ready(&QuickFunction) < 0 || PyType_Ready(&ShortcutType) < 0
         || PyType_Ready(&Probe) < 0 || PyType_Ready(&KeeperType) < 0 || PyType_Ready(&RowsType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
@@ -327,7 +283,6 @@ PyInit__quick(void)
     if (PyModule_AddObjectRef(module, "CellFields", (PyObject *)&CellFields) < 0
         || PyModule_AddObjectRef(module, "HandleFields", (PyObject *)&HandleFields) < 0
         || PyModule_AddObjectRef(module, "Quick", (PyObject *)&Quick) < 0
-        || PyModule_AddObjectRef(module, "QuickFloat", (PyObject *)&QuickFloat) < 0
         || PyModule_AddObjectRef(module, "Probe", (PyObject *)&Probe) < 0
         || PyModule_AddObjectRef(module, "QuickFunction", (PyObject *)&QuickFunction) < 0
         || PyModule_AddIntConstant(module, "SOURCE", SOURCE) < 0) {

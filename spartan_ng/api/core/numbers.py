@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.api.core.late import Late
-from spartan_ng.api.core.quick import QuickFloat, connect_numbers
+from spartan_ng.api.core.quick import connect_numbers, number_class
 
 NUMPYS = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.number | np.bool_)) - {
     np.timedelta64
@@ -144,10 +144,10 @@ def _derived(kind: type) -> type:
     operators |= {name: _keeping(getattr(kind, name)) for name in (*_POWERS, *_NAMES.split())}
     named = {"__slots__": (), "__module__": __name__}
     derived = type(kind.__name__, (kind,), {**named, **_METHODS, **own, **operators})
-    if kind is not np.float64:
+    if number_class is None:
         return derived
-    quick = type(kind.__name__, (QuickFloat, derived), named)
-    connect_numbers(quick, derived)
+    quick = type(kind.__name__, (number_class(kind), derived), named)
+    connect_numbers(quick, derived, kind)
     return quick
 
 

@@ -96,11 +96,6 @@ if TYPE_CHECKING or _module is None:
 
         __slots__ = ()
 
-    class QuickFloat(np.float64):  # NumPy takes the class after the first for what a number is
-        """The plain case of what our numbers of double precision do, left to the methods."""
-
-        __slots__ = ()
-
     class QuickFunction:
         """The plain case of calls of a universal function, left to the method."""
 
@@ -115,8 +110,11 @@ if TYPE_CHECKING or _module is None:
     def connect(**_: Any) -> None:
         """Say which classes, methods and tables the plain case is that of."""
 
-    def connect_numbers(number: type, methods: type) -> None:
-        """Say which class our numbers of double precision have."""
+    number_class: Callable[[type], type] | None = None
+    """A class of NumPy's numbers with the plain case of what its operators do."""
+
+    def connect_numbers(number: type, methods: type, kind: type) -> None:
+        """Say which class our numbers of one of NumPy's have."""
 
     def in_front(ours: F, numpys: Any, names: frozenset[str], most: int, size: int) -> F:
         """`ours`, but NumPy's function at once where its arguments are small arrays and no other ones."""
@@ -147,8 +145,8 @@ if TYPE_CHECKING or _module is None:
 
 else:
     CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
-    QuickFloat, QuickFunction = _module.QuickFloat, _module.QuickFunction
-    connect, connect_numbers, Probe = _module.connect, _module.connect_numbers, _module.Probe
+    QuickFunction, Probe, connect = _module.QuickFunction, _module.Probe, _module.connect
+    number_class, connect_numbers = _module.number_class, _module.connect_numbers
 
     def in_front(ours: F, numpys: Any, names: frozenset[str], most: int, size: int) -> F:
         """`ours`, but NumPy's function at once where its arguments are small arrays and no other ones."""

@@ -76,7 +76,8 @@ static struct {
     PyObject *dot;                 /* NumPy's product of lines */
     PyObject *finish;              /* what a function's other results become */
     PyObject *reversed;            /* by numbers of axes, the view with its axes reversed */
-    PyTypeObject *number;          /* the class of our numbers of double precision */
+    PyTypeObject *number;          /* the class of our numbers of double precision, */
+    PyTypeObject *complexes, *integer; /* of complex ones, and of NumPy's default integers */
     PyObject *transposed, *shape, *ndim, *size, *itemsize, *nbytes, *dtype; /* properties */
     PyObject *copy;                /* a method */
     PyObject *exported;            /* the method that gives memory to who has it for a time */
@@ -147,4 +148,30 @@ call_three(PyObject *function, PyObject *a, PyObject *b, PyObject *c)
 {
     PyObject *arguments[4] = {NULL, a, b, c};
     return PyObject_Vectorcall(function, arguments + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+}
+
+/* Keep an attribute of a class. */
+static int
+kept(PyObject **place, PyObject *of, const char *name)
+{
+    PyObject *found = PyObject_GetAttrString(of, name);
+    if (found == NULL)
+        return -1;
+    Py_XSETREF(*place, found);
+    return 0;
+}
+
+/* Learn the methods of operators, and which function of NumPy's is the plain case of each. */
+static int
+learned(Operator *op, int count, PyObject *methods)
+{
+    for (; count > 0; count--, op++) {
+        if (kept(&op->method, methods, op->name) < 0)
+            return -1;
+        if (op->reflected_name != NULL && kept(&op->reflected, methods, op->reflected_name) < 0)
+            return -1;
+        if (kept(&op->numpys, op->method, "numpys") < 0)
+            PyErr_Clear();
+    }
+    return 0;
 }

@@ -44,7 +44,7 @@ given_list(PyObject *listed, int depth, Given *given)
     if (n > MOST_LISTED)
         return NULL;
     while (i < n && is_word(PySequence_Fast_GET_ITEM(listed, i))
-           && Py_TYPE(PySequence_Fast_GET_ITEM(listed, i)) != known.number)
+           && kind_of(Py_TYPE(PySequence_Fast_GET_ITEM(listed, i))) == NULL)
         i++;
     given->size *= n > 0 ? n : 1;
     given->alike = 0;

@@ -99,16 +99,41 @@ operand_of(PyObject *a)
     return is_number(a) ? a : NULL;
 }
 
+/* A class of our numbers, and the class of NumPy's that it is derived from, which has the same fields. */
+typedef struct {
+    PyTypeObject *ours, *numpys;
+} NumberKind;
+
+enum { MOST_KINDS = 24 };
+static NumberKind number_kinds[MOST_KINDS];
+static int kinds_count;
+
+/* What kind of numbers a class of ours has; NULL for another class. */
+static NumberKind *
+kind_of(PyTypeObject *type)
+{
+    for (NumberKind *kind = number_kinds; kind < number_kinds + kinds_count; kind++)
+        if (kind->ours == type)
+            return kind;
+    return NULL;
+}
+
+/* A number in a class of the other kind, of the same fields. */
+static PyObject *
+number_as(PyTypeObject *type, PyObject *a)
+{
+    PyObject *number = type->tp_alloc(type, 0);
+    if (number != NULL)
+        memcpy((char *)number + sizeof(PyObject), (char *)a + sizeof(PyObject), type->tp_basicsize - sizeof(PyObject));
+    return number;
+}
+
 /* An operand as NumPy is given it (a new reference): it looks for long at a class that it does not know. */
 static PyObject *
 plain_of(PyObject *x)
 {
-    if (Py_TYPE(x) != known.number)
-        return Py_NewRef(x);
-    PyObject *plain = PyArrayScalar_New(Double);
-    if (plain != NULL)
-        PyArrayScalar_ASSIGN(plain, Double, PyArrayScalar_VAL(x, Double));
-    return plain;
+    NumberKind *kind = PyArray_CheckExact(x) ? NULL : kind_of(Py_TYPE(x));
+    return kind == NULL ? Py_NewRef(x) : number_as(kind->numpys, x);
 }
 
 /* Elements of what two arrays are broadcast to, or more, if they are not. */
@@ -167,12 +192,7 @@ numbered(PyObject *found)
     PyObject *ours = PyDict_GetItemWithError(known.ours, (PyObject *)Py_TYPE(found));
     if (ours == NULL || ours == (PyObject *)Py_TYPE(found))
         return ours == NULL ? NULL : Py_NewRef(found);
-    PyTypeObject *type = (PyTypeObject *)ours;
-    PyObject *number = type->tp_alloc(type, 0);
-    if (number != NULL)
-        memcpy((char *)number + sizeof(PyObject), (char *)found + sizeof(PyObject),
-               Py_TYPE(found)->tp_basicsize - sizeof(PyObject));
-    return number;
+    return number_as((PyTypeObject *)ours, found);
 }
 
 /* What `wrap` makes of a result, whose reference is taken. */
