@@ -80,7 +80,7 @@ def told(found):
     if isinstance(found, tuple):
         return ("tuple", *map(told, found))
     as_numpys = numpy.asarray(found)
-    return as_numpys.dtype.char, as_numpys.shape, str(as_numpys.tolist()), isinstance(found, numpy.generic)
+    return as_numpys.dtype.str, as_numpys.shape, str(as_numpys.tolist()), isinstance(found, numpy.generic)
 
 
 def outcome(call):
@@ -175,5 +175,5 @@ def test_classes_that_derive_from_numbers():
 def test_powers_of_three_operands():
     pairs: list[Any] = [(number(np, "l", 3), 2), (3, number(np, "l", 2)), (number(np, "d", 3), 2)]
     for one, other in pairs:
-        theirs = numpy.int64(one), numpy.int64(other)
-        assert outcome(lambda: pow(one, other, 5))[0][0] == outcome(lambda: pow(*theirs, 5))[0][0]  # noqa: B023
+        theirs: Any = (numpy.int64(one), numpy.int64(other), 5)
+        assert outcome(lambda: pow(one, other, 5))[0][0] == outcome(lambda: pow(*theirs))[0][0]  # noqa: B023
