@@ -135,7 +135,7 @@ def _of_ranks(line: Node, ranks: Any, room: int, compute: Compute) -> Any:
     places = _places(line, room)
     if places is None:
         return None
-    drawn = compute(_part(line, build.constant(places.reshape(-1))))().reshape(len(places), -1)
+    drawn = compute(_part(line, places))().reshape(places.shape[0], -1)
     looks = planned(drawn, ranks, line.size, room // line.dtype.itemsize)
     if not looks:
         _log.info("too much lies where a sample has elements of ranks; runs of the line are sorted")
@@ -208,8 +208,11 @@ def _expected(drawn: Any, cuts: Cuts, size: int) -> int:
     return min(size, int(share * size) + _FEWEST)
 
 
-def _places(line: Node, room: int) -> Any:
-    """Places along the first axis, some beside each other in each row; None where there are too few."""
+def _places(line: Node, room: int) -> Node | None:
+    """Places along the first axis, some beside each other in each row; None where there are too few.
+
+    Workers are told where rows begin, and count on from there themselves.
+    """
     rows, unit = line.shape[0], prod(line.shape[1:])
     run = -(-max(_CLUSTER, int(SAMPLED * line.size ** (2 / 3)) // _CLUSTERS) // unit)
     most = min(line.size * line.dtype.itemsize // _LITTLE, room) // (run * unit * line.dtype.itemsize)
@@ -219,7 +222,8 @@ def _places(line: Node, room: int) -> Any:
     edges = np.arange(clusters + 1, dtype=np.int64) * (rows - run + 1) // clusters
     # The line seeds it: two runs of a program look at the same places.
     starts = np.random.default_rng(line.size).integers(edges[:-1], edges[1:])
-    return starts[:, None] + np.arange(run)
+    firsts, further = build.constant(starts[:, None]), build.constant(np.arange(run))
+    return build.map_("add", firsts, further)
 
 
 def _part(line: Node, rows: Node) -> Node:
@@ -227,7 +231,7 @@ def _part(line: Node, rows: Node) -> Node:
     if line.op is Op.DATA:
         return build.take(line, rows, 0)
     inputs = tuple(_part(i, rows) if i.ndim else i for i in line.inputs)
-    return replace(line, inputs=inputs, shape=(rows.size, *line.shape[1:]))
+    return replace(line, inputs=inputs, shape=(*rows.shape, *line.shape[1:]))
 
 
 def bracketed(drawn: Any, fractions: Any) -> Cuts:

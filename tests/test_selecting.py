@@ -171,6 +171,18 @@ def test_a_look_is_combined_where_it_lies_and_read_as_far_as_it_goes() -> None:
     assert all(box[0][1] < ref.shape[0] for ref, box in looks)
 
 
+@pytest.mark.parametrize("workers", [2], indirect=True)
+def test_workers_count_on_from_where_rows_of_a_sample_begin(workers: int) -> None:
+    """All places of a sample were sent to them."""
+    backend: Any = session.current().backend
+    with mock.patch.object(backend, "run", wraps=backend.run) as asked:
+        found = numpy.asarray(np.quantile(over(Recorder(_RANDOM, (1000,))), FRACTIONS))
+    numpy.testing.assert_array_equal(found, numpy.quantile(_RANDOM, FRACTIONS))
+    sent = [ref.value.size for call in asked.call_args_list for ref in call.args[1] if ref.value is not None]
+    assert sent
+    assert max(sent) <= 1024  # rows, of 16 places each
+
+
 @pytest.mark.parametrize("wrong", ["places", "amount", "room"])
 def test_a_sample_that_misleads_costs_a_look(wrong: str, workers: int) -> None:
     """Where elements are not between the bounds, or too many are, runs are sorted; without a look where the
