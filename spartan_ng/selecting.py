@@ -45,8 +45,8 @@ _LITTLE = 16
 _DEVIATIONS, _MORE = 4.0, 8
 """An element is looked for so many standard deviations of its place, and sampled elements, around it."""
 _LOOKS = 4
-"""So many looks at the line, at most, take less time than having its runs sorted on disk, however it is read.
-(`benchmarks larger`: quantiles)"""
+"""So many looks at a line that lies in memory or a mapped file, at most: they take less time than having its
+runs sorted on disk. (`benchmarks larger`: quantiles)"""
 _FREQUENT = 8
 """What is one in so many of the sampled values between bounds is counted by itself."""
 
@@ -136,7 +136,8 @@ def _of_ranks(line: Node, ranks: Any, room: int, compute: Compute) -> Any:
     if places is None:
         return None
     drawn = compute(_part(line, places))().reshape(places.shape[0], -1)
-    looks = planned(drawn, ranks, line.size, room // line.dtype.itemsize)
+    at_most = 1 if _is_unpacked(line) else _LOOKS
+    looks = planned(drawn, ranks, line.size, room // line.dtype.itemsize, at_most)
     if not looks:
         _log.info("too much lies where a sample has elements of ranks; runs of the line are sorted")
         return None
@@ -149,7 +150,12 @@ def _of_ranks(line: Node, ranks: Any, room: int, compute: Compute) -> Any:
     return np.concatenate(values)
 
 
-def planned(drawn: Any, ranks: Any, size: int, room: int, at_most: int = _LOOKS) -> list[Look]:
+def _is_unpacked(line: Node) -> bool:
+    """Whether some of a line's elements are not mapped, and are read, and perhaps unpacked, in each look."""
+    return any(n.data is not None and n.data.chunks is not None for n in topological([line]))
+
+
+def planned(drawn: Any, ranks: Any, size: int, room: int, at_most: int) -> list[Look]:
     """Looks at a line of a size, each with room for so many elements, for all of its ranks; none where it
     takes more looks.
 
