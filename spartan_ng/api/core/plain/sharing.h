@@ -42,21 +42,35 @@ do_piece(void *of, int piece)
         set_flags(&job->told, told);
 }
 
+/* A number of NumPy's as an element of a type that all numbers of its own type have a place in: of both, NumPy takes that
+ * type. 0 where it is none, or its type is another question. */
+static int
+numpys_as_element(PyObject *a, int type, char *place)
+{
+    NumberKind *kind = kind_of(Py_TYPE(a));
+    PyArray_Descr *from = PyArray_DescrFromTypeObject(kind == NULL ? (PyObject *)Py_TYPE(a) : (PyObject *)kind->numpys);
+    int own = from == NULL ? NPY_NOTYPE : from->type_num, done = 0;
+    Py_XDECREF(from);
+    if ((PyTypeNum_ISNUMBER(own) || PyTypeNum_ISBOOL(own)) && PyArray_CanCastSafely(own, type)) {
+        PyArray_Descr *to = PyArray_DescrFromType(type);
+        PyObject *plain = plain_of(a);
+        done = plain != NULL && PyArray_CastScalarToCtype(plain, place, to) == 0;
+        Py_XDECREF(plain);
+        Py_XDECREF(to);
+    }
+    PyErr_Clear();
+    return done;
+}
+
 /* A number as an element of an array's dtype, as NumPy takes it; 0 where that is another question. */
 static int
 as_element(PyObject *a, int type, char *place)
 {
     double x;
+    if (PyArray_IsScalar(a, Generic) && !(type == NPY_DOUBLE && as_double(a, &x)))
+        return numpys_as_element(a, type, place);
     if (PyTypeNum_ISINTEGER(type)) {
         int overflow;
-        if (PyArray_IsScalar(a, Integer)) {
-            PyArray_Descr *of_scalar = PyArray_DescrFromScalar(a);
-            int is_same = of_scalar != NULL && of_scalar->type_num == type;
-            if (is_same)
-                PyArray_ScalarAsCtype(a, place);
-            Py_XDECREF(of_scalar);
-            return is_same;
-        }
         if (!PyLong_CheckExact(a) || (type != NPY_LONG && type != NPY_INT))
             return 0;
         long n = PyLong_AsLongAndOverflow(a, &overflow);
