@@ -128,3 +128,25 @@ def test_what_is_not_told_a_line_never_warns(name: str, kind: str, method: str) 
             getattr(function, method)(x, *([0, 7, 2],) * (method == "reduceat"))
     except TypeError:  # `subtract` of truth values
         pass
+
+
+POWERS = ["x ** 2", "x ** 3", "x ** -1", "x ** 0.5", "x ** 2.5", "x ** -400.0", "x ** 1000", "x.__ipow__(2)"]
+KINDS = ["b", "l", "Q", "f", "d", "F", "D"]
+
+
+@pytest.mark.some(60)
+@pytest.mark.parametrize("n", [10, 5_000, 100_000])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", POWERS)
+def test_powers_of_all_numbers_tell_of_the_callers_line(text: str, kind: str, n: int) -> None:
+    with numpy.errstate(all="ignore"):
+        x = odd(n)[0].astype(kind)
+        x = x + 1j * x if kind in "FD" else x
+    code = compile(text, __file__, "eval")
+    try:
+        wanted = told(lambda: eval(code, {"x": x.copy()}))
+    except (TypeError, ValueError, OverflowError) as error:
+        with pytest.raises(type(error)):
+            eval(code, {"x": np.array(x)})
+    else:
+        assert told(lambda: eval(code, {"x": np.array(x)})) == wanted

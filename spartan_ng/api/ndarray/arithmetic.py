@@ -379,7 +379,7 @@ def _power(a: Handle, b: Any) -> ndarray:
     value = a._peek()
     quick = None if a._cell.frozen else _quick_power(a.dtype, b)
     if type(b) in (int, float) and value is not None and door.is_small(value.nbytes):
-        if type(value) is np.ndarray and value.ndim and value.dtype.kind == "f":
+        if type(value) is np.ndarray and value.ndim and value.dtype.kind in "fc":
             return wrap(applied(np.power, (value, b)) if quick is None else applied(quick.np, (value,)))
-        return wrap(value**b)
+        return wrap(value**b if value.dtype.hasobject else told(operator.pow, value, b))
     return ufuncs.power._two(a, b) if quick is None else quick(a)  # type: ignore[no-any-return]
