@@ -20,6 +20,24 @@ _MAY_WAIT = frozenset({"ignore", "warn"})
 _AS_IT_IS = nullcontext()
 
 
+class Heard:
+    """What NumPy has said of errors in any thread, each once: its own warnings would name our lines."""
+
+    __slots__ = ("texts",)
+
+    def __init__(self) -> None:
+        self.texts: dict[str, None] = {}
+
+    def write(self, text: str) -> None:
+        """What NumPy does with what it logs."""
+        self.texts[said(text)] = None
+
+
+def said(logged: str) -> str:
+    """What NumPy warns of, by what it logs instead."""
+    return logged.removeprefix("Warning: ").rstrip()
+
+
 class ErrorState(Struct, frozen=True):
     """What is done about each kind of floating-point error.
 
@@ -27,11 +45,13 @@ class ErrorState(Struct, frozen=True):
     ----------
     kinds : NumPy's words, as from `np.geterr`
     is_strict : whether some kind of error must be seen at once
+    warns : whether some kind is warned of, and none must be seen at once
     ignored : the kinds that are ignored; none where that is underflow only, as by default
     """
 
     kinds: dict[str, Any]
     is_strict: bool
+    warns: bool
     ignored: frozenset[str]
 
 
@@ -41,12 +61,15 @@ def is_strict(kinds: Mapping[str, str]) -> bool:
 
 
 def _read() -> ErrorState:
-    """The state as NumPy tells it."""
+    """The state as NumPy tells it; what is heard of is warned of."""
     kinds: dict[str, Any] = dict(np.geterr())
+    if type(np.geterrcall()) is Heard:
+        kinds = {kind: "warn" if what == "log" else what for kind, what in kinds.items()}
     ignored = frozenset(kind for kind, what in kinds.items() if what == "ignore")
     if ignored == {"under"}:  # as by default
         ignored = frozenset()
-    return ErrorState(kinds, is_strict(kinds), ignored)
+    strict = is_strict(kinds)
+    return ErrorState(kinds, strict, not strict and "warn" in kinds.values(), ignored)
 
 
 def changed_variable(change: AbstractContextManager[object]) -> ContextVar[Any] | None:
@@ -76,6 +99,13 @@ def error_state() -> ErrorState:
     return last[1]
 
 
-def entered(kinds: dict[str, Any]) -> AbstractContextManager[object]:
-    """`np.errstate` of these kinds; nothing where they are in force."""
+def logged(kinds: dict[str, Any], to: Any) -> AbstractContextManager[object]:
+    """`np.errstate` of these kinds, but that `to.write` is told of what would be warned of."""
+    return np.errstate(call=to, **{kind: "log" if what == "warn" else what for kind, what in kinds.items()})
+
+
+def entered(kinds: dict[str, Any], heard: Heard | None = None) -> AbstractContextManager[object]:
+    """`np.errstate` of these kinds, whose warnings are `heard`; nothing where they are in force."""
+    if heard is not None:
+        return logged(kinds, heard)
     return _AS_IT_IS if kinds == error_state().kinds else np.errstate(**kinds)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from spartan_ng.arrays import Key
 from spartan_ng.arrays.copying import watch_of
-from spartan_ng.error_state import entered
+from spartan_ng.error_state import Heard, entered
 from spartan_ng.errors import JobCancelled
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.user import Acting, interrupt
@@ -79,6 +79,8 @@ class BlockThreads:
         self.threads = threads
         self.errstate: dict[str, Any] = {"all": "ignore"}
         """NumPy's error state inside kernels (the user's, when embedded)."""
+        self.heard: Heard | None = None
+        """Who hears of warnings there, if they are not NumPy's to give."""
         self._begin()
         self._shares = ThreadPoolExecutor(_MOST_SHARES, "share")
         """For shares of stages that others may be faster with."""
@@ -93,6 +95,10 @@ class BlockThreads:
         self._helpers.close()
         self._apart.close()
         self._shares.shutdown(wait=False)
+
+    def _entered(self) -> AbstractContextManager[object]:
+        """The error state inside kernels, on any of the threads."""
+        return entered(self.errstate, self.heard)
 
     def check(self, run: Run) -> None:
         """Stop here if the job has been cancelled; SourceError where a file that it reads has changed."""
@@ -219,7 +225,7 @@ class BlockThreads:
 
         def there() -> None:
             """A helper works as this thread does since its run began."""
-            with entered(self.errstate), Acting(run.job):
+            with self._entered(), Acting(run.job):
                 work()
 
         with self.single_blas() if blas else nullcontext():
@@ -236,7 +242,7 @@ class BlockThreads:
             thread = threading.get_ident()
             at_work.add(thread)
             try:
-                with entered(self.errstate), Acting(run.job):
+                with self._entered(), Acting(run.job):
                     work()
             finally:
                 at_work.discard(thread)
@@ -268,7 +274,7 @@ class BlockThreads:
         """Work for a job on a thread that need not be waited for."""
 
         def there() -> Any:
-            with entered(self.errstate), Acting(job):
+            with self._entered(), Acting(job):
                 return work()
 
         return self._shares.submit(there)

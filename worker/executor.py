@@ -21,7 +21,6 @@ from spartan_ng.arrays import Key
 from spartan_ng.compressed import is_compressed
 from spartan_ng.config import config
 from spartan_ng.costs.choices import BACKUP_S
-from spartan_ng.error_state import entered
 from spartan_ng.errors import JobCancelled, WorkerLost
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.formats import dense
@@ -133,7 +132,7 @@ class Executor(BlockThreads):
 
     def _run_stages(self, run: Run, end_ns: int) -> None:
         """Stages follow each other without a gap, from `end_ns` on."""
-        with entered(self.errstate), Acting(run.job):
+        with self._entered(), Acting(run.job):
             for i, (stage, task) in enumerate(zip(run.plan.stages, run.program.tasks, strict=True)):
                 self.check(run)
                 run.stats, run.index = StageStats(), i

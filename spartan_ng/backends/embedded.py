@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_slices
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.backends.protocol import Audience, Progress, RunStats
+from spartan_ng.callers import warn_user
 from spartan_ng.costs import Profile
 from spartan_ng.costs.choices import INTERRUPTIBLE_S
 from spartan_ng.costs.measured import rates
-from spartan_ng.error_state import error_state
+from spartan_ng.error_state import Heard, error_state
 from spartan_ng.interrupts import is_interruptible, run_interruptibly
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.memory import budget_bytes
@@ -93,8 +94,20 @@ class EmbeddedBackend:
     def run(
         self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None
     ) -> tuple[list[ArrayRef], RunStats]:
-        """Run `plan` on this process's threads."""
-        job = f"job/{next(self._jobs)}"
+        """Run `plan` on this process's threads; NumPy's warnings there become warnings of the caller's line,
+        but where users' functions run, which see the error state."""
+        job, executor = f"job/{next(self._jobs)}", self._executor
+        heard = Heard() if error_state().warns and not executor.program(plan).calls_users else None
+        executor.heard = heard
+        found = self._run_seen(job, plan, inputs, progress)
+        for text in heard.texts if heard is not None else ():
+            warn_user(text, RuntimeWarning)
+        return found
+
+    def _run_seen(
+        self, job: str, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None
+    ) -> tuple[list[ArrayRef], RunStats]:
+        """Run it, and tell whoever looks."""
         audience = self.audience
         if audience is None:
             return self._run_job(job, plan, inputs, progress)

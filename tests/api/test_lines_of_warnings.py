@@ -150,3 +150,47 @@ def test_powers_of_all_numbers_tell_of_the_callers_line(text: str, kind: str, n:
             eval(code, {"x": np.array(x)})
     else:
         assert told(lambda: eval(code, {"x": np.array(x)})) == wanted
+
+
+DEFERRED = [
+    *OPERATORS,
+    *POWERS,
+    "(x + x) * y / (x - y)",
+    "np.exp(x).sum()",
+    "np.log(x)[::2]",
+    "(x[x > 0] ** 9).sum()",
+]
+
+
+@pytest.mark.some(20)
+@pytest.mark.parametrize("text", DEFERRED)
+def test_what_is_computed_later_tells_of_the_line_that_asked_for_it(text: str) -> None:
+    x, y = odd(30_000)
+    code = compile(text, __file__, "eval")
+    wanted = told(lambda: eval(code, {"np": numpy, "x": x.copy(), "y": y}))
+    with np.config.override(small_bytes=0):
+        ours = {"np": np, "x": np.array(x), "y": np.array(y)}
+        found = told(lambda: numpy.array(eval(code, ours)))
+    assert all(is_users for _, is_users in found)
+    assert bool(found) <= bool(wanted)
+
+
+def test_what_is_computed_later_is_warned_of_once_and_as_users_ask() -> None:
+    with np.config.override(small_bytes=0):
+        x = np.array(odd(300_000)[0])
+        assert told(lambda: numpy.array(x * 1e308)) == [("overflow encountered in multiply", True)]
+        with numpy.errstate(over="ignore"):
+            assert told(lambda: numpy.array(x * 1e308)) == []
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(RuntimeWarning, match="overflow encountered in multiply"):
+                numpy.array(x * 1e308)
+        seen = set()
+
+        def look(block: Any) -> Any:
+            seen.add(numpy.geterr()["over"])
+            return block
+
+        np.compute(np.map(look, x))
+    assert seen == {"warn"}
+    assert numpy.geterrcall() is None

@@ -18,7 +18,7 @@ class _Teller:
 
     def write(self, text: str) -> None:
         """Warn of what NumPy says of one error."""
-        warn_user(text.removeprefix("Warning: ").rstrip(), RuntimeWarning)
+        warn_user(states.said(text), RuntimeWarning)
 
 
 _TELLER = _Teller()
@@ -28,11 +28,10 @@ _telling: tuple[Any, Any] = (object(), None)
 
 def _teller_of(variable: ContextVar[Any], value: Any) -> Any:
     """The variable's value, for the one in force, under which warnings name the user's line."""
-    kinds = states.error_state().kinds
-    if "warn" not in kinds.values() or states.error_state().is_strict:
+    state = states.error_state()
+    if not state.warns:
         return None
-    logged: dict[str, Any] = {kind: "log" if what == "warn" else what for kind, what in kinds.items()}
-    with np.errstate(call=_TELLER, **logged):
+    with states.logged(state.kinds, _TELLER):
         found = variable.get(None)
     return None if found is value else found
 
