@@ -40,6 +40,7 @@ typedef struct Ranges {
 
 static Ranges ranges; /* and those behind it, which are never let go of */
 static atomic_int spoiled, entered;
+static atomic_int is_to_raise; /* whether Python has been asked to call `raise_here`: it keeps few such calls */
 static atomic_ulong reader; /* the thread that said last that it reads */
 static _Thread_local volatile int depth;
 static _Thread_local volatile int reads_at = -1; /* how deep this thread was when it last said so */
@@ -63,6 +64,8 @@ static int
 raise_here(void *unused)
 {
     (void)unused;
+    atomic_store(&is_to_raise, 0);
+    PyThreadState_SetAsyncExc(main_thread, NULL); /* it has read besides: one error, not two */
     PyErr_SetNone(error);
     return -1;
 }
@@ -84,7 +87,12 @@ told(void)
         return is_there;
     }
     /* A thread of BLAS, say, for which somebody waits who may hold the interpreter's lock. */
-    return thread == main_thread && !Py_AddPendingCall(raise_here, NULL);
+    if (thread != main_thread)
+        return 0;
+    int is_asked = atomic_exchange(&is_to_raise, 1) || !Py_AddPendingCall(raise_here, NULL);
+    if (!is_asked)
+        atomic_store(&is_to_raise, 0);
+    return is_asked;
 }
 
 static void

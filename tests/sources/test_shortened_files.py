@@ -48,7 +48,7 @@ import spartan_ng as np
 from spartan_ng.errors import SourceError
 from spartan_ng.sources.mapped import MappedFile
 
-folder, memory_bytes, small_bytes = sys.argv[1], *map(eval, sys.argv[2:4])
+folder, memory_bytes, small_bytes, length = sys.argv[1], *map(eval, sys.argv[2:5])
 file, out, rows = folder + "/x.bin", folder + "/out.npy", 40_000
 np.config.threads, np.config.memory_bytes = 2, memory_bytes
 if small_bytes is not None:
@@ -85,7 +85,7 @@ for program in programs:
             print(program, "ended with", state)
         continue
     x = opened()
-    os.truncate(file, 4096)
+    os.truncate(file, length)
     try:
         found = repr(eval(program))
         print(program, "gave", found)
@@ -103,16 +103,22 @@ for program in programs:
 """
 _AT_ANY_TIME = """
 import random
-random.seed(int(sys.argv[4]))
+random.seed(length)
+
+def shorten(turns, length):
+    for _ in range(turns):
+        os.stat(file)
+    os.truncate(file, length)
+
 asked = [lambda: float(x.sum()), lambda: numpy.asarray(x * 2).sum() / 2, lambda: numpy.asarray(x).sum(),
     lambda: float((x.T @ x).trace()), lambda: float(np.median(x)), lambda: numpy.asarray(np.cumsum(x)).max()]
 wanted = [data.sum(), data.sum(), data.sum(), (data * data).sum(), numpy.median(data), data.sum()]
 for turn in range(12):
     x = opened()
     k = turn % len(asked)
-    length = random.randrange(data.nbytes) & -4096
-    timer = threading.Timer(random.random() * 0.01, os.truncate, (file, length))
-    timer.start()
+    until = random.randrange(4000), random.randrange(data.nbytes) & -4096
+    shorter = threading.Thread(target=shorten, args=until)
+    shorter.start()
     try:
         found = asked[k]()
     except SourceError as error:
@@ -120,7 +126,7 @@ for turn in range(12):
     else:
         if not numpy.isclose(found, wanted[k]):
             print(k, "gave", found)
-    timer.join()
+    shorter.join()
 """
 
 
@@ -135,12 +141,14 @@ def _said(text: str, *words: object) -> str:
 @pytest.mark.some(1)
 @pytest.mark.parametrize("memory_bytes", [None, 4_000_000])
 @pytest.mark.parametrize("small_bytes", [None, 0])
+@pytest.mark.parametrize("length", [4096, 1 << 23])
 def test_whoever_reads_what_is_no_longer_there(
-    small_bytes: int | None, memory_bytes: int | None, tmp_path: Path
+    length: int, small_bytes: int | None, memory_bytes: int | None, tmp_path: Path
 ) -> None:
+    """Of half of the file it is mostly a thread that helps, which begins at the end."""
     programs = [p.strip() for p in PROGRAMS.replace("\n", ";").split(";") if p.strip()]
     text = f"{_BEGINNING}\nprograms = {programs!r}\n{_IN_THE_MOMENT}"
-    assert not _said(text, tmp_path, memory_bytes, small_bytes)
+    assert not _said(text, tmp_path, memory_bytes, small_bytes, length)
 
 
 @pytest.mark.slow
@@ -178,21 +186,21 @@ with LocalCluster(2, threads=1) as backend:
 
 @pytest.mark.slow
 def test_workers_outlive_files_that_become_shorter(tmp_path: Path) -> None:
-    assert not _said(_BEGINNING + _ON_WORKERS, tmp_path, None, 0)
+    assert not _said(_BEGINNING + _ON_WORKERS, tmp_path, None, 0, 4096)
 
 
 _OTHERS = """
 import faulthandler
-if sys.argv[4] == "before":
+if sys.argv[5] == "before":
     faulthandler.enable()
 x = opened()
 float(x[0, 0])
-if sys.argv[4] == "after":
+if sys.argv[5] == "after":
     faulthandler.enable()
     y = opened()  # as whoever has a map of ours is guarded
 theirs = numpy.memmap(file, float, "r")
 os.truncate(file, 4096)
-if sys.argv[5] == "theirs":
+if sys.argv[6] == "theirs":
     print(theirs[-1])
 try:
     MappedFile.is_written_to = lambda self: False
@@ -206,7 +214,7 @@ except SourceError:
 @pytest.mark.parametrize("whose", ["theirs", "ours"])
 def test_maps_of_others_end_the_process_as_ever(when: str, whose: str, tmp_path: Path) -> None:
     """Whoever handles the signal besides has it: zeros of theirs would be taken for elements."""
-    said = _said(_BEGINNING + _OTHERS, tmp_path, None, None, when, whose)
+    said = _said(_BEGINNING + _OTHERS, tmp_path, None, None, 4096, when, whose)
     if whose == "ours":
         assert not said
     else:

@@ -126,12 +126,16 @@ be_ready_to_fork(void)
     pthread_atfork(NULL, NULL, be_alone);
 }
 
-/* Have so many helpers, which no signal disturbs; how many there are. */
+/* Have so many helpers, which no signal disturbs; how many there are. What a thread brings about itself is no
+ * disturbance: the system ends a process that does not hear of it, whoever handles it. */
 static int
 started(int wanted)
 {
+    static const int own[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV};
     sigset_t all, before;
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&all, own[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (helping.started < wanted) {
         pthread_t thread;
