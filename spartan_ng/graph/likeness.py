@@ -15,7 +15,7 @@ _MOST = 64
 """Pairs of nodes that are looked at; formulas of masks have a few."""
 
 
-def are_alike(a: Node, b: Node) -> bool:
+def surely_alike(a: Node, b: Node) -> bool:
     """Whether two nodes are the same elements for sure; functions of the user's may answer as they like."""
     seen: set[tuple[Node, Node]] = set()
     waiting = [(a, b)]

@@ -23,7 +23,7 @@ from spartan_ng.api.core.wrapping import converted_node, make, wrap_node
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
-from spartan_ng.graph.likeness import are_alike
+from spartan_ng.graph.likeness import surely_alike
 from spartan_ng.graph.node import Node
 
 
@@ -171,7 +171,7 @@ def _set_masked(a: Handle, mask: Handle, value: Handle) -> None:
     masked = value._masked()
     rest = a.shape[mask.ndim :]
     wide = build.reshape(m, m.shape + (1,) * len(rest))
-    if masked is not None and masked.a.shape == a.shape and are_alike(masked.mask, m):
+    if masked is not None and masked.a.shape == a.shape and surely_alike(masked.mask, m):
         a._write_node(build.map_("where", wide, converted_node(masked.a, node.dtype), node))
         return
     if value.ndim > 1 and not rest:

@@ -20,7 +20,7 @@ from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.callers import warn_user
 from spartan_ng.errors import ShapeError, alone
 from spartan_ng.graph import build
-from spartan_ng.graph.likeness import are_alike
+from spartan_ng.graph.likeness import surely_alike
 from spartan_ng.ops.elementwise import resolved_dtypes
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def common_mask(operands: list[Any]) -> Masked | None:
             continue
         if found is None:
             found = masked
-        elif masked.a.shape != found.a.shape or not are_alike(masked.mask, found.mask):
+        elif masked.a.shape != found.a.shape or not surely_alike(masked.mask, found.mask):
             return None
     return found
 
