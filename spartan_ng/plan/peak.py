@@ -9,7 +9,7 @@ Cubed (https://cubed-dev.github.io/cubed): every plan has a projected memory, kn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import accumulate
 from math import prod
 
@@ -19,6 +19,7 @@ from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.memory import readers_at_once, too_large
+from spartan_ng.plan.destinations import destinations
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.reads import is_own
 from spartan_ng.plan.rows import VALUE, Read, Slot
@@ -36,7 +37,7 @@ class Peak(Struct, frozen=True):
     stage: str
     memory_bytes: int
     disk_bytes: int
-    """What lies on disk then, because memory has no room for it."""
+    """What lies on disk then, because memory has no room for it, beside the files that a plan writes."""
     working_bytes: int
     """What threads work on beside arrays, so that no stage takes more than the two together."""
 
@@ -45,16 +46,18 @@ def projected_peak(plan: Plan, profile: Profile, unpacked: bool = True) -> Peak:
     """What a plan takes at one time on one worker, with what is unpacked or without."""
     name, peak = "", sum(_share(plan.slots[n]) for n in plan.inputs)
     room = profile.memory_bytes if profile.limited else None
-    together = 0
-    for i, (stage, live) in enumerate(zip(plan.stages, _living(plan), strict=False)):
+    together, disk = 0, 0 if room is None else max(peak - room, 0)
+    every, placed = _living(plan), _living(plan, destinations(plan))
+    for i, (stage, live, there) in enumerate(zip(plan.stages, every, placed, strict=False)):
         total = live + sum(source_bytes(plan, stage)) + _arriving_bytes(plan, i) + _between_bytes(plan, stage)
         total += _beside_bytes(plan, stage, profile.memory_bytes) if unpacked else 0
         if total >= peak:
             name, peak = stage.name, total
+        disk = max(disk, 0 if room is None else total - there - room)
         working = working_bytes(plan, stage, profile.memory_bytes)
         together = max(together, (total if room is None else min(total, room)) + working)
     memory = peak if room is None else min(peak, room)
-    return Peak(name, memory, peak - memory, max(together - memory, 0))
+    return Peak(name, memory, disk, max(together - memory, 0))
 
 
 def check(plan: Plan, profile: Profile, free_bytes: int) -> None:
@@ -157,11 +160,13 @@ def _slots(stage: Stage) -> Iterator[int]:
     yield from stage.written_slots()
 
 
-def _living(plan: Plan) -> Iterator[int]:
-    """The bytes of arrays that a worker has at each stage, and after the last one."""
+def _living(plan: Plan, among: Container[int] | None = None) -> Iterator[int]:
+    """The bytes of arrays, or of those in some slots, that a worker has at each stage, and after the last."""
     first, last = _lives(plan)
     changes = [0] * (len(plan.stages) + 2)
     for n, begin in first.items():
+        if among is not None and n not in among:
+            continue
         share = _share(plan.slots[n])
         changes[begin] += share
         changes[last[n] + 1] -= share

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays import Box, box_slices
+from spartan_ng.arrays import Box, box_shape, box_slices
+from spartan_ng.arrays.copying import address, owner
 from spartan_ng.sinks.places import mode_of, new_file, remove_unfinished
 from spartan_ng.sinks.sink import Sink
 from spartan_ng.system.files import set_aside, write_at
+from spartan_ng.system.mapping import Mapping
 
 _LEAST_RUN = 1 << 14
 """Bytes from which on each of several runs is written by a call of its own."""
@@ -60,8 +62,22 @@ class RawFile(Sink):
         """Write the head to `temporary`, and say where the first element goes."""
         return 0
 
+    def tile(self, box: Box) -> np.ndarray[Any, Any] | None:
+        """A map of the file, where whole rows of aligned elements are asked for."""
+        whole = [(0, n) for n in self.shape[1:]]
+        if list(box[1:]) != whole or self.offset % self.dtype.alignment:
+            return None
+        first, last = (self.offset + k * self._strides()[0] for k in box[0])
+        mapping = Mapping(self._opened(), last, of_file=True)
+        self.__dict__.setdefault("_tiles", weakref.WeakSet()).add(mapping)
+        return mapping.array(last)[first:].view(self.dtype).reshape(box_shape(box))
+
     def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
-        """Put the elements where they belong in the file."""
+        """Put the elements where they belong in the file, unless they are there already."""
+        strides = self._strides()
+        first = self.offset + sum(lo * s for (lo, _), s in zip(box, strides, strict=True))
+        if self._is_there(block, first):
+            return
         inner = len(box)  # axes behind this one are whole: its range lies in one piece
         while inner > 1 and box[inner - 1] == (0, self.shape[inner - 1]):
             inner -= 1
@@ -73,8 +89,6 @@ class RawFile(Sink):
             self._map()[box_slices(box)] = block
             return
         laid_out = np.ascontiguousarray(block, self.dtype)
-        strides = [prod(self.shape[d + 1 :]) * self.dtype.itemsize for d in range(len(box))]
-        first = self.offset + sum(lo * s for (lo, _), s in zip(box, strides, strict=True))
         descriptor = self._opened()
         for index in product(*map(range, block.shape[:outer])):
             part = laid_out[index].reshape(-1).view(np.uint8).data
@@ -87,6 +101,18 @@ class RawFile(Sink):
     def give_up(self) -> None:
         """Remove it."""
         os.unlink(self.temporary)
+
+    def _strides(self) -> list[int]:
+        """Bytes of the file between neighbours along each axis."""
+        return [prod(self.shape[d + 1 :]) * self.dtype.itemsize for d in range(len(self.shape))]
+
+    def _is_there(self, block: np.ndarray[Any, Any], first: int) -> bool:
+        """Whether a block in one piece is part of a `tile`, whose bytes lie from `first` on."""
+        mapping = getattr(owner(block), "mapping", None)
+        if mapping is None or mapping not in self.__dict__.get("_tiles", ()):
+            return False
+        is_alike = block.flags.c_contiguous and block.dtype == self.dtype
+        return is_alike and mapping.place_of(address(block)) == first
 
     def _opened(self) -> int:
         """The descriptor of the file in this process, which goes with the sink."""
@@ -106,4 +132,4 @@ class RawFile(Sink):
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what this process has opened."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_mapped", "_descriptor")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_mapped", "_descriptor", "_tiles")}

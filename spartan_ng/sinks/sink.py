@@ -66,6 +66,11 @@ class Sink(ABC):
     def write(self, block: np.ndarray[Any, Any], box: Box) -> None:
         """Put the elements of `box`."""
 
+    def tile(self, box: Box) -> np.ndarray[Any, Any] | None:
+        """Where the elements of `box` lie, for who makes a tile of them that memory has no room for, and puts
+        nothing else there; None where they have no such place."""
+        return None
+
     @abstractmethod
     def finish(self) -> None:
         """All is written: take the place of what was there."""

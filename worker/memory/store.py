@@ -37,6 +37,10 @@ Region = tuple[Any, ...]
 ascending indices; or, of a dense tile's only axis, an array with one such range a row, put together."""
 
 
+Place = Callable[[], "np.ndarray[Any, Any] | None"]
+"""Makes an array in the file that a tile is for; None where it has no place for it as it is."""
+
+
 class _Held(Struct):
     """A tile in memory (`tile`) or on disk (`spilled`)."""
 
@@ -61,18 +65,23 @@ class Store:
         # Who makes room, or drops several, holds it already.
         self._lock = threading.RLock()
 
-    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """An uninitialized buffer for a tile: in a file, where memory has no room for it."""
+    def allocate(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], place: Place | None = None
+    ) -> np.ndarray[Any, Any]:
+        """An uninitialized buffer for a tile; where memory has no room for it, in the file of `place`, or in
+        one without a name."""
         if self.pool is None:
-            if prod(shape) * dtype.itemsize > budget_bytes():
-                return on_disk(shape, dtype)
-            return np.empty(shape, dtype) if self._recycler is None else self._recycler.allocate(shape, dtype)
-        try:
-            return self.pool.allocate(shape, dtype, self._spill)
-        except MemoryBudgetError:
+            if prod(shape) * dtype.itemsize <= budget_bytes():
+                empty = np.empty if self._recycler is None else self._recycler.allocate
+                return empty(shape, dtype)
+        else:
+            with suppress(MemoryBudgetError):
+                return self.pool.allocate(shape, dtype, self._spill)
+        found = None if place is None else place()
+        if found is None:
             found = on_disk(shape, dtype)
             self.spilled_bytes += found.nbytes
-            return found
+        return found
 
     def adopt(
         self, descriptor: int, size: int, shape: tuple[int, ...], dtype: np.dtype[Any]

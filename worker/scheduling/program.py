@@ -25,6 +25,7 @@ from spartan_ng.memory import block_bytes
 from spartan_ng.ops.functions import users_of
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
+from spartan_ng.plan.destinations import destinations
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import (
     Combine,
@@ -59,6 +60,7 @@ class Program:
         """Whether who runs it should rather wait for it; None until that is asked."""
         self.lends = frozenset(i for i, stage in enumerate(plan.stages) if _is_lent(plan, stage))
         """Stages whose tasks other workers may take over."""
+        self.destinations = destinations(plan)
         self.backed: frozenset[int] = frozenset()
         """Stages whose share other workers may run, too, where this one is slow."""
         self.remote_reads = self._count_remote_reads()
@@ -77,6 +79,8 @@ class Program:
         task, plan = self.tasks[index], self.plan
         if plan.workers == 1 or task.box is None or task.dying is not None or _writes_outside(stage):
             return False
+        if not self.destinations.keys().isdisjoint(stage.written_slots()):
+            return False  # its tile may lie outside
         if self.users[index] or any(plan.slots[s].chunks is not None for s in stage.read_slots()):
             return True
         return stage.seconds(plan.slots, 0, Profile(workers=plan.workers)) >= BACKED_S

@@ -19,7 +19,7 @@ from spartan_ng.errors import JobCancelled
 from spartan_ng.kernels.user import interrupt
 from spartan_ng.plan.lessons import StageStats
 from spartan_ng.worker.memory.regions import PiecedOperand
-from spartan_ng.worker.memory.store import Region, Store, dropped
+from spartan_ng.worker.memory.store import Place, Region, Store, dropped
 from spartan_ng.worker.scheduling.backups import Until
 from spartan_ng.worker.scheduling.program import Program
 
@@ -85,9 +85,11 @@ class _Aside(Store):
         super().__init__()
         self._memory = store
 
-    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    def allocate(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], place: Place | None = None
+    ) -> np.ndarray[Any, Any]:
         """An uninitialized buffer for a tile."""
-        return self._memory.allocate(shape, dtype)
+        return self._memory.allocate(shape, dtype, place)
 
     @contextmanager
     def room(self, nbytes: int) -> Iterator[None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +50,14 @@ def is_tight(state_bytes: int, threads: int) -> bool:
     One thread works then, and adds what a block gives to what all have come to.
     """
     return 2 * (threads + 1) * state_bytes > budget_bytes() // _TIGHT
+
+
+def tile(ex: Executor, run: Run, slot: int, box: Box) -> np.ndarray[Any, Any]:
+    """An uninitialized tile, for who puts nothing in it but its elements; in the file that they go to, if
+    memory has no room for it."""
+    sink = run.program.destinations.get(slot)
+    place = None if sink is None else partial(sink.tile, box)
+    return ex.store.allocate(box_shape(box), run.plan.slots[slot].dtype, place)
 
 
 def in_place(ex: Executor, run: Run, write: Write, reducer: Reducer, own: Box) -> Reducer:

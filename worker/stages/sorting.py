@@ -24,6 +24,7 @@ from spartan_ng.scratch import put
 from spartan_ng.sources import Unread
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.picking import pick
+from spartan_ng.worker.stages.results import tile
 from spartan_ng.worker.stages.sorted_parts import Coming, SortedParts
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
         made = stage.values if stage.indices is None else stage.indices
         ex.put(run, stage.slot, ex.store.get(run.keys[made]))
         return
-    out = ex.store.allocate((hi - lo,), run.plan.slots[stage.slot].dtype)
+    out = tile(ex, run, stage.slot, task.box)
     ranks = [*range(lo, hi, stage.length or max(hi - lo, 1)), hi]
     cuts = list(zip(ranks, parts.cuts(ranks), strict=True))
 
