@@ -12,7 +12,7 @@ too, and a loop that asks for one number an iteration computes that iteration al
 over before it asked. Small steps that nobody holds are kept the second time that they are on the way.
 
 Of a temporary that is left in a single view, as in `(A @ B)[3]`, nobody can ask for the rest: the whole is
-kept only if it is needed twice.
+kept only if it is needed twice, or the view shows most of it, as `ifft(x).real` does.
 
 Fusion plans (SystemML), section 4.3: the costs, see `optimizer.fusion.keeping`.
 """
@@ -22,7 +22,6 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -31,13 +30,13 @@ import numpy as np
 from spartan_ng.api.core import door
 from spartan_ng.api.core.errstate import as_noted
 from spartan_ng.api.core.holders import Adopter, holder_of, lazy
-from spartan_ng.api.core.siblings import siblings_of
+from spartan_ng.api.core.siblings import read_elsewhere, siblings_of
 from spartan_ng.arrays import ArrayRef, Box, box_of
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.graph import build
 from spartan_ng.graph.axes import reordered
 from spartan_ng.graph.evaluation import evaluate, in_process, is_dear
-from spartan_ng.graph.node import OPERATORS, Node, Op, become, topological
+from spartan_ng.graph.node import OPERATORS, VIEWS, Node, Op, become, topological
 from spartan_ng.memory import budget_bytes
 from spartan_ng.sources.reading import read_whole
 
@@ -47,6 +46,12 @@ _COMPUTED = OPERATORS | {Op.RANDOM}
 """Nodes whose elements are made by work, and not where they are read."""
 _READ_ONCE = 4
 """References that `_worth_keeping` sees of a step that one reads: that, `order`, a name, an argument."""
+_PARTIAL = 4
+"""A view that shows less than one part in so many leaves most of an array uncomputed."""
+_PARTS = frozenset({"real", "imag"})
+"""Elementwise functions that are views to programs."""
+_COPY = "positive"
+"""The elementwise function whose result is a copy."""
 _ALWAYS_DEAR = frozenset({Op.SCAN, Op.FILTER})
 """Operators with passes and moves of their own, besides joins that are no products."""
 
@@ -237,11 +242,12 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
             shared.add(node)
     if not held and not ends and not shared:
         return []
-    shared = _read_elsewhere(shared, order)
+    shared = read_elsewhere(shared, order)
     again: set[Node] = set()
     sources: dict[Node, int] = {}
     kept: list[tuple[Node, Adopter | None]] = []
     room = budget_bytes() // _SHARE
+    parts: dict[Node, int] | None = None
     for node in order:
         cell = holder_of(node) if node in held else None
         if not node.inputs:
@@ -250,6 +256,8 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
                 kept.append((node, cell))
             continue
         sources[node] = max(map(sources.__getitem__, node.inputs))
+        if node.fn == "along_axis":  # is made as a whole in any case
+            sources[node] = max(sources[node], node.nbytes)
         if node in before or not again.isdisjoint(node.inputs):
             again.add(node)
         if cell is None or not cell.holds(node):
@@ -259,8 +267,13 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
                 stored.add(node)
                 again.discard(node)
             continue
-        if node not in again and (node.nbytes > room or cell.is_part_of_one()):  # others need the room
-            continue
+        if node not in again:
+            if node.nbytes > room:  # others need it
+                continue
+            if cell.is_part_of_one():
+                parts = _parts_read(held, asked, order) if parts is None else parts
+                if _PARTIAL * parts[node] < node.size:
+                    continue
         small = door.is_small(node.nbytes)
         if small or node in again or (node.nbytes <= sources[node] and _is_dear(node, stored)):
             kept.append((node, cell))
@@ -270,11 +283,21 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
     return kept
 
 
-def _read_elsewhere(nodes: set[Node], order: Sequence[Node]) -> set[Node]:
-    """Those of `nodes` (in `order`) that steps outside of `order` read, too."""
-    inside = Counter([i for node in order for i in node.inputs if i in nodes]) if nodes else {}
-    # Known to the set, to `order`, to the counter, to the name here, and to the argument, besides.
-    return {node for node in nodes if sys.getrefcount(node) > 5 + inside[node]}
+def _parts_read(nodes: set[Node], asked: list[Node], order: Sequence[Node]) -> dict[Node, int]:
+    """How many elements of `nodes` are read at once on the way, or `asked` for, through views: the most."""
+    shown = {node: (node, node.size) for node in nodes}
+    read = dict.fromkeys(nodes, 0)
+    asked_for = set(asked)
+    for node in order:
+        is_view = node.op in VIEWS or node.fn in _PARTS
+        for operand in node.inputs:
+            if operand in shown:
+                base, size = shown[operand]
+                if is_view:
+                    shown[node] = base, (size := min(size, node.size))
+                if not is_view or node in asked_for:
+                    read[base] = max(read[base], size)
+    return read
 
 
 def is_kept(node: Node, stored: set[Node]) -> bool:
@@ -283,7 +306,18 @@ def is_kept(node: Node, stored: set[Node]) -> bool:
     return node.op in OPERATORS and holder_of(node) is not None and (small or _is_dear(node, stored))
 
 
+def on_its_own(node: Node) -> Node:
+    """The same elements as a step, for a copy of them: of what is dear, a view would be read past the array
+    that holds it."""
+    return build.map_(_COPY, node) if node.op in VIEWS and _is_dear(node, set()) else node
+
+
 def _is_dear(node: Node, stored: set[Node]) -> bool:
-    """Whether computing the node again costs more than keeping it."""
+    """Whether computing the node again costs more than keeping it. Views and copies are as dear as what they
+    show."""
+    while node.op in VIEWS or node.fn == _COPY:
+        node = node.inputs[0]
+        if node in stored:
+            return False
     sorts = node.op is Op.JOIN_UPDATE and node.fn != "contract"
     return node.op in _ALWAYS_DEAR or sorts or is_dear(node, stored)

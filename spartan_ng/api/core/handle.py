@@ -25,7 +25,7 @@ from spartan_ng.api.core.chains import (
     view_steps,
     written,
 )
-from spartan_ng.api.core.forcing import compute_nodes, value_of
+from spartan_ng.api.core.forcing import compute_nodes, on_its_own, value_of
 from spartan_ng.api.core.holders import hold_as, step_of
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.lent import lend
@@ -417,6 +417,7 @@ def copied(a: Any, order: Any = "C") -> ndarray:
         return kept
     node = a._node()
     step = step_of(node)
+    node = on_its_own(node)
     cell = Cell(node=node)
     hold_as(node, cell, step)  # a copy takes no step of its own
     if a.ndim > 1 and (order == "F" or (order == "A" and a._layout().flags.fnc)):

@@ -4,17 +4,25 @@ A loop brings several arrays from one turn to the next (`u, v = f(u, v), g(u, v)
 first. All turns are on the way to each, and each is but a step from what is computed for the others: the one
 that is asked for next would have all of them computed again. So such are computed together, as they would be
 if the program asked for all of them at once.
+
+A function may give several arrays that are made of one dear result, which nobody has once it has returned
+(`f = fft2(x); return ifft2(f * a), ifft2(f * b)`). Each would make that result anew, so they are computed
+together, too, as NumPy has done long before.
 """
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from spartan_ng.api.core import door
 from spartan_ng.api.core.backlog import any_work_ns, is_affordable
-from spartan_ng.api.core.holders import newest
+from spartan_ng.api.core.holders import holder_of, newest
 from spartan_ng.costs.tuned import CHAIN_STEPS
-from spartan_ng.graph.node import OPERATORS, VIEWS, Node
+from spartan_ng.graph.evaluation import is_dear
+from spartan_ng.graph.node import OPERATORS, VIEWS, Node, Op
 from spartan_ng.ops.functions import UserFunction
 
 _SHARE = 4
@@ -22,15 +30,76 @@ _SHARE = 4
 little is lost, and if it is, all but that is won."""
 _SEEN = 4
 """Arrays that are looked at, for each node that is computed."""
+_STEPS = 12
+"""Steps, at most, between a result that several arrays are made of and them."""
+_BY_LINES = frozenset({"along_axis", "contract"})
+"""Functions that work on whole lines, beside scans: nothing is fused into them."""
 _MOST = 8
 """Arrays that are computed though nobody asked."""
 
 
 def siblings_of(asked: Sequence[Node], order: Sequence[Node]) -> list[tuple[Node, Any]]:
-    """Nodes that cells hold, and these, to be computed with those `asked` for: nearly all that they need is
-    in `order`, and would be computed again. What is asked for is not: that is kept."""
-    if len(order) < CHAIN_STEPS:
-        return []
+    """Nodes that cells hold, and these, to be computed with those `asked` for: what is dear of all that they
+    need is in `order`, and would be computed again. What is asked for is not: that is kept."""
+    apart = [i for i, node in enumerate(order) if node.fn in _BY_LINES or node.op is Op.SCAN]
+    shared = _shared(asked, order, apart) if apart else None
+    found = _made_of(shared, order) if shared else []
+    return found if len(order) < CHAIN_STEPS else found + _brought_along([*asked, *dict(found)], order)
+
+
+def _shared(asked: Sequence[Node], order: Sequence[Node], apart: Sequence[int]) -> set[Node]:
+    """Large results on the way that no array has, and steps outside of `order` read: those at the places
+    `apart` that are dear, and what is made of them."""
+    dear: set[Node] = set()
+    for i in range(apart[0], len(order)):
+        node = order[i]
+        is_dear_itself = i in apart and not door.is_small(node.nbytes)
+        if is_dear_itself and node.fn == "contract":
+            is_dear_itself = is_dear(node, ())
+        if (is_dear_itself or not dear.isdisjoint(node.inputs)) and holder_of(node) is None:
+            dear.add(node)
+    del node  # references are counted below
+    dear.difference_update(asked)
+    return {n for n in read_elsewhere(dear, order) if not door.is_small(n.nbytes) and is_affordable(n)}
+
+
+def read_elsewhere(nodes: set[Node], order: Sequence[Node]) -> set[Node]:
+    """Those of `nodes` (in `order`) that steps outside of `order` read, too."""
+    inside = Counter([i for node in order for i in node.inputs if i in nodes]) if nodes else {}
+    # Known to the set, to `order`, to the counter, to the name here, and to the argument, besides.
+    return {node for node in nodes if sys.getrefcount(node) > 5 + inside[node]}
+
+
+def _made_of(shared: set[Node], order: Sequence[Node]) -> list[tuple[Node, Any]]:
+    """Arrays that are made of what is `shared`, within few steps: the last ones, as far as there is room."""
+    found: list[tuple[Node, Any]] = []
+    known = set(order)
+    for node, cell in newest(_SEEN * len(order)):
+        if node not in known and is_affordable(node) and _reads(node, shared):
+            found.append((node, cell))
+            if len(found) == _MOST:
+                break
+    return found
+
+
+def _reads(node: Node, shared: set[Node]) -> bool:
+    """Whether a node is made of one of others in few steps, none of which is a function of the user's."""
+    seen, waiting = {node}, [node]
+    while waiting and len(seen) <= _STEPS:
+        below = waiting.pop()
+        if isinstance(below.fn, UserFunction):
+            return False
+        for operand in below.inputs:
+            if operand in shared:
+                return True
+            if operand not in seen:
+                seen.add(operand)
+                waiting.append(operand)
+    return False
+
+
+def _brought_along(asked: Sequence[Node], order: Sequence[Node]) -> list[tuple[Node, Any]]:
+    """Those of which nearly all steps are in `order`, up to late ones."""
     places = {node: i if node.inputs else 0 for i, node in enumerate(order)}
     places |= dict.fromkeys(asked, 0)
     found: list[tuple[Node, Any]] = []
