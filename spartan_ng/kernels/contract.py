@@ -312,7 +312,7 @@ def _stacked(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
 
 def _product(a: Any, b: Any) -> Any:
     """A sparse matrix times anything: the compiled kernel for what it can do, else SciPy."""
-    if not is_sparse_block(b) and b.ndim == 2:
+    if not is_sparse_block(b):
         turned = a.format == "csc"
         found = multiply(a.T if turned else a, b, turned)
         if found is not None:

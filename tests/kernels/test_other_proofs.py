@@ -67,6 +67,7 @@ READY = {
     "look-ups from the left": lambda np, c: np.ones(3000) @ c,
     "elements": lambda np, c: c * np.arange(3000.0)[:, None],
     "sparse product": lambda np, s, v: s @ v,
+    "sparse vector": lambda np, s, v: s @ v[:, 0],
     "sparse product from the left": lambda np, s, u: s.T @ u,
 }
 
@@ -234,6 +235,7 @@ def test_wrong_scans(monkeypatch, name, pattern, text):
         ("look-ups from the left", dictionary_loops, "from_left", r"(out\[columns\[c\], .\] \+?= )", r"\1-"),
         ("elements", dictionary_loops, "all_elements", r"(out\[i, column\] = known\[codes\[)i", r"\g<1>0"),
         ("sparse product", sparse_product, "source_of", r"v0 \* b0\[c\] \+ v1", "v1 * b0[c] + v1"),
+        ("sparse vector", sparse_product, "source_of", r"total \+= data\[p\]", "total += data[starts[r]]"),
         ("sparse product from the left", sparse_product, "source_of", r"o2\[c\] \+= v2", "o2[c] += v1"),
     ],
 )

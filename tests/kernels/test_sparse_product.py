@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from spartan_ng.config import config
+from spartan_ng.kernels.compiled import sparse_product
 from spartan_ng.kernels.compiled.sparse_product import multiply, prepare
 
 
@@ -94,10 +95,48 @@ def test_single_precision(operands: tuple[Any, Any, Any]) -> None:
 
 
 def test_what_it_cannot_do_is_left_to_scipy(operands: tuple[Any, Any, Any]) -> None:
-    a, b, _ = operands
+    a, b, c = operands
     with config.override(kernels="compile"):
         assert multiply(a.astype(np.float32), b, False) is None
-        assert multiply(a.astype(np.int64), b.astype(np.int64), False) is None
-        assert multiply(a, b[:, 0], False) is None
+        assert multiply(a.astype(np.int16), b.astype(np.int16), False) is None
+        assert multiply(a.astype(complex), b.astype(complex), False) is None
+        assert multiply(a, c[:, 0], True) is None
     with config.override(kernels="interpret"):
         assert multiply(a, b, False) is None
+
+
+KINDS = [(number, index) for number in ("f8", "f4", "i8", "i4") for index in ("i4", "i8")]
+
+
+@pytest.mark.parametrize(("number", "index"), KINDS)
+def test_vectors_and_matrices_of_all_kinds_of_numbers_and_indices(
+    monkeypatch: pytest.MonkeyPatch, number: str, index: str
+) -> None:
+    """Of vectors, and of integers, bit by bit: each row is added up as SciPy adds it up."""
+    monkeypatch.setattr(sparse_product, "SPARSE_PRODUCTS", 1)
+    rng = np.random.default_rng(4)
+    counts = rng.integers(0, 9, 300) * (rng.random(300) < 0.7)
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(index)
+    places = rng.integers(0, 500, starts[-1]).astype(index)
+    values = rng.integers(-9, 9, starts[-1]).astype(number)
+    a = sparse.csr_array((values, places, starts), shape=(300, 500))
+    if number < "g":  # floats: other bits
+        a.data += rng.random(len(values)).astype(number)
+    x, b = (10 * rng.random((500, n)) for n in (1, 6))
+    x, b = x[:, 0].astype(number), b.astype(number)
+    with config.override(kernels="compile"):
+        vector, column, few = multiply(a, x, False), multiply(a, x[:, None], False), multiply(a, b, False)
+        summed = multiply(a, b[:300], True)
+        found = prepare(a, x, False)
+    assert vector.dtype == a.dtype
+    np.testing.assert_array_equal(vector, a @ x)
+    np.testing.assert_array_equal(column, (a @ x)[:, None])
+    near = 1e-4 if number == "f4" else 1e-12
+    np.testing.assert_allclose(few, a @ b, rtol=near, atol=near)
+    np.testing.assert_allclose(summed, a.T @ b[:300], rtol=near, atol=near)
+    assert found is not None
+    pieces, flipped = np.empty(300, number), np.empty((1, 300), number)
+    for rows in found.ranges(7):
+        found.run(rows, pieces, flipped)
+    np.testing.assert_array_equal(pieces, vector)
+    np.testing.assert_array_equal(flipped[0], vector)

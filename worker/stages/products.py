@@ -18,7 +18,7 @@ import numpy as np
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.costs.choices import ALONE_PAIRS, PIECE_FLOPS
 from spartan_ng.kernels.compiled.sparse_product import prepare
-from spartan_ng.kernels.contract import dense_product, matrices, sparse_first
+from spartan_ng.kernels.contract import dense_product, is_matrix_product, matrices, sparse_first
 from spartan_ng.kernels.sparse_products import SparseProduct
 from spartan_ng.memory import budget_bytes
 from spartan_ng.plan.rows import Row
@@ -48,16 +48,16 @@ def multiplied(ex: Executor, run: Run, stage: Fused, operands: list[Any]) -> lis
         return None
     (write,) = stage.writes
     row = write.reducer
-    if row is None or row.kind != "contract" or len(row.params[2]) != 2:
+    if row is None or row.kind != "contract" or not is_matrix_product(*row.params):
         return None
     if any(stage.reads[n].expand for n in row.args):  # a stretched axis has its full length in blocks only
         return None
     a, b = (operands[n] for n in row.args)
-    if a.ndim != 2 or b.ndim != 2 or not a.dtype == b.dtype == row.dtype:
+    if max(a.ndim, b.ndim) != 2 or not a.dtype == b.dtype == row.dtype:
         return None
     kinds = is_sparse(a), is_sparse(b)
     plain = isinstance(a, np.ndarray), isinstance(b, np.ndarray)
-    if all(plain) and row.dtype.kind in "fc":
+    if all(plain) and row.dtype.kind in "fc" and a.ndim == b.ndim:
         value = _dense(ex, run, row, a, b)
     elif any(kinds) and any(plain):
         value = _sparse(ex, run, row, a, b)
@@ -118,7 +118,8 @@ def _sparse(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
     found = prepare(a.T if turned else a, b, turned)
     if found is None:
         return None
-    out = ex.store.allocate(found.shape, row.dtype)
+    shape = found.shape[: len(row.params[2])]  # of a vector, it is a column
+    out = ex.store.allocate(shape, row.dtype)
     flipped = ex.store.allocate(found.shape[::-1], row.dtype) if flip else None
     ranges = found.ranges(ex.threads * (1 if turned else _RANGES))
     ex.parallel(run, ranges, lambda: lambda rows: found.run(rows, out, flipped), small=False)

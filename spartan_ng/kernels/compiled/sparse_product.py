@@ -6,8 +6,12 @@ range has columns of its own, found in every row by bisection: no range has a st
 and the order of additions does not depend on the ranges. Blocks of columns, for the second-level cache, were
 tried, and lost: a row's runs of non-zeros get too short.
 
-The kernel, `loops/sparse_product.py`, is compiled in the background like all others; until it is there, SciPy
-multiplies.
+With a vector there is nothing to add at once: what takes the time is to look its elements up, which lie far
+from each other. Each row is added up as SciPy does, bit by bit the same, and that several threads wait for
+elements at the same time is all that helps.
+
+The kernels, `loops/sparse_product.py` and `loops/sparse_vector.py`, are compiled in the background like all
+others; until they are there, SciPy multiplies.
 """
 
 from __future__ import annotations
@@ -26,12 +30,15 @@ from spartan_ng.kernels.compiled.ready_made import source_of
 from spartan_ng.kernels.compiled.trial import Guards, largest, last_rows
 from spartan_ng.kernels.compiled.trust import at_hand
 
+_NUMBERS = frozenset({"float64", "float32", "int64", "int32"})
 _SAMPLE = 1 << 14
 """Column indices that ranges of columns are balanced by."""
 
 
 class CompiledSparseProduct(Struct, frozen=True):
-    """A product that is ready to run in ranges of the rows of `a @ b`, or of `a.T @ b` where `turned`."""
+    """A product that is ready to run in ranges of the rows of `a @ b`, or of `a.T @ b` where `turned`.
+
+    A vector is a matrix of one column."""
 
     a: Any
     b: Any
@@ -71,10 +78,16 @@ class CompiledSparseProduct(Struct, frozen=True):
 
 
 def prepare(a: Any, b: Any, turned: bool) -> CompiledSparseProduct | None:
-    """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a matrix; None where no kernel is ready."""
+    """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a matrix or a vector; None where no kernel is
+    ready, or SciPy is as fast."""
+    if b.ndim == 1 and not turned:
+        b = b[:, None]
     if b.ndim != 2 or a.nnz * b.shape[1] < SPARSE_PRODUCTS or not _fits(a, b):
         return None
-    source = source_of("sparse_product", NUMBER=f"np.{a.dtype.name}")
+    loop, kind = "sparse_product", a.indices.dtype.name
+    if b.shape[1] == 1 and not turned:
+        loop, kind = "sparse_vector", f"u{kind}"  # of what has no sign, no place counts from the end
+    source = source_of(loop, NUMBER=f"np.{a.dtype.name}", INDEX=f"np.{kind}")
     kernel = at_hand(source, turned, lambda f: _flaw(f, a, b, turned), "sparse products")
     return None if kernel is None else CompiledSparseProduct(a, np.ascontiguousarray(b), turned, kernel)
 
@@ -98,11 +111,10 @@ def multiply(a: Any, b: Any, turned: bool) -> Any:
         return None
     out = np.empty(product.shape, a.dtype)
     product.run((0, len(out)), out)
-    return out
+    return out.reshape(-1) if b.ndim == 1 else out
 
 
 def _fits(a: Any, b: Any) -> bool:
     """Whether the operands are what the kernel was written for."""
-    floats = a.dtype == b.dtype and a.dtype.name in ("float64", "float32")
-    narrow = a.indices.dtype == a.indptr.dtype == np.int32
-    return bool(floats and narrow and a.format == "csr")
+    numbers = a.dtype == b.dtype and a.dtype.name in _NUMBERS and a.dtype.isnative
+    return bool(numbers and a.indices.dtype == a.indptr.dtype and a.format == "csr")

@@ -8,6 +8,7 @@ from spartan_ng.kernels.compiled.intrinsics import array_at, compiled
 from spartan_ng.kernels.compiled.loops.dictionary_rows import below
 
 NUMBER = np.float64
+INDEX = np.int32
 
 
 @compiled
@@ -17,14 +18,14 @@ def kernel(table: Any) -> None:
         rows, nnz, width, inner, turned = table[t, 6], table[t, 7], table[t, 8], table[t, 9], table[t, 10]
         lo, hi = table[t, 11], table[t, 12]
         data = array_at(table[t, 0], (nnz,), NUMBER)
-        indices = array_at(table[t, 1], (nnz,), np.int32)
-        starts = array_at(table[t, 2], (rows + 1,), np.int32)
+        indices = array_at(table[t, 1], (nnz,), INDEX)
+        starts = array_at(table[t, 2], (rows + 1,), INDEX)
         b = array_at(table[t, 3], (rows if turned else inner, width), NUMBER)
         out = array_at(table[t, 4], (inner if turned else rows, width), NUMBER)
-        out[lo:hi] = 0.0
+        out[lo:hi] = 0
         if turned:
             for r in range(rows):
-                p, end = starts[r], starts[r + 1]
+                p, end = np.int64(starts[r]), np.int64(starts[r + 1])
                 if lo > 0:
                     p = below(indices, p, end, lo)
                 if hi < inner:
@@ -50,7 +51,7 @@ def kernel(table: Any) -> None:
                     p += 1
         else:
             for r in range(lo, hi):
-                p, end = starts[r], starts[r + 1]
+                p, end = np.int64(starts[r]), np.int64(starts[r + 1])
                 o = out[r]
                 while p + 3 < end:
                     v0, v1, v2, v3 = data[p], data[p + 1], data[p + 2], data[p + 3]
