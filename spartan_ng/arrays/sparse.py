@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 INDEX_BYTES = 4
 """Bytes of a column index, beside the value of each non-zero of a CSR array."""
@@ -63,6 +66,14 @@ def lines(a: Any, lo: int, hi: int) -> Any:
     part.data, part.indices = a.data[first:last], a.indices[first:last]
     part.indptr = a.indptr[lo : hi + 1] - first
     return part
+
+
+def even_runs(before: Any, count: int) -> list[tuple[int, int]]:
+    """At most so many runs of rows, of about equal work each; `before` says how much there is before each
+    row, and in all."""
+    n, work = len(before) - 1, int(before[-1])
+    bounds = np.searchsorted(before, np.arange(1, count) * work // max(count, 1))
+    return list(pairwise(sorted({0, *(int(x) for x in bounds if x < n), n})))
 
 
 def stacked(bands: Iterable[Sequence[Any]]) -> Any:

@@ -71,6 +71,18 @@ SCAN_ELEMENTS = 1 << 16
 SPARSE_PRODUCTS = 1 << 20
 """Multiplications from which a compiled product of a sparse array is. (chosen)"""
 
+STRIP_NONZEROS = 1 << 14
+"""Non-zeros of 65,536 rows in as many columns from which all these rows' sums are added to for each strip of
+columns: two for each line of the cache that they lie in. (chosen)"""
+
+STRIP_PRODUCTS = 3
+"""Products of a matrix with vectors before it is put in order for more, which takes as long as two, and makes
+each take half as long. (chosen)"""
+
+SCATTERED_STRIPS = 4
+"""Strips of 65,536 elements from which no core's cache holds a vector, and, asked by a few rows that follow
+each other, from which it is looked up in vain. (chosen)"""
+
 FEW_LINES_ELEMENTS = 1 << 20
 """Elements of a matrix from which its product with few lines is worth a kernel: no core's caches hold them.
 (chosen)"""

@@ -8,12 +8,12 @@ the memory of the result is known, and asked for, before anything is multiplied,
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from spartan_ng.arrays.sparse import csr_array
+from spartan_ng.arrays.sparse import csr_array, even_runs
 from spartan_ng.errors import MemoryBudgetError
 
 Rows = tuple[int, int]
@@ -46,10 +46,9 @@ class SparseProduct:
 
     def runs(self, count: int) -> list[Rows]:
         """At most so many runs of rows, of about equal work each; fewer where there are more columns."""
-        n, work = self.shape[0], int(self.pairs[-1])
+        work = int(self.pairs[-1])
         count = max(1, min(count, work // (_COLUMN_PAIRS * max(self.shape[1], 1))))
-        bounds = np.searchsorted(self.pairs, np.arange(1, count) * work // count)
-        return list(pairwise(sorted({0, *(int(x) for x in bounds if x < n), n})))
+        return even_runs(self.pairs, count)
 
     def count(self, rows: Rows) -> int:
         """Places that a run of rows needs: elements that cancel out will take none."""

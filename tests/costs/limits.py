@@ -40,7 +40,9 @@ LIMITS = {
         "_LN2_HIGH _LN2_LOW _LOG2_E _LONG _NEAR_BYTES _PATIENCE _PIECE _ROOT_HALF_BITS _ROUND "
         "_ROUND_BITS _RUNS _SAMPLE _SPAN _STRIP _STRIP_BYTES _TABLES_SHARE _TITLE _TURN_FLOPS"
     ),
-    "spartan_ng/kernels/compiled/loops": "COLUMNS EXPONENT LIMIT LINES NBYTES PAD PANEL STEPS STRIP WIDTH",
+    "spartan_ng/kernels/compiled/loops": (
+        "BITS COLUMNS EXPONENT LIMIT LINES NBYTES PAD PANEL STEPS STRIP WIDTH"
+    ),
     "spartan_ng/kernels/virtual": "LONGEST MOST_OPERANDS",
     "spartan_ng/launchers": "ANSWER_S LEAVE_S PAGE_PORT _CHUNK _LOOK_S _MOST_BYTES _STOP_S",
     "spartan_ng/ops": (

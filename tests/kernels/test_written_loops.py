@@ -44,6 +44,7 @@ SOURCES = {
     "few columns f8": source_of("narrow", VECTORS="192 // BYTES"),
     "sums by labels": source_of("group_sums", NUMBER="np.float32"),
     "sparse product": source_of("sparse_product", NUMBER="np.float64"),
+    "sparse product by strips": source_of("strips", NUMBER="np.float32", INDEX="np.uint64"),
     "sparse vector": source_of("sparse_vector", NUMBER="np.int64", INDEX="np.uint64"),
     "from the right": dictionaries.from_right("float64"),
     "from the left": dictionaries.from_left("int64"),

@@ -31,6 +31,7 @@ from spartan_ng.kernels.compiled import (
     prefixes,
     select,
     sparse_product,
+    strips,
     tall,
 )
 from spartan_ng.kernels.compiled import scans as compiled_scans
@@ -61,6 +62,9 @@ LIMITS: dict[str, tuple[Any, str, tuple[int, ...]]] = {
     "short rows by few columns": (narrow, "NARROW_WIDTH", (1,)),
     "look-ups": (dictionaries, "DICTIONARY_LOOKUPS", (0,)),
     "sparse products": (sparse_product, "SPARSE_PRODUCTS", (1,)),
+    "strips": (strips, "STRIP_PRODUCTS", (0,)),
+    "vectors of strips": (strips, "SCATTERED_STRIPS", (0,)),
+    "non-zeros of strips": (strips, "STRIP_NONZEROS", (0,)),
     "pieces of scans": (scans, "SCAN_PIECE", (1, 16, 300)),
     "neighbours": (scans, "_NEIGHBOURS", (1, 4)),
     "blocks of scans": (ordered, "_BLOCK", (1, 50, 1000)),

@@ -24,9 +24,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from spartan_ng.arrays.copying import address
+from spartan_ng.arrays.sparse import even_runs
 from spartan_ng.costs.choices import SPARSE_PRODUCTS
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import source_of
+from spartan_ng.kernels.compiled.strips import StripedProduct, striped_product
 from spartan_ng.kernels.compiled.trial import Guards, largest, last_rows
 from spartan_ng.kernels.compiled.trust import at_hand
 
@@ -56,10 +58,10 @@ class CompiledSparseProduct(Struct, frozen=True):
         Each range of columns goes through all rows of `a`: there should be one for each thread.
         """
         n, a = self.shape[0], self.a
-        shares = np.arange(1, count) / count
         if not self.turned:
-            bounds = np.searchsorted(a.indptr, shares * a.nnz)
-        elif a.has_sorted_indices:
+            return even_runs(a.indptr, count)
+        shares = np.arange(1, count) / count
+        if a.has_sorted_indices:
             sample = np.sort(a.indices[:: max(1, a.nnz // _SAMPLE)])
             bounds = sample[(shares * len(sample)).astype(np.int64)]
         else:
@@ -77,7 +79,7 @@ class CompiledSparseProduct(Struct, frozen=True):
         self.kernel(np.array([line], np.int64))
 
 
-def prepare(a: Any, b: Any, turned: bool) -> CompiledSparseProduct | None:
+def prepare(a: Any, b: Any, turned: bool) -> CompiledSparseProduct | StripedProduct | None:
     """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a matrix or a vector; None where no kernel is
     ready, or SciPy is as fast."""
     if b.ndim == 1 and not turned:
@@ -86,6 +88,9 @@ def prepare(a: Any, b: Any, turned: bool) -> CompiledSparseProduct | None:
         return None
     loop, kind = "sparse_product", a.indices.dtype.name
     if b.shape[1] == 1 and not turned:
+        striped = striped_product(a, np.ascontiguousarray(b))
+        if striped is not None:
+            return striped
         loop, kind = "sparse_vector", f"u{kind}"  # of what has no sign, no place counts from the end
     source = source_of(loop, NUMBER=f"np.{a.dtype.name}", INDEX=f"np.{kind}")
     kernel = at_hand(source, turned, lambda f: _flaw(f, a, b, turned), "sparse products")
@@ -110,7 +115,8 @@ def multiply(a: Any, b: Any, turned: bool) -> Any:
     if product is None:
         return None
     out = np.empty(product.shape, a.dtype)
-    product.run((0, len(out)), out)
+    for rows in product.ranges(1):
+        product.run(rows, out)
     return out.reshape(-1) if b.ndim == 1 else out
 
 

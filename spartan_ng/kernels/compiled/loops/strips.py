@@ -1,0 +1,69 @@
+"""Products of a CSR matrix and a long vector, strip of columns after strip; see `compiled.strips`."""
+
+from typing import Any
+
+import numpy as np
+
+from spartan_ng.kernels.compiled.intrinsics import array_at, compiled
+
+NUMBER = np.float64
+INDEX = np.uint32
+BITS = 16
+
+
+@compiled
+def arrange(t: Any) -> None:
+    """Put the values and places of a group's non-zeros into the order of its cells, and note where these
+    end."""
+    rows, nnz, blocks, strips, lo, hi = t[8], t[9], t[10], t[11], t[12], t[13]
+    data, indices = array_at(t[1], (nnz,), NUMBER), array_at(t[2], (nnz,), INDEX)
+    starts = array_at(t[3], (rows + 1,), INDEX)
+    values, places = array_at(t[4], (nnz,), NUMBER), array_at(t[5], (nnz,), np.uint32)
+    ends = array_at(t[6], (blocks * strips,), np.int64)
+    ends[:] = 0
+    for r in range(lo, hi):
+        block = (r - lo) >> BITS
+        for p in range(starts[r], starts[r + 1]):
+            ends[(np.int64(indices[p]) >> BITS) * blocks + block] += 1
+    begin = np.int64(starts[lo])
+    for i in range(blocks * strips):
+        begin, ends[i] = begin + ends[i], begin
+    for r in range(lo, hi):
+        block, row = (r - lo) >> BITS, ((r - lo) & ((1 << BITS) - 1)) << BITS
+        for p in range(starts[r], starts[r + 1]):
+            c = np.int64(indices[p])
+            cell = (c >> BITS) * blocks + block
+            at = ends[cell]
+            values[at] = data[p]
+            places[at] = row | (c & ((1 << BITS) - 1))
+            ends[cell] = at + 1
+
+
+@compiled
+def multiply(t: Any) -> None:
+    """Fill a group's part of the product: to the rows of each cell in turn what its strip adds."""
+    rows, nnz, blocks, strips, lo, hi = t[8], t[9], t[10], t[11], t[12], t[13]
+    starts = array_at(t[3], (rows + 1,), INDEX)
+    values, places = array_at(t[4], (nnz,), NUMBER), array_at(t[5], (nnz,), np.uint32)
+    ends = array_at(t[6], (blocks * strips,), np.int64)
+    x, out = array_at(t[7], (strips << BITS,), NUMBER), array_at(t[14], (rows,), NUMBER)
+    out[lo:hi] = 0
+    p = np.int64(starts[lo])
+    for cell in range(blocks * strips):
+        column, row = (cell // blocks) << BITS, lo + ((cell % blocks) << BITS)
+        part, sums = x[column:], out[row:]
+        end = ends[cell]
+        while p < end:
+            place = places[p]
+            sums[place >> np.uint32(BITS)] += values[p] * part[place & np.uint32((1 << BITS) - 1)]
+            p += 1
+
+
+@compiled
+def kernel(table: Any) -> None:
+    """What the lines of the table say: to arrange a group, or to multiply by it."""
+    for i in range(table.shape[0]):
+        if table[i, 0]:
+            arrange(table[i])
+        else:
+            multiply(table[i])
