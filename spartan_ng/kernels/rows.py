@@ -31,7 +31,7 @@ from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import evaluate_matrices
 from spartan_ng.ops.random import draw
 from spartan_ng.plan.rows import Row
-from spartan_ng.plan.stages import Fused
+from spartan_ng.plan.stages import Fused, ScanTile
 from spartan_ng.texts import renamed
 
 Evaluate = Callable[[list[Any], Box, Any], Any]
@@ -48,7 +48,7 @@ def labelled_shape(labels: Sequence[int], shape: Sequence[int], block: Box) -> t
     return box_shape(labelled_box(labels, shape, block))
 
 
-def function_of(row: Row, stage: Fused, of_arrays: bool = False) -> Evaluate:
+def function_of(row: Row, stage: Fused | ScanTile, of_arrays: bool = False) -> Evaluate:
     """What computes a row of a stage, under its own name; `of_arrays`, a ufunc of none but arrays."""
     evaluate = _ufunc(row) if of_arrays else KINDS[row.kind](row)
     if stage.exact:

@@ -16,6 +16,7 @@ from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.kernels.rows import Evaluate
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Read
@@ -67,6 +68,10 @@ class Task(Struct):
     """The interpreter's blocks, once somebody has asked for them."""
     tier: Tier | None = None
     ordered: Ordered | None = None
+    sink: Evaluate | None = None
+    """Of a scan whose values go to a file: what puts a block of them there, and gives what is folded."""
+    chunks: tuple[int, ...] | None = None
+    """The boxes that it takes best (`Sink.chunks`)."""
     packed: dict[tuple[Any, ...], Task] = field(default_factory=dict)
     """The task with its rows cut for compressed operands, by which they are and their numbers of groups."""
     dying: int | None = None

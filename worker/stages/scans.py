@@ -9,7 +9,7 @@ by side where there are enough, else totals of chunks of the lines first, then e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _FOLDED = 1 << 17
 """Elements of a block that is folded as soon as it is scanned."""
+_CHUNKS = 4
+"""A block has no more chunks of a file, where it cannot be cut to one."""
 
 
 def run_scan_totals(ex: Executor, run: Run, stage: ScanTotals, task: Task) -> None:
@@ -181,30 +183,37 @@ def _scan(
             carries.append(carry)
 
     folds = [(k, r) for k, r in enumerate(task.reducers) if r is not None]
-    step = _step(cut, axis) if folds and not any(r.units for _, r in folds) and not ordered.exact else 0
+    is_cut = bool(folds) and not any(r.units for _, r in folds) and not ordered.exact
+    lines, step = _sizes(cut, axis, task.chunks) if is_cut else (0, 0)
 
     def work() -> Callable[[tuple[Box, State | None]], States]:
         spare = np.empty(0, ordered.rows[-1].dtype)
 
         def scan(item: tuple[Box, State | None]) -> States:
-            nonlocal spare
-            part, carry = item
+            part, behind = item
             states: States = [{} for _ in task.reducers]
-            for block in _blocks(part, axis, step):
-                shape = box_shape(block)
-                if out is None and spare.size < prod(shape):
-                    spare = np.empty(prod(shape), spare.dtype)
-                place = (
-                    spare[: prod(shape)].reshape(shape) if out is None else out[slices_within(block, cut.box)]
-                )
-                if compiled is not None:
-                    carry = compiled.run(block, carry, place)
-                else:
-                    carry = ordered.run(operands, block, place, carry)
-                for k, reducer in folds:
-                    state = tuple(_own_memory(s, place) for s in reducer.block([place], block))
-                    add_state(task, k, states[k], places.box(k, block), block, state)
+            for some in _blocks(part, 0, lines) if lines else [part]:
+                place = _place(some, part, axis)
+                carry = None if behind is None else tuple(s[place] for s in behind)
+                for block in _blocks(some, axis, step):
+                    carry = scan_block(block, carry, states)
             return states
+
+        def scan_block(block: Box, carry: State | None, states: States) -> State | None:
+            nonlocal spare
+            shape = box_shape(block)
+            if out is None and spare.size < prod(shape):
+                spare = np.empty(prod(shape), spare.dtype)
+            place = spare[: prod(shape)].reshape(shape) if out is None else out[slices_within(block, cut.box)]
+            if compiled is not None:
+                carry = compiled.run(block, carry, place)
+            else:
+                carry = ordered.run(operands, block, place, carry)
+            value = place if task.sink is None else task.sink([place], block, None)
+            for k, reducer in folds:
+                state = tuple(_own_memory(s, place) for s in reducer.block([value], block))
+                add_state(task, k, states[k], places.box(k, block), block, state)
+            return carry
 
         return scan
 
@@ -213,16 +222,22 @@ def _scan(
 
 
 def _blocks(part: Box, axis: int, step: int) -> Iterator[Box]:
-    """A part in blocks of `step` along the axis; whole if that is 0."""
+    """A part in blocks along an axis that end at multiples of `step`; whole if that is 0."""
     lo, hi = part[axis]
-    for a in range(lo, hi, step or max(hi - lo, 1)):
-        yield _chunk(part, axis, (a, min(a + (step or hi - lo), hi)))
+    ends = [*range(lo - lo % step + step, hi, step), hi] if step else [hi]
+    return (_chunk(part, axis, span) for span in pairwise([lo, *ends]) if lo < hi)
 
 
-def _step(cut: ScanCut, axis: int) -> int:
-    """The length of a block that is folded while it is in the cache: the same for all pieces."""
-    across = max(prod(hi - lo for d, (lo, hi) in enumerate(p) if d != axis) for p in cut.pieces)
-    return max(1, _FOLDED // max(across, 1))
+def _sizes(cut: ScanCut, axis: int, chunks: tuple[int, ...] | None) -> tuple[int, int]:
+    """Of a block that is folded while it is in the cache the lengths along the first dimension (0: all of it)
+    and along the axis: a few lines where these are short, so that it lies in one piece; the same ones for all
+    pieces, whose results may have boxes in common. What goes to a file in `chunks` has theirs."""
+    sizes = [max(hi - lo for lo, hi in spans) for spans in zip(*cut.pieces, strict=True)]
+    beside = prod(n for d, n in enumerate(sizes) if d not in (0, axis))
+    if chunks is not None and (chunks[0] if axis else 1) * chunks[axis] * beside <= _CHUNKS * prod(chunks):
+        return (chunks[0] if axis else 0), chunks[axis]
+    lines = max(1, _FOLDED // max(prod(sizes[1:]), 1)) if axis else 0
+    return lines, max(1, _FOLDED // max(beside * min(lines or 1, sizes[0]), 1))
 
 
 def _laid_out(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
