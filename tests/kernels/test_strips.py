@@ -51,8 +51,54 @@ def test_every_product_has_the_same_bits(number: str, index: str) -> None:
         for _ in range(STRIP_PRODUCTS + 3):
             x = (99 * rng.standard_normal(COLUMNS)).astype(number)
             np.testing.assert_array_equal(multiply(a, x, False), a @ x)
-            kinds.append(strips._earlier[id(a)].strips is not None)
+            (known,) = strips._earlier.values()
+            kinds.append(known.strips is not None)
     assert kinds == [False] * STRIP_PRODUCTS + [True] * 3
+
+
+@pytest.mark.parametrize("number", ["f8", "f4", "i8", "i4"])
+@pytest.mark.parametrize("index", ["i4", "i8"])
+def test_every_product_from_the_left_has_the_same_bits(number: str, index: str) -> None:
+    """Also of views that are made anew for each."""
+    a = scattered(number, index)
+    rng = np.random.default_rng(1)
+    kinds = []
+    with config.override(kernels="compile"):
+        for _ in range(STRIP_PRODUCTS + 3):
+            x = (99 * rng.standard_normal(ROWS)).astype(number)
+            found = multiply(a.T.T, x, True)
+            kinds.append(found is not None)
+            if found is not None:
+                np.testing.assert_array_equal(found, a.T @ x)
+    assert kinds == [False] * STRIP_PRODUCTS + [True] * 3
+
+
+def test_both_ways_have_one_order() -> None:
+    a = scattered()
+    x, y = np.random.default_rng(3).standard_normal((2, COLUMNS))
+    asked(a)
+    with config.override(kernels="compile"):
+        np.testing.assert_array_equal(multiply(a, x, False), a @ x)
+        (known,) = strips._earlier.values()
+        order = known.strips
+        np.testing.assert_array_equal(multiply(a, y[:ROWS], True), a.T @ y[:ROWS])
+    assert known.strips is order
+
+
+def test_matrices_that_share_some_arrays_have_their_own_orders() -> None:
+    a = scattered()
+    asked(a)
+    others = (a.indices + 1) % COLUMNS
+    others.sort()  # ascending in all rows
+    b = sparse.csr_array((a.data, others, a.indptr), shape=a.shape)
+    wider = sparse.csr_array((a.data, a.indices, a.indptr), shape=(ROWS, COLUMNS + 7))
+    x = np.random.default_rng(4).standard_normal(COLUMNS + 7)
+    bits = sparse.csr_array((a.data.view("i8"), a.indices, a.indptr), shape=a.shape)
+    for other in (b, wider, bits):
+        asked(other)
+        with config.override(kernels="compile"):
+            v = x[: other.shape[1]].astype(other.dtype)
+            np.testing.assert_array_equal(multiply(other, v, False), other @ v)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -61,9 +107,9 @@ def test_groups_change_no_bit(count: int) -> None:
     x = np.random.default_rng(2).standard_normal((COLUMNS, 1))
     with config.override(kernels="compile"):
         for _ in range(STRIP_PRODUCTS + 1):
-            found = striped_product(a, x)
+            found = striped_product(a, x, False)
         assert found is not None
-        product = StripedProduct(a, x, Strips(a, count), found.kernel)
+        product = StripedProduct(a, x, False, Strips(a, count), found.kernel)
         ranges = product.ranges(1)
         assert len(ranges) == count
         work = [int(a.indptr[hi] - a.indptr[lo]) for lo, hi in ranges]
@@ -78,7 +124,7 @@ def test_groups_change_no_bit(count: int) -> None:
 
 def asked(a: Any, **options: Any) -> Any:
     """What there is after more products than are waited for."""
-    x = np.ones(a.shape[1])
+    x = np.ones(a.shape[1], a.dtype)
     with config.override(kernels="compile", **options):
         for _ in range(STRIP_PRODUCTS + 2):
             found = prepare(a, x, False)

@@ -82,15 +82,18 @@ class CompiledSparseProduct(Struct, frozen=True):
 def prepare(a: Any, b: Any, turned: bool) -> CompiledSparseProduct | StripedProduct | None:
     """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a matrix or a vector; None where no kernel is
     ready, or SciPy is as fast."""
-    if b.ndim == 1 and not turned:
-        b = b[:, None]
+    vector = b.ndim == 1
+    b = b[:, None] if vector else b
     if b.ndim != 2 or a.nnz * b.shape[1] < SPARSE_PRODUCTS or not _fits(a, b):
         return None
     loop, kind = "sparse_product", a.indices.dtype.name
-    if b.shape[1] == 1 and not turned:
-        striped = striped_product(a, np.ascontiguousarray(b))
+    if b.shape[1] == 1:
+        striped = striped_product(a, np.ascontiguousarray(b), turned)
         if striped is not None:
             return striped
+    if vector and turned:
+        return None
+    if b.shape[1] == 1 and not turned:
         loop, kind = "sparse_vector", f"u{kind}"  # of what has no sign, no place counts from the end
     source = source_of(loop, NUMBER=f"np.{a.dtype.name}", INDEX=f"np.{kind}")
     kernel = at_hand(source, turned, lambda f: _flaw(f, a, b, turned), "sparse products")

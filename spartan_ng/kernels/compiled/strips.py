@@ -14,11 +14,13 @@ Inspector and executor: Saltz, Mirchandaney and Crowley, "Run-time parallelizati
 
 from __future__ import annotations
 
+import threading
 import weakref
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from spartan_ng.arrays.copying import address
@@ -36,13 +38,18 @@ _SAMPLE, _RUNS = 512, 64
 """Non-zeros that follow each other and are looked at for how many strips they ask; so many times."""
 
 
+_ARRANGE, _MULTIPLY, _TURNED = 1, 0, 2
+"""What the kernel does with a group."""
+
+
 class _RowGroup(Struct, eq=False):
     """Some rows, and where their cells end: the non-zeros of a block of rows in a strip, blocks next to each
-    other; None until they have been put in order."""
+    other; None until they have been put in order, which one thread does."""
 
     lo: int
     hi: int
     ends: NDArray[np.int64] | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def blocks(self) -> int:
@@ -63,98 +70,129 @@ class Strips:
 
 
 class StripedProduct(Struct, frozen=True):
-    """A product with a vector that is ready to run in the groups of the rows of `a`."""
+    """A product with a vector, of `a` or, where `turned`, of its transpose, that is ready to run: in the
+    groups of the rows of `a`, or in strips of its columns."""
 
     a: Any
     b: Any
+    turned: bool
     strips: Strips
     kernel: Function
 
     @property
     def shape(self) -> tuple[int, int]:
         """The shape of the result, a column."""
-        return self.a.shape[0], 1
+        return self.a.shape[1 if self.turned else 0], 1
 
     def ranges(self, count: int) -> list[tuple[int, int]]:
-        """The groups of rows, however many are asked for."""
-        return list(self.strips.groups)
+        """The groups of rows, or the strips, however many are asked for."""
+        if not self.turned:
+            return list(self.strips.groups)
+        n = self.a.shape[1]
+        return list(pairwise([*range(0, n, _STRIP), n]))
 
     def run(self, rows: tuple[int, int], out: NDArray[Any], flipped: NDArray[Any] | None = None) -> None:
-        """Fill a group's part of `out`, and of `flipped`, its transpose.
-
-        Two who put a group in order at the same time write the same to the same places.
-        """
-        group = self.strips.groups[rows]
-        ends = group.ends
-        if ends is None:
-            ends = np.empty(group.blocks * self.strips.count, np.int64)
-            self._call(True, group, ends, out)
-            group.ends = ends
-        self._call(False, group, ends, out)
+        """Fill a group's part of `out`, or a strip's, and the same of `flipped`, its transpose."""
+        out[rows[0] : rows[1]] = 0
+        if self.turned:
+            groups, strip = list(self.strips.groups.values()), rows[0] // _STRIP
+            for k in range(len(groups)):  # threads that come together put different ones in order
+                self._arranged(groups[(strip + k) % len(groups)])
+            for group in groups:
+                self._call(_TURNED, group, self._arranged(group), out, (strip, strip + 1))
+        else:
+            group = self.strips.groups[rows]
+            self._call(_MULTIPLY, group, self._arranged(group), out, (0, self.strips.count))
         if flipped is not None:
             flipped.reshape(-1)[slice(*rows)] = out.reshape(-1)[slice(*rows)]
 
-    def _call(self, arranges: bool, group: _RowGroup, ends: NDArray[np.int64], out: NDArray[Any]) -> None:
+    def _arranged(self, group: _RowGroup) -> NDArray[np.int64]:
+        """Where the cells of a group end, which is put in order if it was not."""
+        with group.lock:
+            if group.ends is None:
+                ends = np.empty(group.blocks * self.strips.count, np.int64)
+                self._call(_ARRANGE, group, ends, ends, (0, self.strips.count))
+                group.ends = ends
+            return group.ends
+
+    def _call(
+        self,
+        what: int,
+        group: _RowGroup,
+        ends: NDArray[np.int64],
+        out: NDArray[Any],
+        of_strips: tuple[int, int],
+    ) -> None:
         a, strips = self.a, self.strips
         arrays = (a.data, a.indices, a.indptr, strips.values, strips.places, ends, self.b)
         counts = (a.shape[0], int(a.indptr[-1]), group.blocks, strips.count, group.lo, group.hi)
-        line = [int(arranges), *map(address, arrays), *counts, address(out)]
+        line = [what, *map(address, arrays), *counts, address(out), *of_strips, a.shape[1]]
         self.kernel(np.array([line], np.int64))
 
 
 class _Earlier(Struct, eq=False):
     """How often a matrix was multiplied by vectors, and its strips, once it has some."""
 
-    matrix: weakref.ref[Any]
+    memory: list[weakref.ref[Any]]
+    """The arrays that its own are views of, or are."""
     products: int = 0
     strips: Strips | None = None
     scatters: bool | None = None
 
-    @property
-    def pays(self) -> bool:
+    def pays(self, a: Any) -> bool:
         """Whether another order is the same to each row, and other elements of vectors are near then."""
         if self.scatters is None:
-            a = self.matrix()
-            self.scatters = a is not None and bool(a.has_sorted_indices) and _scatters(a)
+            self.scatters = bool(a.has_sorted_indices) and _scatters(a)
         return self.scatters
 
 
-_earlier: dict[int, _Earlier] = {}
-"""By the identity of matrices that live: nobody writes into one that is ours."""
+_Key = tuple[tuple[tuple[int, str], ...], int, tuple[int, int]]
+_earlier: dict[_Key, _Earlier] = {}
+"""By where the arrays of matrices lie, which is the same for all views of one, and what is there; as long as
+their memory is theirs. Nobody writes into a matrix that is ours."""
 
 
-def striped_product(a: Any, b: Any) -> StripedProduct | None:
-    """`a @ b` of a CSR array and a contiguous vector as a column; None where another order is not worth it,
-    or not yet, or memory has no room for it."""
+def striped_product(a: Any, b: Any, turned: bool) -> StripedProduct | None:
+    """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a contiguous vector as a column; None where
+    another order is not worth it, or not yet, or memory has no room for it."""
     rows, columns = a.shape
     if columns < SCATTERED_STRIPS * _STRIP or a.nnz * _STRIP**2 < STRIP_NONZEROS * rows * columns:
         return None
     found = _noted(a)
     found.products += 1
     nbytes = a.nnz * (a.dtype.itemsize + np.dtype(np.uint32).itemsize)
-    if found.products <= STRIP_PRODUCTS or not found.pays or nbytes > copied_bytes():
+    if found.products <= STRIP_PRODUCTS or not found.pays(a) or nbytes > copied_bytes():
         return None
     source = source_of("strips", NUMBER=f"np.{a.dtype.name}", INDEX=f"np.u{a.indices.dtype.name}")
-    kernel = at_hand(source, None, lambda f: _flaw(f, a, b), "sparse products by strips")
+    kernel = at_hand(source, None, lambda f: _flaw(f, a), "sparse products by strips")
     if kernel is None:
         return None
     if found.strips is None:
         found.strips = Strips(a, threads())
-    return StripedProduct(a, b, found.strips, kernel)
+    return StripedProduct(a, b, turned, found.strips, kernel)
 
 
 def _noted(a: Any) -> _Earlier:
-    """What is known of a matrix, as long as it lives."""
-    key = id(a)
+    """What is known of a matrix, as long as its memory lives."""
+    arrays = a.data, a.indices, a.indptr
+    key = tuple((address(x), x.dtype.str) for x in arrays), a.nnz, a.shape
+    memory = [_owner(x) for x in arrays]
     found = _earlier.get(key)
-    if found is None or found.matrix() is not a:
-        found = _earlier[key] = _Earlier(weakref.ref(a, lambda ref: _forget(key, ref)))
+    if found is None or any(ref() is not x for ref, x in zip(found.memory, memory, strict=True)):
+        found = _earlier[key] = _Earlier([weakref.ref(x, lambda ref: _forget(key, ref)) for x in memory])
     return found
 
 
-def _forget(key: int, ref: weakref.ref[Any]) -> None:
+def _owner(x: Any) -> Any:
+    """The array that an array is a view of, or that it is."""
+    while isinstance(x.base, np.ndarray):
+        x = x.base
+    return x
+
+
+def _forget(key: _Key, ref: weakref.ref[Any]) -> None:
     found = _earlier.get(key)
-    if found is not None and found.matrix is ref:
+    if found is not None and any(own is ref for own in found.memory):
         del _earlier[key]
 
 
@@ -165,13 +203,16 @@ def _scatters(a: Any) -> bool:
     return sum(asked) >= SCATTERED_STRIPS * _RUNS
 
 
-def _flaw(kernel: Function, a: Any, b: Any) -> str:
-    """What the kernel makes otherwise than SciPy of the last rows, in two groups."""
-    first, last = last_rows(a.indptr, 1)
-    part, guards = a[first:last], Guards()
-    found = guards.empty((last - first, 1), a.dtype)
-    product = StripedProduct(part, b, Strips(part, 2), kernel)
-    for rows in product.ranges(2):
-        product.run(rows, found)
-    wanted = part @ b
-    return guards.flaw([(found, wanted)], largest([part.data, b, wanted]))
+def _flaw(kernel: Function, a: Any) -> str:
+    """What the kernel makes otherwise than SciPy of the last rows, in two groups, both ways."""
+    part, guards = a[slice(*last_rows(a.indptr, 1))], Guards()
+    strips, pairs = Strips(part, 2), []
+    for turned in (False, True):
+        left = part.T if turned else part
+        x = (np.arange(left.shape[1]) % 7 - 3).astype(a.dtype)[:, None]
+        product = StripedProduct(part, x, turned, strips, kernel)
+        found = guards.empty(product.shape, a.dtype)
+        for rows in product.ranges(2):
+            product.run(rows, found)
+        pairs.append((found, left @ x))
+    return guards.flaw(pairs, largest([part.data, *(wanted for _, wanted in pairs)]))

@@ -9,6 +9,7 @@ from spartan_ng.kernels.compiled.intrinsics import array_at, compiled
 NUMBER = np.float64
 INDEX = np.uint32
 BITS = 16
+ARRANGE, TURNED = 1, 2
 
 
 @compiled
@@ -41,29 +42,38 @@ def arrange(t: Any) -> None:
 
 @compiled
 def multiply(t: Any) -> None:
-    """Fill a group's part of the product: to the rows of each cell in turn what its strip adds."""
-    rows, nnz, blocks, strips, lo, hi = t[8], t[9], t[10], t[11], t[12], t[13]
+    """To a group's rows what a range of strips adds; or, turned, to the columns of the
+    strips what a group adds."""
+    rows, nnz, blocks, strips, lo = t[8], t[9], t[10], t[11], t[12]
     starts = array_at(t[3], (rows + 1,), INDEX)
     values, places = array_at(t[4], (nnz,), NUMBER), array_at(t[5], (nnz,), np.uint32)
     ends = array_at(t[6], (blocks * strips,), np.int64)
-    x, out = array_at(t[7], (strips << BITS,), NUMBER), array_at(t[14], (rows,), NUMBER)
-    out[lo:hi] = 0
-    p = np.int64(starts[lo])
-    for cell in range(blocks * strips):
+    turned, cells = t[0] == TURNED, t[15] * blocks
+    inner, outer = (rows, t[17]) if turned else (t[17], rows)
+    x, out = array_at(t[7], (inner,), NUMBER), array_at(t[14], (outer,), NUMBER)
+    p = ends[cells - 1] if cells else np.int64(starts[lo])
+    for cell in range(cells, t[16] * blocks):
         column, row = (cell // blocks) << BITS, lo + ((cell % blocks) << BITS)
-        part, sums = x[column:], out[row:]
         end = ends[cell]
-        while p < end:
-            place = places[p]
-            sums[place >> np.uint32(BITS)] += values[p] * part[place & np.uint32((1 << BITS) - 1)]
-            p += 1
+        if turned:
+            part, sums = x[row:], out[column:]
+            while p < end:
+                place = places[p]
+                sums[place & np.uint32((1 << BITS) - 1)] += values[p] * part[place >> np.uint32(BITS)]
+                p += 1
+        else:
+            part, sums = x[column:], out[row:]
+            while p < end:
+                place = places[p]
+                sums[place >> np.uint32(BITS)] += values[p] * part[place & np.uint32((1 << BITS) - 1)]
+                p += 1
 
 
 @compiled
 def kernel(table: Any) -> None:
     """What the lines of the table say: to arrange a group, or to multiply by it."""
     for i in range(table.shape[0]):
-        if table[i, 0]:
+        if table[i, 0] == ARRANGE:
             arrange(table[i])
         else:
             multiply(table[i])
