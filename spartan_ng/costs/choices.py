@@ -155,6 +155,9 @@ NONZERO_ROW_FLOPS = 16
 SORT_ELEMENTS = 1 << 17
 """Elements of a line from which several threads sort it. (chosen)"""
 
+PACKED_ELEMENTS = 1 << 12
+"""Elements of a line from which one thread sorts its indices behind the digits of values. (chosen)"""
+
 SCAN_PIECE = 1 << 17
 """Elements of a piece of a scanned tile, at least: fewer are not worth a call of NumPy's. (chosen)"""
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from spartan_ng.costs.choices import SORT_ELEMENTS
+from spartan_ng.costs.choices import PACKED_ELEMENTS, SORT_ELEMENTS
 
 Each: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 """Calls a function for every item, by threads; results in order."""
@@ -107,8 +107,17 @@ def _spread(x: Array, share: tuple[int, int], counts: Array, starts: Array, out:
 
 def argsorted_line(x: Array, threads: int, each: Each, make: Make = np.empty) -> tuple[Array, Array]:
     """The sorted vector and the indices that sort it, equal elements in their order."""
+    return _argsorted(x, threads, each, make, SORT_ELEMENTS)
+
+
+def argsorted(x: Array) -> tuple[Array, Array]:
+    """The same by this thread alone, of shorter vectors, too."""
+    return _argsorted(x, 1, lambda one, items: [one(item) for item in items], np.empty, PACKED_ELEMENTS)
+
+
+def _argsorted(x: Array, threads: int, each: Each, make: Make, least: int) -> tuple[Array, Array]:
     n = len(x)
-    if n < SORT_ELEMENTS or x.dtype.kind not in "iufmM" or x.dtype.itemsize > 8:
+    if n < least or x.dtype.kind not in "iufmM" or x.dtype.itemsize > 8:
         order = np.argsort(x, kind="stable")
         return x[order], order
     if _ascends(x):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spartan_ng.costs.choices import SORT_ELEMENTS
 from spartan_ng.kernels import line_sorts
-from spartan_ng.kernels.line_sorts import argsorted_line, sorted_line
+from spartan_ng.kernels.line_sorts import argsorted, argsorted_line, sorted_line
 from tests.sampling import examples
 
 N = 140_000
@@ -65,6 +65,8 @@ def check(x: np.ndarray[Any, Any], threads: int) -> None:
         line = sorted_line(x, threads, each)
         values, order = argsorted_line(x, threads, each)
     expected = np.argsort(x, kind="stable")
+    for found, wanted in zip(argsorted(x), (x[expected], expected), strict=True):
+        np.testing.assert_array_equal(found, wanted, strict=True)
     np.testing.assert_array_equal(order, expected, strict=True)
     np.testing.assert_array_equal(values, x[expected], strict=True)
     np.testing.assert_array_equal(line, x[expected], strict=True)
@@ -96,5 +98,5 @@ def test_short_lines(values: list[float], dtype: str, threads: int) -> None:
         if dtype[0] != "f"
         else np.array(values, dtype)
     )
-    with patch.multiple(line_sorts, SORT_ELEMENTS=1, _BLOCK=3, _SAMPLES=5):
+    with patch.multiple(line_sorts, SORT_ELEMENTS=1, PACKED_ELEMENTS=1, _BLOCK=3, _SAMPLES=5):
         check(x, threads)

@@ -17,11 +17,14 @@ from benchmarks import simulated
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng.arrays import ArrayRef, Key
 from spartan_ng.costs import Profile
+from spartan_ng.costs.choices import PACKED_ELEMENTS
 from spartan_ng.graph import build
+from spartan_ng.kernels import line_sorts as line_sorts_kernel
 from spartan_ng.ops import line_sorts
 from spartan_ng.optimizer.fusion import labels
 from spartan_ng.session import Session
 from spartan_ng.worker.memory.store import Region
+from spartan_ng.worker.stages import sorting
 from spartan_ng.worker.stages.sorted_parts import SortedParts
 from tests.sampling import examples
 from tests.sources.recorder import Recorder
@@ -87,6 +90,23 @@ def test_what_does_not_fit_is_sorted_in_runs(workers: int, kind: str) -> None:
         memory = x.nbytes // 5
         np.testing.assert_array_equal(sort_on(workers, x, "sort", memory), np.sort(x))
         np.testing.assert_array_equal(sort_on(workers, x, "argsort", memory), np.argsort(x, kind="stable"))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_runs_and_pieces_of_an_order_are_sorted_by_vectors(workers: int) -> None:
+    """Behind the digits of their values: no vector of them is sorted by its indices."""
+    x = np.random.default_rng(0).standard_normal(200_000)
+    lengths: list[int] = []
+
+    def noted(part: np.ndarray) -> Any:
+        lengths.append(len(part))
+        return line_sorts_kernel.argsorted(part)
+
+    with patch.object(labels, "_LONG_LINE_BYTES", 0), patch.object(sorting, "argsorted", noted):
+        found = sort_on(workers, x, "argsort", x.nbytes // 2)
+    np.testing.assert_array_equal(found, np.argsort(x, kind="stable"))
+    assert sum(lengths) == 2 * len(x)
+    assert sorted(lengths)[len(lengths) // 2] >= PACKED_ELEMENTS
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ import numpy as np
 from spartan_ng.arrays import box_shape
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.costs.choices import MERGED_PARTS, PICKED_SHARE
-from spartan_ng.kernels.line_sorts import argsorted_line, is_vectorized, sorted_line
+from spartan_ng.kernels.line_sorts import argsorted, argsorted_line, is_vectorized, sorted_line
 from spartan_ng.plan.stages import MergeParts, SortParts
 from spartan_ng.scratch import put
 from spartan_ng.sources import Unread
@@ -77,8 +77,7 @@ def _sort_runs(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
             part = values[lo:hi] if run_of_ours is None else run_of_ours[: hi - lo]
             fill(part, lo, hi)
             if places is not None:
-                order = np.argsort(part, kind="stable")
-                part[...] = part[order]
+                part[...], order = argsorted(part)
                 order += first + lo
                 put(places[lo:hi], order)
             else:
@@ -149,7 +148,7 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
                 merges = len(values) <= MERGED_PARTS or not is_vectorized(part.dtype)
                 part.sort(kind="stable" if merges else None)
             else:
-                order = np.argsort(np.concatenate(values), kind="stable")
+                _, order = argsorted(np.concatenate(values))
                 np.take(np.concatenate(places[0]), order, out=part)
             if part is not place:
                 put(place, part)
