@@ -27,20 +27,19 @@ from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.graph.trail import Trail, passed_down
-from spartan_ng.lineage import Recipe
 from spartan_ng.memory import available_bytes, free_disk_bytes
 from spartan_ng.optimizer.pipeline import PASSES, ROUNDING, run_passes
-from spartan_ng.plan.advice import NO_FACTS, Facts
 from spartan_ng.plan.lessons import learn_bytes, subjects
 from spartan_ng.plan.lower import Origins, lower, origins, weigh_grids
 from spartan_ng.plan.peak import check, projected_peak
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
-from spartan_ng.salvage import over_what_is_left
 from spartan_ng.sources.reading import read_whole
 
 if TYPE_CHECKING:
+    from spartan_ng.lineage import Recipe
     from spartan_ng.optimizer.tiling.choose import PossibleGrid
+    from spartan_ng.plan.advice import Facts
     from spartan_ng.plan.explain import Words
     from spartan_ng.plan.explanation import Explanation
     from spartan_ng.plan.fusion import ExplainedFusion
@@ -125,12 +124,13 @@ class Planner:
         plan: Plan,
         stats: RunStats | None,
         words: Words | None = None,
-        facts: Facts = NO_FACTS,
+        facts: Facts | None = None,
     ) -> Explanation:
         """The plan made for `roots`, beside what else it could have been, and what a run of it took; for the
         words and the facts, see `plan.explain`."""
         from spartan_ng.kernels.compiled.select import explain_plan_tiers
         from spartan_ng.listing import list_stages
+        from spartan_ng.plan.advice import NO_FACTS
         from spartan_ng.plan.explain import NO_WORDS
         from spartan_ng.plan.explain import explain as explain_plan
 
@@ -145,7 +145,7 @@ class Planner:
             fusion=_compare(roots, settings) if small else None,
             sources=partial(list_stages, plan),
             words=NO_WORDS if words is None else words,
-            facts=facts,
+            facts=NO_FACTS if facts is None else facts,
         )
 
     def _make(self, roots: Sequence[Node], settings: Settings, leaves: list[ArrayRef]) -> Planned:
@@ -172,8 +172,14 @@ class Planner:
             tuple(number[ref] for ref in used if ref is not None),
             tuple(distinct.index(r) for r in rewritten),
             tuple((key, self._measured.get(key)) for key in subjects(plan)),
-            Recipe.of(roots, leaves) if self._recipes else None,
+            self._recipe(roots, leaves) if self._recipes else None,
         )
+
+    @staticmethod
+    def _recipe(roots: Sequence[Node], leaves: list[ArrayRef]) -> Recipe:
+        from spartan_ng.lineage import Recipe
+
+        return Recipe.of(roots, leaves)
 
     def predicted_s(self, plan: Plan) -> float:
         """What its stages are expected to take."""
@@ -211,6 +217,8 @@ class Planner:
 
     def what_is_left(self, roots: Sequence[Node], plan: Plan, left: Mapping[int, ArrayRef]) -> list[Node]:
         """`roots` over the arrays that are `left` of a run of their `plan`, by their slots."""
+        from spartan_ng.salvage import over_what_is_left
+
         rewritten, (nodes, _) = self._origins(roots, plan)
         return over_what_is_left(rewritten, {nodes[n]: ref for n, ref in left.items() if n < len(nodes)})
 

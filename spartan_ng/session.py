@@ -51,7 +51,6 @@ from spartan_ng.planner import Planned, Planner, has_local_workers
 from spartan_ng.progress import progress
 from spartan_ng.recovery import Amount, blamed, computed_again, one_at_a_time
 from spartan_ng.replicas import Replicas
-from spartan_ng.selecting import selected
 from spartan_ng.system.processes import after_fork
 from spartan_ng.turning import turned
 
@@ -107,6 +106,8 @@ class Session:
         if has_constants(order):
             roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
         if has_lines:
+            from spartan_ng.selecting import selected
+
             roots = selected(roots, self.backend, self._evaluate_plain)
         values: dict[Node, ArrayRef] = {}
         wanted: list[Node] = []
@@ -115,16 +116,15 @@ class Session:
                 wanted.append(root)
             else:
                 values[root] = root.data
-        same = wanted == nodes
+        known = order if wanted == nodes else topological(wanted)
         begun = time.perf_counter()
-        found = self._direct(wanted, order if same else topological(wanted))
+        found = self._direct(wanted, known)
         if found is not None:
             values.update(zip(wanted, found, strict=True))
             self.worked_s += time.perf_counter() - begun
             if config.debug:
                 tell_direct(wanted, time.perf_counter() - begun)
         elif wanted:
-            known = order if same else topological(wanted)
             refs = None
             if self._home is not None:
                 refs = None if died is not None else self._stay(wanted, known, self._home)

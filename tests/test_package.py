@@ -147,6 +147,40 @@ print(begun.count("start"))
 """
 
 
+PASSED = """
+import sys, threading
+import numpy, spartan_ng as np
+called = set()
+def note(frame, event, about):
+    if event == "call" and frame.f_code.co_name != "<module>":
+        called.add(frame.f_code.co_filename)
+before = {*sys.modules}
+import spartan_ng.session
+threading.setprofile(note)
+sys.setprofile(note)
+with np.config.override(small_bytes=0):
+    x, y = (np.asarray(numpy.random.default_rng(i).random(300_000)) for i in range(2))
+    a = x.reshape(500, 600)
+    np.compute(np.sum(x * y), np.exp(x[x > 0.5]).sum(), a.mean(0))
+    np.compute(a.T @ (a @ a[0]), a[:, :500] + a[:, :500].T)
+sys.setprofile(None)
+for name, module in sorted(sys.modules.items()):
+    functions = [f for f in vars(module).values() if hasattr(f, "__code__") and f.__module__ == name]
+    if name not in before and name.startswith("spartan_ng.") and functions:
+        print(name, module.__file__ in called)
+"""
+
+
+@pytest.mark.slow
+def test_a_first_pass_calls_what_it_imports() -> None:
+    """Modules whose functions it never calls are for those who do: they were half of what it waited for."""
+    done = subprocess.run([sys.executable, "-c", PASSED], capture_output=True, text=True, check=True)
+    told = [line.split() for line in done.stdout.splitlines()]
+    unused = [name for name, is_called in told if is_called == "False"]
+    assert len(told) - len(unused) > 80
+    assert len(unused) <= 60, unused
+
+
 @pytest.mark.slow
 def test_a_plan_for_this_process_imports_no_sockets_and_no_scipy() -> None:
     """Nor what only explains it; and Python looks for no garbage among what has just been imported."""

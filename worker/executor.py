@@ -40,7 +40,7 @@ from spartan_ng.worker.scheduling.lending import borrow
 from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.scheduling.vanguard import Vanguard
-from spartan_ng.worker.stages.stages import HANDLERS
+from spartan_ng.worker.stages.stages import handler
 
 _CHECK_S = 0.1
 """How often a wait looks whether its job has been cancelled."""
@@ -137,7 +137,7 @@ class Executor(BlockThreads):
                 self.check(run)
                 run.stats, run.index = StageStats(), i
                 begin_ns = end_ns
-                plainly = partial(HANDLERS[type(stage)], self)
+                plainly = partial(handler(type(stage)), self)
                 handle = self._with_backup if i in run.program.backed else plainly
                 try:
                     if run.program.users[i] and self.world > 1:
@@ -173,7 +173,7 @@ class Executor(BlockThreads):
 
     def handle(self, run: Run, stage: Stage, task: Task) -> None:
         """Run a share of a stage."""
-        HANDLERS[type(stage)](self, run, stage, task)
+        handler(type(stage))(self, run, stage, task)
 
     def _with_backup(self, run: Run, stage: Stage, task: Task) -> None:
         """Run a share of a stage that another worker may run, too, where this one is slow; but not what the

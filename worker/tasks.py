@@ -38,7 +38,7 @@ from spartan_ng.worker.scheduling.program import Program
 from spartan_ng.worker.scheduling.shares import task_of
 from spartan_ng.worker.scheduling.stealing import Offers
 from spartan_ng.worker.stages.sorted_parts import samples_of
-from spartan_ng.worker.stages.stages import HANDLERS
+from spartan_ng.worker.stages.stages import handler
 
 _MUCH = 8
 """Regions of at least one part in so many of a tile keep it while they are there."""
@@ -295,7 +295,7 @@ def _run_part(
     run = Run(job, plan, program, keys, threading.Event(), index=part.stage, chunks=chunks)
     try:
         with entered(executor.errstate), Acting(job):
-            HANDLERS[type(stage)](executor, run, stage, program.tasks[part.stage])
+            handler(type(stage))(executor, run, stage, program.tasks[part.stage])
     except _NeedsMore:
         return Needs(transfer.missing)
     finally:

@@ -15,7 +15,6 @@ is enough alone: of two machines whose BLAS is as fast, one sorts and draws twic
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
@@ -23,12 +22,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from time import sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from spartan_ng.costs.tuned import SMALL_BLAS_SPEEDUP, THREAD_BYTES_S, THREAD_FLOPS_S
@@ -37,6 +36,9 @@ from spartan_ng.ops.random import DISTRIBUTIONS
 from spartan_ng.system import machine
 from spartan_ng.system.files import locked
 from spartan_ng.system.ownership import why_not_own
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 PROFILE_VARIABLE = "SPARTAN_NG_PROFILE"
 """Environment variable: the file of measured rates; "assumed" neither reads nor measures any."""
@@ -122,6 +124,8 @@ def measure_later(threads: int, memory_bytes: int) -> threading.Thread | None:
 def measure(threads: int) -> Rates | None:
     """Measure with `threads` threads at once, some tenths of a second; None where other programs keep the
     machine busy."""
+    from concurrent.futures import ThreadPoolExecutor
+
     bytes_s, flops_s = assumed(threads)
     streams = _streams(threads)
     factors = np.full((_STACK, _SIDE, _SIDE), 0.5)
@@ -206,7 +210,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     """What is kept; nothing where there is no such file, it is broken, or others may have written it."""
     with suppress(OSError, ValueError):
         if why_not_own(path) is None:
-            kept = json.loads(path.read_text())
+            kept = msgspec.json.decode(path.read_bytes())
             return kept if isinstance(kept, dict) else None
     return None
 
@@ -244,6 +248,6 @@ def _measure_and_keep(path: Path, threads: int, before: _Found) -> None:
         return
     kept = {**(_read(path) or {}), _identity(threads): [*before, found]}
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    with os.fdopen(descriptor, "w") as f:
-        json.dump(kept, f, indent=1)
+    with os.fdopen(descriptor, "wb") as f:
+        f.write(msgspec.json.format(msgspec.json.encode(kept), indent=1))
     os.replace(temporary, path)

@@ -1,4 +1,7 @@
-"""Einstein sums of two operands as matrix products: dense blocks through BLAS, sparse ones through SciPy."""
+"""Einstein sums of two operands as matrix products: dense blocks through BLAS, sparse ones through SciPy.
+
+Each kind of loop that is ready-made is imported by its first product: few programs have several.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,7 @@ import numpy as np
 from spartan_ng.compressed import is_compressed
 from spartan_ng.costs.choices import is_one_loop
 from spartan_ng.error_state import error_state
-from spartan_ng.kernels.compiled import dictionaries, few_lines, narrow, tall
-from spartan_ng.kernels.compiled.sparse_product import multiply
 from spartan_ng.kernels.formats import dense, is_sparse_block
-from spartan_ng.kernels.sparse_products import sparse_product
 from spartan_ng.memory import budget_bytes, copied_bytes
 
 Labels = tuple[int, ...]
@@ -37,7 +37,7 @@ def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: boo
     if shape.plain:
         a, b = a.T if shape.turn_a else a, b.T if shape.turn_b else b
         # On its own, a product that keeps arithmetic busy has all of BLAS's threads.
-        found = _compiled_product(a, b) if in_threads else few_lines.product(a, b)
+        found = _compiled_product(a, b) if in_threads else _product_of_few_lines(a, b)
         if found is not None:
             return found
         return _multiply_in_threads(a, b) if in_threads else np.matmul(a, b)
@@ -72,10 +72,18 @@ def contract_and_sums(
     if type(a) is type(b) is np.ndarray and _arrange(la, lb, lo).plain:
         shape = _arrange(la, lb, lo)
         left, right = a.T if shape.turn_a else a, b.T if shape.turn_b else b
+        from spartan_ng.kernels.compiled import tall
+
         found = tall.product_and_sums(left, right, wanted)
         if found is not None:
             return found.value, found.sums
     return contract(a, b, la, lb, lo, in_threads=True), (None, None)
+
+
+def _product_of_few_lines(a: Any, b: Any) -> Any:
+    from spartan_ng.kernels.compiled import few_lines
+
+    return few_lines.product(a, b)
 
 
 def dense_product(a: Any, b: Any, out: Any = None) -> Any:
@@ -87,6 +95,8 @@ def dense_product(a: Any, b: Any, out: Any = None) -> Any:
 def _compiled_product(a: Any, b: Any, out: Any = None) -> Any:
     """The product of matrices that BLAS is slow with on one thread; None where it is not, or has to do it
     (for now)."""
+    from spartan_ng.kernels.compiled import few_lines, narrow, tall
+
     for kind in (few_lines, tall, narrow):
         found = kind.product(a, b, out)
         if found is not None:
@@ -233,7 +243,11 @@ def _compressed(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
     plain = is_matrix_product(la, lb, lo) and len(shape.rows) == 1
     left = a.T if plain and la[0] == shape.inner[0] else a
     right = b.T if plain and b.ndim == 2 and lb[1] == shape.inner[0] else b
-    out = dictionaries.multiply(left, right) if plain else None
+    out = None
+    if plain:
+        from spartan_ng.kernels.compiled import dictionaries
+
+        out = dictionaries.multiply(left, right)
     if out is None:
         return contract(dense(a), b, la, lb, lo)
     return out.T if shape.order_out == [1, 0] else out
@@ -293,6 +307,8 @@ def _sparse(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
     if max(a.ndim, b.ndim) > 2:
         return _stacked(a, b, la, lb, lo)
     if is_sparse_block(a) and is_sparse_block(b) and len(lo) == 2:
+        from spartan_ng.kernels.sparse_products import sparse_product
+
         return sparse_product(*matrices(a, b, la, lb, lo), budget_bytes())
     left, right, flip = sparse_first(a, b, la, lb, lo)
     out = _product(left, right)
@@ -313,6 +329,8 @@ def _stacked(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
 def _product(a: Any, b: Any) -> Any:
     """A sparse matrix times anything: the compiled kernel for what it can do, else SciPy."""
     if not is_sparse_block(b):
+        from spartan_ng.kernels.compiled.sparse_product import multiply
+
         turned = a.format == "csc"
         found = multiply(a.T if turned else a, b, turned)
         if found is not None:

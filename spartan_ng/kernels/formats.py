@@ -8,7 +8,6 @@ import numpy as np
 
 from spartan_ng.arrays import sparse
 from spartan_ng.compressed import is_compressed
-from spartan_ng.kernels.compiled import dictionaries
 
 _NUMPYS = (np.ndarray, np.generic)
 """What is dense at first sight: values of folds are numbers."""
@@ -24,5 +23,7 @@ def dense(value: Any) -> Any:
     if isinstance(value, _NUMPYS):
         return value
     if is_compressed(value):
+        from spartan_ng.kernels.compiled import dictionaries
+
         return dictionaries.uncompressed(value)
     return value.toarray() if is_sparse_block(value) else value

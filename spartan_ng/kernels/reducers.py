@@ -17,11 +17,6 @@ from spartan_ng.arrays import WHOLE, Box
 from spartan_ng.arrays.sparse import csr_array, is_imported
 from spartan_ng.compressed import is_compressed
 from spartan_ng.costs.choices import GROUP_SUM_ELEMENTS
-from spartan_ng.kernels.compiled import tall
-from spartan_ng.kernels.compiled.between import state_between
-from spartan_ng.kernels.compiled.deviations import sum_and_deviations
-from spartan_ng.kernels.compiled.group_sums import group_sums
-from spartan_ng.kernels.compiled.prefixes import prefix_state
 from spartan_ng.kernels.contract import contract, contract_and_sums
 from spartan_ng.kernels.formats import dense, is_sparse_block
 from spartan_ng.kernels.sparse_folds import sparse_fold
@@ -186,6 +181,8 @@ class Reducer:
         if where is not None:
             where = dense(where)
         if isinstance(self.fold, PrefixFold):
+            from spartan_ng.kernels.compiled.prefixes import prefix_state
+
             state = prefix_state(self.fold.name, x, self.row.dtype)
             if state is not None:
                 return state
@@ -213,6 +210,8 @@ class Reducer:
         x = dense(args[0])
         if self.units:
             return self.fold.units_and_sums(x, axes, self.row.dtype, self.shape, self._lengths(axes))
+        from spartan_ng.kernels.compiled.deviations import sum_and_deviations
+
         found = sum_and_deviations(x, axes, self.row.dtype)
         return self.fold.block_and_sum(x, axes, self.row.dtype) if found is None else found
 
@@ -265,9 +264,12 @@ class Reducer:
 
     def _line_state(self, args: list[Any], box: Box) -> State:
         label = self.labels[0]
-        found = None if self.finds is None else state_between(self.finds, dense(args[0]))
-        if found is not None:
-            return found
+        if self.finds is not None:
+            from spartan_ng.kernels.compiled.between import state_between
+
+            found = state_between(self.finds, dense(args[0]))
+            if found is not None:
+                return found
         line = LINE_STATES[self.row.kind](*self.row.params)
         return line.state(dense(args[0]), box[label][0] if label != WHOLE else 0)
 
@@ -288,6 +290,8 @@ class Reducer:
             return (np.bincount(x, weights, length).astype(self.row.dtype, copy=False),)
         rows = weights[:, None] if weights.ndim == 1 else weights.reshape(len(x), -1)
         rows = rows.astype(self.row.dtype, copy=False)
+        from spartan_ng.kernels.compiled.group_sums import group_sums
+
         found = group_sums(x, rows, length)
         if found is None and weights.ndim == 1:  # which holds the interpreter, and copies what is read only
             found = np.bincount(x, weights, length).astype(self.row.dtype, copy=False)
@@ -357,7 +361,9 @@ def _summed_operands(stage: Fused, row: Row) -> Iterator[tuple[Hashable, int]]:
         return
     (label,) = summed
     m, n = (x.shape[1 - labels.index(label)] for x, labels in ((a, la), (b, lb)))
-    if not tall.is_worth(row.dtype, m, n, a.shape[la.index(label)]):
+    from spartan_ng.kernels.compiled.tall import is_worth
+
+    if not is_worth(row.dtype, m, n, a.shape[la.index(label)]):
         return
     for position, labels in enumerate((la, lb)):
         register, axis = row.args[position], labels.index(label)

@@ -23,7 +23,6 @@ from spartan_ng.kernels.reducers import fold_axes
 from spartan_ng.kernels.searches import searched
 from spartan_ng.kernels.sparse_folds import sparse_fold
 from spartan_ng.kernels.user import call_user, guarded
-from spartan_ng.kernels.virtual.machine import program
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, ArgFold, fold_whole
 from spartan_ng.ops.functions import UserFunction
@@ -292,6 +291,12 @@ def _scan(row: Row) -> Evaluate:
     return evaluate
 
 
+def _program(row: Row) -> Evaluate:
+    from spartan_ng.kernels.virtual.machine import program
+
+    return program(row)
+
+
 def _inside(row: Row) -> Evaluate:
     return lambda regs, block, out: None
 
@@ -310,6 +315,6 @@ KINDS: dict[str, Callable[[Row], Evaluate]] = {
     "iota": _iota,
     "random": _random,
     "scan": _scan,
-    "program": program,
+    "program": _program,
     "inside": _inside,
 }

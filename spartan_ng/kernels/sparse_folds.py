@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.compressed import is_compressed
-from spartan_ng.kernels.compiled import dictionaries
 from spartan_ng.kernels.formats import dense
 
 
@@ -73,6 +72,8 @@ def _of_lines(ufunc: Any, x: Any, dtype: np.dtype[Any]) -> Any:
 def _compressed_fold(name: str, x: Any, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Over rows by distinct values and their counts; a sum of each row is a product with ones."""
     if name == "add" and axes == (0 if x.turned else 1,):
+        from spartan_ng.kernels.compiled import dictionaries
+
         rows = x.T if x.turned else x
         return dictionaries.multiply(rows.astype(dtype), np.ones(x.width, dtype))
     return x.fold(name, axes, dtype)

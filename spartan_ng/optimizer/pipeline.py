@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Sequence
 
 from spartan_ng.config import config
 from spartan_ng.graph.node import Node
-from spartan_ng.graph.spec import check_pass
 from spartan_ng.optimizer.rewrite.algebra.table import algebra
 from spartan_ng.optimizer.rewrite.constants import fold_constants, name_ranges, resolve_empty
 from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
@@ -67,5 +66,7 @@ def run_passes(
         if name in REQUIRED or name not in disabled:
             before, out = out, step(out)
             if config.check:
+                from spartan_ng.graph.spec import check_pass
+
                 asked.update(check_pass(before, out, name, asked))
     return out

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -12,13 +13,12 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.config import config
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, Op
-from spartan_ng.optimizer.cuboid.exploit import Together
 from spartan_ng.optimizer.fusion.policies import form_stages
 from spartan_ng.optimizer.fusion.sampling import is_sampled_product
 from spartan_ng.optimizer.sizes import expected_bytes, expected_nonzeros
-from spartan_ng.optimizer.tiling.choose import PossibleGrid, alternatives, choose, moving_least
+from spartan_ng.optimizer.tiling.one_worker import moving_least, on_one_worker
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
-from spartan_ng.plan.absorb import absorb_sides, is_heavy
+from spartan_ng.plan.absorb import Together, absorb_sides, is_heavy
 from spartan_ng.plan.cut import Cut
 from spartan_ng.plan.draft import Draft, Drafting, DraftResult
 from spartan_ng.plan.plan import Plan
@@ -26,8 +26,10 @@ from spartan_ng.plan.reads import base_of, view_read
 from spartan_ng.plan.rows import Read
 from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage
-from spartan_ng.plan.spec import check_plan
 from spartan_ng.plan.strategies import constrain
+
+if TYPE_CHECKING:
+    from spartan_ng.optimizer.tiling.choose import PossibleGrid
 
 Choice = tuple[list[Draft], tuple[list[StageSketch], list[ArraySketch]], Tilings]
 """Drafts, their sketches, and the tilings chosen for them."""
@@ -83,6 +85,10 @@ class Lowering:
 
     def _tiled(self, drafts: list[Draft]) -> Choice:
         sketched = self.sketches(drafts)
+        if self.settings.profile.workers == 1:
+            return drafts, sketched, on_one_worker(*sketched)
+        from spartan_ng.optimizer.tiling.choose import choose
+
         tilings = choose(
             *sketched,
             self.settings.profile,
@@ -95,17 +101,27 @@ class Lowering:
     def drafts(self) -> list[list[Draft]]:
         """The stages before they are cut, in order; several ways, where all of them may be worth costing."""
         drafts = [self._draft(g) for g in self.groups]
-        profile = self.settings.profile
         if self.settings.fusion == "off":
             return [drafts]
         kept = {self.number[r] for r in self.roots}
-        fused = absorb_sides(drafts, kept, Together(self.order, self.roots, profile))
+        fused = absorb_sides(drafts, kept, self._are_together)
         stored = {d.slot for d in drafts} - {d.slot for d in fused}
         if not any(is_heavy(d) for d in drafts):
             return [fused]  # what products of vectors leave to store is small either way
         if not stored or sum(self.nodes[s].nbytes for s in stored) > self._largest_leaf():
             return [fused]
         return [fused, drafts] if self.settings.may_store_products else [fused]
+
+    def _are_together(self, a: Node, b: Node) -> bool:
+        """Whether the generator puts two nodes into one operator. One worker repeats nothing, so that no
+        split pays."""
+        return self.settings.profile.workers == 1 or self._generated(a, b)
+
+    @cached_property
+    def _generated(self) -> Together:
+        from spartan_ng.optimizer.cuboid import exploit
+
+        return exploit.Together(self.order, self.roots, self.settings.profile)
 
     def sketches(self, drafts: Sequence[Draft]) -> tuple[list[StageSketch], list[ArraySketch]]:
         """Stages and arrays as tiling sees them: the nodes' arrays, then those of scans' aggregates."""
@@ -157,6 +173,8 @@ def lower(
         lowering, choice = _chosen(order, roots, settings, measured)
         plan = lowering.plan(key, choice)
     if config.check:
+        from spartan_ng.plan.spec import check_plan
+
         check_plan(plan)
     return plan
 
@@ -207,6 +225,8 @@ def weigh_grids(
     measured: Mapping[Hashable, int] = NOTHING_MEASURED,
 ) -> dict[int, tuple[PossibleGrid, ...]]:
     """For each stage, by the slot of its result, the grids it could have and what the plan would cost."""
+    from spartan_ng.optimizer.tiling.choose import alternatives
+
     _, (drafts, sketched, _) = _chosen(order, roots, settings, measured)
     tables = alternatives(
         *sketched,

@@ -16,7 +16,6 @@ from spartan_ng.costs.tuned import BACKED_S, LENT_FLOPS
 from spartan_ng.kernels.blocks import block_sizes
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
-from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.predicting import interpreted_s
 from spartan_ng.kernels.reducers import Reducer, reducer_of
 from spartan_ng.kernels.rows import function_of, labelled_box
@@ -180,6 +179,8 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
             # What finishes the result needs the sum of all parts.
             _prepare(plan, replace(stage, finish=None, parts=1), part)
     elif isinstance(stage, ScanTile) and task.box is not None:
+        from spartan_ng.kernels.ordered import Ordered
+
         rows, sink = stage.rows, _sink_of(stage.rows[-1])
         if sink is not None and rows[-1].args == (len(stage.reads) + len(rows) - 2,):
             *others, last = rows
@@ -195,6 +196,8 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         )
         task.reducers = [reducer_of(stage, w) for w in stage.writes]
     elif isinstance(stage, ScanTotals) and task.box is not None and not stage.of_states:
+        from spartan_ng.kernels.ordered import Ordered
+
         task.ordered = Ordered(stage.reads, scanned_rows(stage, plan), stage.domain, task.box)
     elif isinstance(stage, Combine):
         task.reducers = [Reducer(stage.row)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -14,7 +14,6 @@ from spartan_ng.arrays import WHOLE, Box, box_of, box_shape, box_slices, part_sp
 from spartan_ng.kernels.blocks import Cut, cut_tile
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
-from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.rows import Evaluate
 from spartan_ng.ops.line_states import LINE_STATES
@@ -34,6 +33,9 @@ from spartan_ng.plan.stages import (
     Stage,
 )
 from spartan_ng.worker.memory.regions import PiecedOperand, identity, resolve
+
+if TYPE_CHECKING:
+    from spartan_ng.kernels.ordered import Ordered
 
 Sources = Iterator[tuple[Read, Box, tuple[slice, ...]]]
 """What an output tile is assembled from: a read, its own box, its place in the tile."""

@@ -17,9 +17,7 @@ import numpy as np
 
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.costs.choices import ALONE_PAIRS, PIECE_FLOPS
-from spartan_ng.kernels.compiled.sparse_product import prepare
 from spartan_ng.kernels.contract import dense_product, is_matrix_product, matrices, sparse_first
-from spartan_ng.kernels.sparse_products import SparseProduct
 from spartan_ng.memory import budget_bytes
 from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import Fused
@@ -115,6 +113,8 @@ def _sparse(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
     if a.format not in ("csr", "csc"):
         return None
     turned = a.format == "csc"
+    from spartan_ng.kernels.compiled.sparse_product import prepare
+
     found = prepare(a.T if turned else a, b, turned)
     if found is None:
         return None
@@ -134,6 +134,8 @@ def is_sparse_product(stage: Fused) -> bool:
 def run_sparse_product(ex: Executor, run: Run, stage: Fused, operands: list[Any]) -> None:
     """Count what each run of rows has, have room for it all, and fill it."""
     (row,), (write,) = stage.rows, stage.writes
+    from spartan_ng.kernels.sparse_products import SparseProduct
+
     product = SparseProduct(*matrices(*(operands[n] for n in row.args), *row.params))
     small = int(product.pairs[-1]) < ALONE_PAIRS
     runs = product.runs(1 if small else ex.threads * _RUNS)

@@ -1,8 +1,13 @@
-"""One handler for each kind of stage: operands in, tiles out."""
+"""One handler for each kind of stage: operands in, tiles out.
+
+Its module is imported with the first stage of the kind: most plans have passes, and nothing else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from spartan_ng.plan.stages import (
@@ -17,26 +22,32 @@ from spartan_ng.plan.stages import (
     ScanTotals,
     SortParts,
 )
-from spartan_ng.worker.scheduling.shares import Task
-from spartan_ng.worker.stages.assembling import run_assemble, run_combine
-from spartan_ng.worker.stages.fused import run_fused
-from spartan_ng.worker.stages.joins import run_accumulate, run_join
-from spartan_ng.worker.stages.scans import run_scan, run_scan_offsets, run_scan_totals
-from spartan_ng.worker.stages.sorting import run_merge_parts, run_sort_parts
 
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
     from spartan_ng.worker.executor import Executor
+    from spartan_ng.worker.scheduling.shares import Task
 
-HANDLERS: dict[type, Callable[[Executor, Run, Any, Task], None]] = {
-    Fused: run_fused,
-    Combine: run_combine,
-    ScanTotals: run_scan_totals,
-    ScanOffsets: run_scan_offsets,
-    ScanTile: run_scan,
-    Assemble: run_assemble,
-    Join: run_join,
-    Accumulate: run_accumulate,
-    SortParts: run_sort_parts,
-    MergeParts: run_merge_parts,
+Handler = Callable[["Executor", "Run", Any, "Task"], None]
+
+HANDLERS: dict[type, str] = {
+    Fused: "fused:run_fused",
+    Combine: "assembling:run_combine",
+    ScanTotals: "scans:run_scan_totals",
+    ScanOffsets: "scans:run_scan_offsets",
+    ScanTile: "scans:run_scan",
+    Assemble: "assembling:run_assemble",
+    Join: "joins:run_join",
+    Accumulate: "joins:run_accumulate",
+    SortParts: "sorting:run_sort_parts",
+    MergeParts: "sorting:run_merge_parts",
 }
+"""For each kind of stage the module beside this one and the function in it."""
+
+
+@lru_cache
+def handler(kind: type) -> Handler:
+    """What runs stages of a kind."""
+    module, _, name = HANDLERS[kind].partition(":")
+    found: Handler = getattr(import_module(f"{__package__}.{module}"), name)
+    return found

@@ -36,12 +36,10 @@ from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.proof import flaw
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
 from spartan_ng.kernels.compiled.sampled_proof import flaw_at_nonzeros
-from spartan_ng.kernels.compiled.scans import scan_obstacle
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
 from spartan_ng.kernels.compiled.trust import Trust
 from spartan_ng.kernels.formats import is_sparse_block
 from spartan_ng.kernels.packed import ELEMENTS, LOOKUPS, WORDS, way_of
-from spartan_ng.kernels.virtual.programs import with_programs
 from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Slot
@@ -172,6 +170,8 @@ class Tier:
         with self._lock:
             found = self._bodies.get(key)
             if found is None:
+                from spartan_ng.kernels.virtual.programs import with_programs
+
                 stage = with_programs(self.stage, list(key)).stage
                 found = self._bodies[key] = body if stage is self.stage else Body(stage)
             return found
@@ -331,6 +331,8 @@ def _explain_programs(stage: Any, dtypes: list[np.dtype[Any]]) -> list[str]:
     """What of a dense stage runs in programs, where they are wanted, and why the rest does not."""
     if config.kernels != "numexpr":
         return []
+    from spartan_ng.kernels.virtual.programs import with_programs
+
     found = with_programs(stage, dtypes)
     told = [f"{names}: in numexpr's virtual machine" for names in found.names]
     return [*told, *(f"{name}: interpreted ({reason})" for name, reason in found.left)]
@@ -355,6 +357,8 @@ def _explain_scan(stage: ScanTotals | ScanTile, plan: Plan) -> str:
     slots = [plan.slots[r.slot] for r in stage.reads]
     if any(s.format != "dense" for s in slots):
         return f"{names}: interpreted (sparse or compressed operands, on their elements)"
+    from spartan_ng.kernels.compiled.scans import scan_obstacle
+
     reason = scan_obstacle(rows, [s.dtype for s in slots])
     if isinstance(stage, ScanTile) and stage.exact:
         reason = reason or "config.reproducible: compiled scans have an order of their own"

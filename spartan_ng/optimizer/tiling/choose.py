@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from spartan_ng.arrays import Tiling
 from spartan_ng.config import TILINGS
 from spartan_ng.costs import Profile
-from spartan_ng.costs.choices import CHEAPER_ARITHMETIC, PRECISION
+from spartan_ng.costs.choices import CHEAPER_ARITHMETIC
 from spartan_ng.errors import MemoryBudgetError, OptionError
 from spartan_ng.optimizer.tiling import budget, exact, greedy
 from spartan_ng.optimizer.tiling.model import build_model
-from spartan_ng.optimizer.tiling.options import canonical
+from spartan_ng.optimizer.tiling.one_worker import moving_least, on_one_worker
 from spartan_ng.optimizer.tiling.problem import Solution, Solver
 from spartan_ng.optimizer.tiling.sketch import ArraySketch, Copy, StageSketch, Tilings
 from spartan_ng.optimizer.tiling.variables import Model, Rules, TilingPlace
@@ -67,7 +67,7 @@ def choose(
     rules = _rules(profile, solver, forced, duplicate_budget_bytes)
     stages, arrays = tuple(stages), tuple(arrays)
     if profile.workers == 1:
-        return _alone(stages, arrays)
+        return on_one_worker(stages, arrays)
     model = build_model(stages, arrays, rules)
     # A forced tiling is for measurements, and takes what it takes.
     if rules.forced is None:
@@ -110,18 +110,6 @@ def _moving_less(
     return best[moving_least(best)]
 
 
-def moving_least(found: Sequence[Tilings]) -> int:
-    """Which of several plans to take: of those that the model cannot tell from the fastest, the first to move
-    the fewest bytes between workers and from outside.
-
-    While arrays are yet to be placed, the fastest: all on one worker moves nothing, and would stay so.
-    """
-    least_ns = min(t.cost_ns for t in found)
-    most_ns = least_ns if found[0].upload_bytes else least_ns * (PRECISION + 1) // PRECISION
-    alike = [i for i, t in enumerate(found) if t.cost_ns <= most_ns]
-    return min(alike, key=lambda i: found[i].total_bytes + found[i].outside_bytes)
-
-
 def alternatives(
     stages: Sequence[StageSketch],
     arrays: Sequence[ArraySketch],
@@ -159,19 +147,6 @@ def _rules(profile: Profile, solver: str, forced: str | None, duplicate_budget_b
     if duplicate_budget_bytes < 0:
         raise OptionError(f"duplicate budget {duplicate_budget_bytes} bytes is negative")
     return Rules(profile, duplicate_budget_bytes, forced)
-
-
-def _alone(stages: tuple[StageSketch, ...], arrays: tuple[ArraySketch, ...]) -> Tilings:
-    """One worker has everything."""
-    tilings = tuple(Tiling.single(len(a.shape)) if a.pinned is None else canonical(a.pinned) for a in arrays)
-    return Tilings(
-        grids=tuple(Tiling.single(len(s.domain)) for s in stages),
-        arrays=tilings,
-        read_bytes=(0,) * len(stages),
-        combine_bytes=tuple((0,) * len(s.writes) for s in stages),
-        sources=tuple(tuple(tilings[r.array] for r in s.reads) for s in stages),
-        upload_bytes=sum(a.nbytes for a in arrays if a.driver),
-    )
 
 
 def _read_off(model: Model, arrays: tuple[ArraySketch, ...], solution: Solution, rules: Rules) -> Tilings:
