@@ -164,7 +164,7 @@ class Planner:
             return self._make(roots, self._settle(plan.workers)[0], leaves)
         if (profile.limited and has_local_workers(self._backend)) or self._backend.workers == 1:
             within = profile.memory_bytes if profile.limited else available_bytes()
-            check(plan, replace(profile, memory_bytes=within, limited=True), free_disk_bytes())
+            check(plan, replace(profile, memory_bytes=within, limited=True), free_disk_bytes)
         number = {ref: i for i, ref in enumerate(leaves)}
         used = [n.data for n in order if n.op is Op.DATA]
         return Planned(

@@ -4,15 +4,18 @@ more memory than what is computed from them."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from math import prod
-from typing import overload
+from typing import Any, overload
+
+import numpy as np
 
 from spartan_ng.arrays import Box
 
 MANY = 1 << 14
 """More are not listed."""
 Span = tuple[int, int]
+Edges = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Steps(Sequence[Span]):
@@ -79,9 +82,28 @@ class Blocks(Sequence[Box]):
             box.append(spans[k])
         return tuple(reversed(box))
 
+    def edges(self) -> Edges:
+        """See `edges_of`."""
+        at = np.arange(self._start, self._stop)
+        found = np.empty((len(self), len(self._spans), 2), np.int64)
+        for d, spans in reversed([*enumerate(self._spans)]):
+            at, k = np.divmod(at, len(spans))
+            lo = int(k.min(initial=len(spans)))
+            some = spans[lo : int(k.max(initial=0)) + 1]
+            found[:, d] = np.array(some, np.int64).reshape(-1, 2)[k - lo]
+        return found
+
 
 Run = tuple[Box, ...] | Blocks
 """Blocks that one thread works on, one after the other."""
+
+
+def edges_of(run: Run, ndim: int) -> Edges:
+    """For each block the first index along each of so many dimensions, and the one behind the last."""
+    if isinstance(run, Blocks):
+        return run.edges()
+    every = chain.from_iterable(chain.from_iterable(run))
+    return np.fromiter(every, np.int64, 2 * ndim * len(run)).reshape(len(run), ndim, 2)
 
 
 def cut_at_multiples(lo: int, hi: int, size: int) -> Sequence[Span]:

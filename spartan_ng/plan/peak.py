@@ -9,7 +9,7 @@ Cubed (https://cubed-dev.github.io/cubed): every plan has a projected memory, kn
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from itertools import accumulate
 from math import prod
 
@@ -60,19 +60,19 @@ def projected_peak(plan: Plan, profile: Profile, unpacked: bool = True) -> Peak:
     return Peak(name, memory, disk, max(together - memory, 0))
 
 
-def check(plan: Plan, profile: Profile, free_bytes: int) -> None:
-    """Raise MemoryBudgetError where a chunk that has to be unpacked has no room in memory, or the disk, of
-    which `free_bytes` are free, none for what the memory of all workers has none for."""
+def check(plan: Plan, profile: Profile, free_bytes: Callable[[], int]) -> None:
+    """Raise MemoryBudgetError where a chunk that has to be unpacked has no room in memory, or the disk none
+    for what the memory of all workers has none for; `free_bytes` says what it has, and is asked only then."""
     for stage in plan.stages:
         least = max((plan.slots[read.slot].whole_bytes for read in _outside(plan, stage)), default=0)
         if least > profile.memory_bytes:
             raise MemoryBudgetError(too_large(stage.name, least, profile.memory_bytes))
     peak = projected_peak(plan, profile, unpacked=False)  # which takes what there is, and goes to no disk
-    if peak.disk_bytes * plan.workers > free_bytes:
+    if peak.disk_bytes and peak.disk_bytes * plan.workers > (free := free_bytes()):
         every = peak.memory_bytes + peak.disk_bytes
         raise MemoryBudgetError(
             f"{peak.stage}: a worker has arrays of {every:,} bytes at one time, with a budget of "
-            f"{profile.memory_bytes:,} bytes, and the disk has {free_bytes:,} for the rest: "
+            f"{profile.memory_bytes:,} bytes, and the disk has {free:,} for the rest: "
             "fold them, write them to a file (np.save and np.to_zarr have a few blocks in memory), raise "
             "config.memory_bytes, or name another folder in config.disk_folder"
         )

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from unittest.mock import patch
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
 
 from spartan_ng import session
 from spartan_ng.arrays import Box, box_shape
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.kernels.blocks import Patch, cut_tile, patches
+from spartan_ng.kernels.compiled import prepared as preparing
 from spartan_ng.kernels.compiled.prepared import BlockTable, Compiled
 from spartan_ng.kernels.compiled.select import FittedKernel, prepare_stage
-from spartan_ng.kernels.sequences import Blocks
+from spartan_ng.kernels.sequences import Blocks, Steps, cut_at_multiples, edges_of
 from spartan_ng.plan.stages import Fused
 
 
@@ -91,6 +94,35 @@ def test_each_shape_is_worked_out_once(name: str) -> None:
                 found.body.run_table(run)
                 shapes |= {box_shape(block) for block in run}
     assert made.call_count <= (len(shapes) + 1) * len(found.body.loops)  # and those that columns are asked of
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_table_is_made_between_runs(name: str) -> None:
+    """There a thread's caches hold blocks, and its Python waits for memory: ten times as long."""
+    with patch.object(preparing, "build_table", side_effect=preparing.build_table) as built:
+        _, found = prepared(name, TILES[1])
+        assert built.call_count == found.body.is_whole
+        if found.body.is_whole:
+            for each in found.cut if isinstance(found.cut, list) else [found.cut]:
+                for run in each.runs:
+                    found.body.run_table(run)
+            assert built.call_count == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 40), st.integers(1, 9)), max_size=3), st.data())
+def test_edges_are_those_of_each_block(dimensions: list[tuple[int, int, int]], data: st.DataObject) -> None:
+    """Of those that are told when they are asked for, too."""
+    spans = [
+        Steps(lo, lo + n, size) if data.draw(st.booleans()) else cut_at_multiples(lo, lo + n, size)
+        for lo, n, size in dimensions
+    ]
+    count = int(np.prod([len(own) for own in spans]))
+    start = data.draw(st.integers(0, count))
+    told = Blocks(spans, start, data.draw(st.integers(start, count)))
+    listed = tuple(told)
+    wanted = np.array(listed, np.int64).reshape(len(listed), len(spans), 2)
+    for run in (told, listed):
+        np.testing.assert_array_equal(edges_of(run, len(spans)), wanted)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -6,6 +6,7 @@ All of it depends on the stage, its tile, and the dtypes and strides of the oper
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -14,13 +15,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from spartan_ng.arrays import WHOLE, Box, box_of, box_size
-from spartan_ng.kernels.blocks import is_one_block
+from spartan_ng.kernels.blocks import Cut, Sweep, is_one_block
 from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.emit import emit
 from spartan_ng.kernels.compiled.layout import Layout, Strides, lay_out
-from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment, Step, split, viewed_axes
+from spartan_ng.kernels.compiled.segments import Ending, NumpyStep, Segment, Step, viewed_axes
 from spartan_ng.kernels.rows import fills, labelled_box, labelled_shape
-from spartan_ng.kernels.sequences import Run
+from spartan_ng.kernels.sequences import Run, edges_of
 from spartan_ng.memory import budget_bytes
 from spartan_ng.plan.rows import Read
 from spartan_ng.plan.stages import Fused
@@ -73,7 +74,10 @@ over dozens of arrays, as of a convolution's shifted reads, take 12 kB a block."
 class Compiled:
     """A stage's steps, laid out for a tile and its operands."""
 
-    def __init__(self, stage: Fused, tile: Box, sizes: tuple[int, ...], operands: Signature) -> None:
+    def __init__(
+        self, stage: Fused, tile: Box, sizes: tuple[int, ...], operands: Signature, steps: list[Step]
+    ) -> None:
+        """`steps`: as from `split` with the operands' dtypes."""
         self.stage = stage
         self.tile = tile
         self.sizes = sizes
@@ -81,12 +85,11 @@ class Compiled:
         self.plain = {w.register: -1 - k for k, w in enumerate(stage.writes) if w.reducer is None}
         """For each register that is stored as it is: -1 - its write's number."""
         self.reduced = {-1 - k: w.reducer for k, w in enumerate(stage.writes) if w.reducer is not None}
-        self.steps = split(stage, [d for d, _, _ in operands])
         self.compiled = {
-            e.register for s in self.steps if isinstance(s, Segment) for e in s.endings if e.register < 0
+            e.register for s in steps if isinstance(s, Segment) for e in s.endings if e.register < 0
         }
         """The reduced results that loops make; NumPy makes the others of a block's values."""
-        self.steps = self._needed(self.steps)
+        self.steps = self._needed(steps)
         looped = all(isinstance(s, Segment) for s in self.steps)
         rows_only = min(self.plain, default=self.first) >= self.first
         self.is_whole = looped and rows_only and self.compiled == set(self.reduced)
@@ -102,7 +105,8 @@ class Compiled:
         self.kernels: list[Kernel] = [compiler.kernel(emit(g)) for g in groups]
         """All that must be compiled: one kernel, or one for each loop."""
         self._block_tables: dict[tuple[int, ...], list[BlockTable]] = {}
-        self._tables: dict[Blocks, RunTable] = {}
+        self._tables: dict[int, tuple[Blocks, RunTable]] = {}
+        """By the run's identity, and with it: to hash one takes as long as to build its table."""
         self._tables_bytes = 0
 
     def arrays(self, segment: Segment) -> list[int]:
@@ -166,13 +170,32 @@ class Compiled:
         """The table of a run of blocks; see `whole`."""
         if not isinstance(blocks, tuple):  # there are many such runs
             return build_table(self, blocks)
-        found = self._tables.get(blocks)
-        if found is None:
-            found = build_table(self, blocks)
-            if self._tables_bytes + found.nbytes <= budget_bytes() // _TABLES_SHARE:
-                self._tables[blocks] = found
-                self._tables_bytes += found.nbytes
+        known = self._tables.get(id(blocks))
+        if known is not None:
+            return known[1]
+        found = build_table(self, blocks)
+        if self._has_room(found.nbytes):
+            self._keep(blocks, found)
         return found
+
+    def tabulate(self, cut: Cut) -> None:
+        """Have the tables of a cut's runs, if they are kept, made all at once: in between runs, what a thread
+        does besides waits for memory, because its blocks have filled the caches."""
+        runs = cut.runs if isinstance(cut, Sweep) else [run for patch in cut for run in patch.runs]
+        listed = [run for run in runs if isinstance(run, tuple)]
+        width = sum(len(part.table) for part in self.block_tables(self.sizes))
+        if self._has_room(sum(map(len, listed)) * width * np.dtype(np.int64).itemsize):
+            table, at = build_table(self, tuple(chain.from_iterable(listed))), 0
+            for run in listed:
+                self._keep(run, table[at : at + len(run)])
+                at += len(run)
+
+    def _has_room(self, nbytes: int) -> bool:
+        return self._tables_bytes + nbytes <= budget_bytes() // _TABLES_SHARE
+
+    def _keep(self, blocks: Blocks, table: RunTable) -> None:
+        self._tables[id(blocks)] = blocks, table
+        self._tables_bytes += table.nbytes
 
     def allocate(self) -> list[np.ndarray[Any, Any]]:
         """One thread's buffers."""
@@ -351,13 +374,17 @@ class BlockTable:
 
 
 def build_table(body: Compiled, blocks: Blocks) -> RunTable:
-    """The table of a run."""
-    edges = np.array(tuple(blocks), np.int64).reshape(len(blocks), len(body.tile), 2)
-    lows = edges[:, :, 0]
-    kinds: dict[tuple[int, ...], int] = {}
-    which = [kinds.setdefault(tuple(shape), len(kinds)) for shape in (edges[:, :, 1] - lows).tolist()]
-    lines = [np.concatenate([part.table for part in body.block_tables(shape)]) for shape in kinds]
-    table: RunTable = np.array(lines)[which]
+    """The table of a run: what each block's shape, of which there are few, and place say of it."""
+    edges = edges_of(blocks, len(body.tile))
+    lows, shapes = edges[:, :, 0], edges[:, :, 1] - edges[:, :, 0]
+    width = sum(len(part.table) for part in body.block_tables(body.sizes))
+    table: RunTable = np.empty((len(blocks), width), np.int64)
+    left = np.ones(len(blocks), np.bool_)
+    while left.any():
+        shape = shapes[left.argmax()]
+        alike = (shapes == shape).all(axis=1)
+        table[alike] = np.concatenate([part.table for part in body.block_tables(tuple(shape.tolist()))])
+        left &= ~alike
     for column, d, lo, stride in body.addresses.moves:
         table[:, column] += (lows[:, d] - lo) * stride
     return table

@@ -242,8 +242,11 @@ def prepare_stage(stage: Fused, tile: Box, operands: Signature) -> FittedKernel 
     if not compiles(steps, stage):
         return None
     sizes = block_sizes(stage, tile, _held(stage, steps), calls=_calls_numpy(stage, steps))
-    body = Compiled(stage, tile, sizes, operands)
-    return FittedKernel(body, cut_tile(stage, tile, sizes, together=True))
+    body = Compiled(stage, tile, sizes, operands, steps)
+    cut = cut_tile(stage, tile, sizes, together=True)
+    if body.is_whole:
+        body.tabulate(cut)
+    return FittedKernel(body, cut)
 
 
 def _held(stage: Fused, steps: list[Step]) -> frozenset[int]:
