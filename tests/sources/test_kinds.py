@@ -359,6 +359,14 @@ def test_texts_that_are_not_read_are_not_said_to_be_pickles(tmp_path: Path, name
         np.load(tmp_path / name)
 
 
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_packed_texts_are_no_lines(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"t.csv{suffix}").write_bytes(b"\x1f\x8b\x08\x00")
+    for path in (tmp_path / f"t.csv{suffix}", tmp_path / "*"):
+        with pytest.raises(ValueError, match=r"from_csv: .*t\.csv.* packed"):
+            np.from_csv(path, "a")
+
+
 def test_files_that_do_not_fit_each_other(tmp_path: Path) -> None:
     numpy.save(tmp_path / "0.npy", TABLE)
     numpy.save(tmp_path / "1.npy", TABLE[:, 1:])

@@ -276,9 +276,12 @@ def from_csv(
     Raises
     ------
     SourceError : there is nothing in the file, or numbers where names are to stand
+    ValueError : it is packed
     """
 
     def one(p: str, keys: Keys) -> Columns:
+        if _suffix(p) in _PACKED:
+            raise _no_parts("from_csv", p)
         return CsvColumns(p, columns, dtype, storage_options, keys, header)
 
     return _from_columns(one, (".csv",), path, columns, storage_options)
@@ -341,10 +344,7 @@ def by_suffix(path: Any, options: dict[str, Any] | None = None) -> ndarray | Non
     many = is_pattern(name, options)
     suffix = _suffix(name)
     if suffix in _UNREAD or (suffix in _PACKED and _suffix(name[: -len(suffix)]) in (*_TABLES, *_UNREAD)):
-        raise ValueError(
-            f"load: {name} is no table in parts that are read one by one: from_csv takes files that are not "
-            "packed, with commas between columns; loadtxt and genfromtxt read others as a whole"
-        )
+        raise _no_parts("load", name)
     if suffix != ".zarr" and not many and is_folder(name, options):
         many, suffix = True, _suffix_inside(name, options)
     if suffix == ".npy" and (many or is_url(name)):
@@ -352,6 +352,13 @@ def by_suffix(path: Any, options: dict[str, Any] | None = None) -> ndarray | Non
     if suffix == ".npz" and many:
         raise ValueError(f"load: {name} stands for archives of several arrays each, which make no array")
     return _SUFFIXES[suffix](name, storage_options=options) if suffix in _SUFFIXES else None
+
+
+def _no_parts(call: str, name: str) -> ValueError:
+    return ValueError(
+        f"{call}: {name} is no table in parts that are read one by one: from_csv takes files that are not "
+        "packed, with commas between columns; loadtxt and genfromtxt read others as a whole"
+    )
 
 
 def _suffix_inside(folder: str, options: dict[str, Any] | None) -> str:
