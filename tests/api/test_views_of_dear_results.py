@@ -200,3 +200,21 @@ def test_what_is_made_of_a_temporary_is_left_where_its_function_may_notice() -> 
         float(first.sum())
         assert not called
         numpy.testing.assert_allclose(number(second), number(x) @ number(x))
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f4", "c8", "M8[s]", "m8[s]", "U3", "S2", "O"])
+def test_copies_of_views_of_anything(dtype: str) -> None:
+    x = numpy.arange(24).reshape(4, 6) % 5
+    elements = (x > 2 if dtype == "?" else x).astype(dtype)
+    with np.config.override(small_bytes=0):
+        for shown in (
+            lambda space, a: space.sort(a, 0).T.copy(),
+            lambda space, a: space.repeat(a, 2)[1:].copy(),
+            lambda space, a: a.T.copy(),
+            lambda space, a: space.take(a, [1, 0, 2], 0)[::-1].copy("F"),
+        ):
+            found = shown(np, np.array(elements))
+            expected = shown(numpy, elements)
+            assert found.dtype == expected.dtype
+            numpy.testing.assert_array_equal(numpy.asarray(found), expected)
+            assert found.flags.f_contiguous == expected.flags.f_contiguous

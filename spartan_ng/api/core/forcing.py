@@ -51,7 +51,7 @@ _PARTIAL = 4
 _PARTS = frozenset({"real", "imag"})
 """Elementwise functions that are views to programs."""
 _COPY = "positive"
-"""The elementwise function whose result is a copy."""
+"""The elementwise function whose result is a copy, of numbers; truth values have none."""
 _ALWAYS_DEAR = frozenset({Op.SCAN, Op.FILTER})
 """Operators with passes and moves of their own, besides joins that are no products."""
 
@@ -309,7 +309,8 @@ def is_kept(node: Node, stored: set[Node]) -> bool:
 def on_its_own(node: Node) -> Node:
     """The same elements as a step, for a copy of them: of what is dear, a view would be read past the array
     that holds it."""
-    return build.map_(_COPY, node) if node.op in VIEWS and _is_dear(node, set()) else node
+    is_view = node.op in VIEWS and node.dtype.kind in "iufc"
+    return build.map_(_COPY, node) if is_view and _is_dear(node, set()) else node
 
 
 def _is_dear(node: Node, stored: set[Node]) -> bool:
