@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 
+import hypothesis
 import numpy
 import pytest
+from hypothesis import strategies as st
 
 import spartan_ng as np
+from tests.sampling import examples
 from tests.test_calls import calls
 
 NUMBERS = [
@@ -138,3 +141,34 @@ def test_lists_of_single_elements_are_numpys(first, n, dtype):
 def test_lists_of_single_elements_are_no_detour():
     given = [{"k": i} for i in range(10)]
     assert sum(calls(lambda: np.array(given, dtype=object)).values()) < 12
+
+
+def _shapes_of_lists():
+    """Nested lists of shapes, each for an array, and numbers."""
+    shape = st.lists(st.integers(0, 2), max_size=2).map(tuple)
+    return st.lists(st.recursive(shape | st.just(7), lambda below: st.lists(below, max_size=3), max_leaves=5))
+
+
+def _of_arrays(xp, shapes):
+    if isinstance(shapes, list):
+        return [_of_arrays(xp, each) for each in shapes]
+    return xp.ones(shapes) + xp.zeros(shapes) if isinstance(shapes, tuple) else shapes
+
+
+@examples(150)
+@hypothesis.given(
+    _shapes_of_lists(),
+    st.sampled_from(["array", "asarray", "asanyarray", "sum"]),
+    st.sampled_from([0, 1 << 25]),
+)
+def test_ragged_lists_of_arrays_are_refused_in_numpys_words(shapes, name, small):
+    said = []
+    for xp in (numpy, np):
+        with np.config.override(small_bytes=small):
+            try:
+                found = numpy.asarray(getattr(xp, name)(_of_arrays(xp, shapes)))
+            except ValueError as error:
+                said.append((str(error), error.__context__))
+            else:
+                said.append((found.shape, found.tolist()))
+    assert said[1] == said[0]

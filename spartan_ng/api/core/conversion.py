@@ -100,7 +100,10 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
         if dtype is not None and not Late.numbers.isdisjoint(map(type, a)):
             a = _held(a, np.dtype(dtype))
         left: list[Handle] | None = [] if dtype is None or not np.dtype(dtype).hasobject else None
-        a = _nested(a, left)
+        try:
+            a = _nested(a, left)
+        except _RaggedError:
+            a, left = _with_shapes(a), None  # which NumPy refuses below, in its words
         if isinstance(a, Handle):
             return as_handle(a, dtype)
         if left:
@@ -153,11 +156,33 @@ def _nested(items: Any, left: list[Handle] | None, depth: int = 1) -> Any:
     if left is not None:
         arrays = [i for i in parts if isinstance(i, Handle)]
         if parts and len(arrays) == len(parts) and all(i.ndim < MOST_AXES for i in arrays):
-            return Late.stack(parts)
+            return _stacked(parts)
         left += arrays
     if all(i is j for i, j in zip(parts, items, strict=True)):
         return items
     return tuple(parts) if isinstance(items, tuple) else parts
+
+
+class _RaggedError(ValueError):
+    """Arrays of several shapes in a list of nothing else."""
+
+
+def _stacked(parts: list[Handle]) -> Any:
+    """Arrays of one shape, stacked."""
+    try:
+        return Late.stack(parts)
+    except ValueError:
+        if len({i.shape for i in parts}) == 1:
+            raise
+    raise _RaggedError
+
+
+def _with_shapes(items: Any, depth: int = 1) -> Any:
+    """A nested sequence with arrays of zeros, which have no memory, for its arrays."""
+    if depth <= MOST_AXES and isinstance(items, list | tuple):
+        return [_with_shapes(i, depth + 1) for i in items]
+    items = as_handle(items) if is_array_like(items) else items
+    return np.broadcast_to(np.zeros(()), items.shape) if isinstance(items, Handle) else items
 
 
 def _with_values(items: Any, depth: int = 1) -> Any:
