@@ -10,6 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 import spartan_ng as np
+from spartan_ng.api.core.quick import are_of
 from tests.sampling import examples
 from tests.test_calls import calls
 
@@ -162,7 +163,7 @@ def _of_arrays(xp, shapes):
     st.sampled_from([0, 1 << 25]),
 )
 def test_ragged_lists_of_arrays_are_refused_in_numpys_words(shapes, name, small):
-    said = []
+    said: list[object] = []
     for xp in (numpy, np):
         with np.config.override(small_bytes=small):
             try:
@@ -172,3 +173,43 @@ def test_ragged_lists_of_arrays_are_refused_in_numpys_words(shapes, name, small)
             else:
                 said.append((found.shape, found.tolist()))
     assert said[1] == said[0]
+
+
+class _Grows(type):
+    """A class of classes that asks for hashes of its own, and shortens a list meanwhile."""
+
+    left: list[object] = []
+
+    def __hash__(cls):
+        _Grows.left.clear()
+        return type.__hash__(cls)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, Listed])
+def test_classes_of_items_are_asked_as_sets_ask(kind):
+    classes = frozenset({int, float, str})
+    for given in (
+        [],
+        [1],
+        [1, 2.0, "a"],
+        [1, True],
+        [True, 1],
+        [1, None],
+        [1.0] * 5000 + [b"a"],
+        [numpy.int8(1)],
+    ):
+        assert are_of(kind(given), classes) == classes.issuperset(map(type, given)), given
+
+
+def test_a_list_that_is_changed_while_it_is_looked_through():
+    thing = _Grows("thing", (), {})
+    _Grows.left = [1, thing(), 2, 3]
+    assert not are_of(_Grows.left, frozenset({int}))
+
+
+def test_long_lists_are_looked_through_once():
+    given = [float(i) for i in range(5000)]
+    for call in (np.array, np.asarray, np.mean, np.random.choice, np.random.default_rng(0).choice):
+        assert sum(calls(lambda call=call: call(given)).values()) < 80, call
+    rows = [given[:10]] * 200
+    assert sum(calls(lambda: np.array(rows)).values()) < 80

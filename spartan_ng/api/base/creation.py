@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from datetime import date, timedelta
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes, stays
 from spartan_ng.api.core.late import Late
-from spartan_ng.api.core.quick import AS_COPY, AS_ITSELF, AS_RANGE, shortened, shown_by
+from spartan_ng.api.core.quick import AS_COPY, AS_ITSELF, AS_RANGE, are_of, shortened, shown_by
 from spartan_ng.api.core.wrapping import converted_node, make, wrap, wrap_array, wrap_masked, wrap_node
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _REAL = frozenset({int, float})
 _TEXTS = frozenset({str, bytes})
+_LISTS = frozenset({list})
 _WORDS = "USVOT"
 """The kinds of dtypes whose elements alone say what time they are."""
 
@@ -72,9 +74,9 @@ def array(
     if ndmax != MOST_AXES:
         return by_numpy(np.array, object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)  # type: ignore[no-any-return]
     if (kind is list or kind is tuple) and object and ndmin <= 1:
-        if _SINGLE.issuperset(map(type, object)):
+        if are_of(object, _SINGLE):
             return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
-        if kind is list and all(type(r) is list and PYTHONS.issuperset(map(type, r)) for r in object):
+        if kind is list and are_of(object, _LISTS) and all(map(are_of, object, repeat(PYTHONS))):
             return wrap(np.array(object, dtype, order=order))  # type: ignore[call-overload]
         rows: list[Any] = [numbers_here(i) for i in object] if door.is_short(object) else [None]
         alike = all(r is not None and r.shape == rows[0].shape for r in rows)

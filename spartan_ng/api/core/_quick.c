@@ -242,6 +242,8 @@ static PyMethodDef functions[] = {
      "What an array of NumPy's has where another one is true, or at its indices."},
     {"put", (PyCFunction)(void (*)(void))put_by, METH_FASTCALL,
      "Write into an array of NumPy's by a key, where another one is true by all threads."},
+    {"are_of", (PyCFunction)(void (*)(void))are_of, METH_FASTCALL,
+     "Whether the class of each item of a list or a tuple is among some."},
     {"binned", (PyCFunction)(void (*)(void))binned, METH_FASTCALL,
      "How many doubles fall into each of some equally wide bins, or sums of weights; None where NumPy is to say it."},
     {NULL},

@@ -21,6 +21,7 @@ from spartan_ng.api.core.kinds import (
 )
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import NUMERIC
+from spartan_ng.api.core.quick import are_of
 from spartan_ng.api.core.wrapping import make
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.sparse import csr_array, is_sparse
@@ -143,7 +144,7 @@ def _nested(items: Any, left: list[Handle] | None, depth: int = 1) -> Any:
     elements (`left` is None) all stay: NumPy finds out if they do. A list in itself ends at the most axes
     that there are.
     """
-    if depth > MOST_AXES or PLAIN_OR_NUMERIC.issuperset(map(type, items)):
+    if depth > MOST_AXES or are_of(items, PLAIN_OR_NUMERIC):
         return items
     parts = [
         _nested(i, left, depth + 1)
@@ -187,7 +188,7 @@ def _with_shapes(items: Any, depth: int = 1) -> Any:
 
 def _with_values(items: Any, depth: int = 1) -> Any:
     """A nested sequence with the values of its arrays, which are computed."""
-    if depth > MOST_AXES or PLAIN.issuperset(map(type, items)):
+    if depth > MOST_AXES or are_of(items, PLAIN):
         return items
     parts = [_with_values(i, depth + 1) if isinstance(i, list | tuple) else forced(i) for i in items]
     return tuple(parts) if isinstance(items, tuple) else parts

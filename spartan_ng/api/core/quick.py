@@ -124,6 +124,10 @@ if TYPE_CHECKING or _module is None:
     is_open: Callable[[], bool] | None = None
     """The questions of `door.py`, asked without a frame of Python's."""
 
+    def are_of(items: Any, classes: frozenset[type]) -> bool:
+        """Whether the class of each item of a list or a tuple is among some."""
+        return classes.issuperset(map(type, items))
+
     lend: Callable[[Any], Any] | None = None
     """What NumPy is given of an array's memory; see `lent.py`."""
 
@@ -154,6 +158,7 @@ else:
         return _module.in_front(ours, numpys, names, most, size, fold, is_mean)  # type: ignore[no-any-return]
 
     is_small, is_open = _module.is_small, _module.is_open
+    are_of = _module.are_of
     lend, applied = _module.lend, _module.applied
     selected, put, binned = _module.selected, _module.put, _module.binned
 

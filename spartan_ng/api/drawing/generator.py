@@ -321,6 +321,8 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     ) -> ndarray:
         """Elements of an array (or of `range(a)`), drawn with or without replacement."""
         shape = None if size is None else shape_tuple(size)
+        if isinstance(a, list | tuple):
+            a = as_handle(a)
         n = as_count(a)
         if n is not None:
             if self._in_parallel(shape) and p is None and replace:

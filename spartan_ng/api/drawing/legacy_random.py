@@ -163,6 +163,8 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
         """Elements of a 1-d array (or of `range(a)`)."""
         shape = None if size is None else shape_tuple(size)
+        if is_list := isinstance(a, list | tuple):
+            a = as_handle(a)
         n = as_count(a)
         if n is None and as_handle(a).ndim != 1:
             raise ValueError("a must be 1-dimensional")
@@ -170,7 +172,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if drawn_from and self._parallel is not None and self._parallel._in_parallel(shape):
             return self._parallel.choice(a, shape, replace, p)
         weights = elements(p)
-        if n is not None or not isinstance(a, Handle):
+        if n is not None or is_list or not isinstance(a, Handle):
             return wrap(self._chosen(elements(a), shape, replace, weights))
         index = self._chosen(a.shape[0], shape, replace, weights)
         return as_handle(a)[wrap(index) if isinstance(index, np.ndarray) else index]  # type: ignore[no-any-return]

@@ -22,7 +22,7 @@ from spartan_ng.api.core.handle import Handle, copied, settle
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import converted, small_values
-from spartan_ng.api.core.quick import shown_by
+from spartan_ng.api.core.quick import shown_by, told_by
 from spartan_ng.api.core.views import Slice, assigned
 from spartan_ng.api.core.wrapping import make, wrap, wrap_node
 from spartan_ng.api.elementwise import logic, operators, ufuncs
@@ -394,19 +394,19 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     return a if a._cell.frozen else a[(*key, ...)]
 
 
-@numpy_function(np.shape)
+@numpy_function(np.shape, front=told_by(np.shape, 1))
 def shape(a: Any) -> tuple[int, ...]:
     """An array's shape."""
     return as_handle(a).shape
 
 
-@numpy_function(np.ndim)
+@numpy_function(np.ndim, front=told_by(np.ndim, 1))
 def ndim(a: Any) -> int:
     """An array's number of axes."""
     return as_handle(a).ndim
 
 
-@numpy_function(np.size)
+@numpy_function(np.size, front=told_by(np.size, 2))
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements, or along an axis."""
     a = as_handle(a)

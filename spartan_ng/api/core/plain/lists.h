@@ -2,6 +2,31 @@
 
 enum { MOST_LISTED = 1 << 12, DEEPEST_LISTED = 2 };
 
+/* `are_of(items, classes)`: whether the class of each item of a list or a tuple is among some. Items of one class, as
+ * most are that follow each other, are asked about once. */
+static PyObject *
+are_of(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyFrozenSet_CheckExact(args[1]) || !(PyList_Check(args[0]) || PyTuple_Check(args[0]))) {
+        PyErr_SetString(PyExc_TypeError, "are_of takes a list or a tuple, and a frozenset of classes");
+        return NULL;
+    }
+    PyTypeObject *last = NULL; /* known to the set */
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(args[0]); i++) { /* asking may run code of a program's */
+        PyTypeObject *class = Py_TYPE(PySequence_Fast_GET_ITEM(args[0], i));
+        if (class == last)
+            continue;
+        int is_known = PySet_Contains(args[1], (PyObject *)Py_NewRef(class));
+        Py_DECREF(class);
+        if (is_known < 0)
+            return NULL;
+        if (!is_known)
+            Py_RETURN_FALSE;
+        last = class;
+    }
+    Py_RETURN_TRUE;
+}
+
 /* How many numbers a list or a tuple has, and lists in it, so deep; -1 where it is none, has anything else, or many. */
 static Py_ssize_t
 counted(PyObject *listed, int depth)
