@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 _REAL = frozenset({int, float})
 _TEXTS = frozenset({str, bytes})
-_LISTS = frozenset({list})
+_LISTS: frozenset[type] = frozenset({list})
 _WORDS = "USVOT"
 """The kinds of dtypes whose elements alone say what time they are."""
 
 
-_SINGLE = NUMBERS | _TEXTS | {dict, set, frozenset, type(None)}
+_SINGLE: frozenset[type] = NUMBERS | _TEXTS | {dict, set, frozenset, type(None)}
 """Classes of what is one element in a list, whatever the dtype."""
 
 

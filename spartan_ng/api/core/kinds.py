@@ -9,7 +9,7 @@ import numpy as np
 
 from spartan_ng.api.core.numbers import NUMERIC
 
-PYTHONS = frozenset({int, float, bool, complex})
+PYTHONS: frozenset[type] = frozenset({int, float, bool, complex})
 """The types of Python's numbers."""
 PLAIN = PYTHONS | {str}
 NUMBERS: frozenset[type] = PYTHONS | NUMERIC
