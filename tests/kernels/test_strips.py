@@ -150,6 +150,37 @@ def test_thin_matrices_stay_as_they_lie(monkeypatch: pytest.MonkeyPatch) -> None
     assert not isinstance(asked(scattered()), StripedProduct)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("kept", [True, False])
+def test_who_writes_into_a_matrix_has_other_products(turned: bool, kept: bool) -> None:
+    """Into values, indices or where rows begin; of the matrix itself, or of another one of its arrays."""
+    a = scattered()
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal(ROWS if turned else COLUMNS)
+    for _ in range(STRIP_PRODUCTS):
+        asked(a)
+    at = int(rng.integers(0, a.nnz - 1))
+    row = int(np.flatnonzero(np.diff(a.indptr) > 1)[7])
+
+    def swap(values: Any) -> None:
+        values[at], values[at + 1] = values[at + 1], values[at].copy()
+
+    writes = (
+        lambda: np.multiply(a.data, 2, out=a.data),
+        lambda: swap(a.data),
+        lambda: a.data.__setitem__(at, np.nextafter(a.data[at], 1e9)),
+        lambda: a.indices.__setitem__(a.indptr[row], 0),
+        lambda: a.indptr.__setitem__(row + 1, a.indptr[row + 1] - 1),
+    )
+    for write in writes:
+        write()
+        other = a if kept else sparse.csr_array((a.data, a.indices, a.indptr), shape=a.shape)
+        with config.override(kernels="compile"):
+            found = multiply(other, x, turned)
+        assert found is not None
+        np.testing.assert_array_equal(found, (other.T if turned else other) @ x)
+
+
 def test_an_order_lives_as_long_as_its_matrix() -> None:
     a = scattered()
     asked(a)

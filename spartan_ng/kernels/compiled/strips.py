@@ -38,17 +38,19 @@ _SAMPLE, _RUNS = 512, 64
 """Non-zeros that follow each other and are looked at for how many strips they ask; so many times."""
 
 
-_ARRANGE, _MULTIPLY, _TURNED = 1, 0, 2
+_ARRANGE, _MULTIPLY, _TURNED, _LOOK = 1, 0, 2, 3
 """What the kernel does with a group."""
 
 
 class _RowGroup(Struct, eq=False):
     """Some rows, and where their cells end: the non-zeros of a block of rows in a strip, blocks next to each
-    other; None until they have been put in order, which one thread does."""
+    other; None until they have been put in order, which one thread does. What was `noted` of them then tells
+    whether they are what they were: a matrix of SciPy's is read where it lies, and who has it may write."""
 
     lo: int
     hi: int
     ends: NDArray[np.int64] | None = None
+    noted: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -78,6 +80,8 @@ class StripedProduct(Struct, frozen=True):
     turned: bool
     strips: Strips
     kernel: Function
+    ends: dict[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict)
+    """Where the cells end of groups that this product has looked at."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -107,12 +111,18 @@ class StripedProduct(Struct, frozen=True):
             flipped.reshape(-1)[slice(*rows)] = out.reshape(-1)[slice(*rows)]
 
     def _arranged(self, group: _RowGroup) -> NDArray[np.int64]:
-        """Where the cells of a group end, which is put in order if it was not."""
+        """Where the cells of a group end, which is put in order if it was not, or is another one now."""
         with group.lock:
-            if group.ends is None:
+            known = self.ends.get((group.lo, group.hi))
+            if known is not None:
+                return known
+            noted = np.empty(1, np.int64)
+            self._call(_LOOK, group, noted, noted, (0, self.strips.count))
+            if group.ends is None or group.noted != noted[0]:
                 ends = np.empty(group.blocks * self.strips.count, np.int64)
                 self._call(_ARRANGE, group, ends, ends, (0, self.strips.count))
-                group.ends = ends
+                group.ends, group.noted = ends, int(noted[0])
+            self.ends[group.lo, group.hi] = group.ends
             return group.ends
 
     def _call(
@@ -148,8 +158,8 @@ class _Earlier(Struct, eq=False):
 
 _Key = tuple[tuple[tuple[int, str], ...], int, tuple[int, int]]
 _earlier: dict[_Key, _Earlier] = {}
-"""By where the arrays of matrices lie, which is the same for all views of one, and what is there; as long as
-their memory is theirs. Nobody writes into a matrix that is ours."""
+"""By where the arrays of matrices lie, which is the same for all views of one, as long as their memory is
+theirs."""
 
 
 def striped_product(a: Any, b: Any, turned: bool) -> StripedProduct | None:
@@ -163,7 +173,12 @@ def striped_product(a: Any, b: Any, turned: bool) -> StripedProduct | None:
     nbytes = a.nnz * (a.dtype.itemsize + np.dtype(np.uint32).itemsize)
     if found.products <= STRIP_PRODUCTS or not found.pays(a) or nbytes > copied_bytes():
         return None
-    source = source_of("strips", NUMBER=f"np.{a.dtype.name}", INDEX=f"np.u{a.indices.dtype.name}")
+    source = source_of(
+        "strips",
+        NUMBER=f"np.{a.dtype.name}",
+        INDEX=f"np.u{a.indices.dtype.name}",
+        WORD=f"np.uint{8 * a.dtype.itemsize}",
+    )
     kernel = at_hand(source, None, lambda f: _flaw(f, a), "sparse products by strips")
     if kernel is None:
         return None

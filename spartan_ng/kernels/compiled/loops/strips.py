@@ -8,8 +8,29 @@ from spartan_ng.kernels.compiled.intrinsics import array_at, compiled
 
 NUMBER = np.float64
 INDEX = np.uint32
+WORD = np.uint64
 BITS = 16
-ARRANGE, TURNED = 1, 2
+ARRANGE, TURNED, LOOK = 1, 2, 3
+
+
+@compiled
+def look(t: Any) -> None:
+    """Note a number that a group's non-zeros have, and hardly any others (by chance, one of 2**64): all are
+    multiplied by odd numbers and mixed, so that a single other one always gives another number."""
+    rows, nnz, lo, hi = t[8], t[9], t[12], t[13]
+    words, indices = array_at(t[1], (nnz,), WORD), array_at(t[2], (nnz,), INDEX)
+    starts = array_at(t[3], (rows + 1,), INDEX)
+    noted = np.uint64(0)
+    for p in range(starts[lo], starts[hi]):
+        x = np.uint64(words[p]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(indices[p]) * np.uint64(
+            0x85EBCA77
+        )
+        x += np.uint64(p) * np.uint64(0xC2B2AE3D)
+        noted += x ^ (x >> np.uint64(29))
+    for r in range(lo, hi):
+        x = np.uint64(starts[r]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(r) * np.uint64(0xC2B2AE3D)
+        noted += (x ^ (x >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    array_at(t[6], (1,), np.uint64)[0] = noted
 
 
 @compiled
@@ -71,9 +92,11 @@ def multiply(t: Any) -> None:
 
 @compiled
 def kernel(table: Any) -> None:
-    """What the lines of the table say: to arrange a group, or to multiply by it."""
+    """What the lines of the table say: to arrange a group, to multiply by it, or to look at it."""
     for i in range(table.shape[0]):
         if table[i, 0] == ARRANGE:
             arrange(table[i])
+        elif table[i, 0] == LOOK:
+            look(table[i])
         else:
             multiply(table[i])
