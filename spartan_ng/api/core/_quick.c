@@ -36,6 +36,9 @@
 #include "plain/sharing.h"
 #include "plain/callers.h"
 #include "plain/temporaries.h"
+#include "plain/ahead.h"
+#include "plain/expressions.h"
+#include "plain/pending.h"
 #include "plain/folds.h"
 #include "plain/masks.h"
 #include "plain/bins.h"
@@ -232,6 +235,8 @@ static PyMethodDef functions[] = {
     {"connect_numbers", connect_numbers, METH_VARARGS, "Say which class our numbers of one of NumPy's have."},
     {"number_class", number_class, METH_O, "A class of NumPy's numbers with operators of ours in front of its own."},
     {"in_front", in_front, METH_VARARGS, "A function of ours, behind the plain case of its calls."},
+    {"learn_expressions", learn_expressions, METH_VARARGS, "Say which class arrays are of that are pending."},
+    {"settle_pending", settle_pending, METH_NOARGS, "Compute all arrays that are pending."},
     {"is_small", is_small, METH_O, "Whether so many bytes are NumPy's at once."},
     {"is_open", is_open, METH_NOARGS, "Whether NumPy does anything at once."},
     {"lend", lend, METH_O,
@@ -270,6 +275,7 @@ PyInit__quick(void)
     size_name = PyUnicode_InternFromString("size");
     out_names = out_name == NULL ? NULL : PyTuple_Pack(1, out_name);
     be_ready_to_fork();
+    ahead_place = CODE_EXTRA_PLACE(PyMem_Free);
     if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL
         || numpy_name == NULL || size_name == NULL)
         return NULL;
@@ -277,7 +283,8 @@ PyInit__quick(void)
     Probe.tp_new = PyType_GenericNew;
     if (PyType_Ready(&CellFields) < 0 || PyType_Ready(&HandleFields) < 0 || PyType_Ready(&Quick) < 0
         || PyType_Ready(&QuickFunction) < 0 || PyType_Ready(&ShortcutType) < 0
-        || PyType_Ready(&Probe) < 0 || PyType_Ready(&KeeperType) < 0 || PyType_Ready(&RowsType) < 0)
+        || PyType_Ready(&Probe) < 0 || PyType_Ready(&KeeperType) < 0 || PyType_Ready(&RowsType) < 0
+        || PyType_Ready(&ExpressionType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)

@@ -23,7 +23,7 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.forcing import compute_nodes, counted_among, release, settled
 from spartan_ng.api.core.holders import hold, hold_as, holder_of
 from spartan_ng.api.core.loans import leaf_on_loan
-from spartan_ng.api.core.quick import CellFields
+from spartan_ng.api.core.quick import CellFields, settle_pending
 from spartan_ng.api.core.turns import due
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.copying import is_mapped
@@ -262,6 +262,7 @@ class Cell(CellFields):
 
         A value that a graph has captured is copied if it is small, or if the graph cannot be evaluated here.
         """
+        settle_pending()
         with changes:
             target, ref = self._target()
         if ref is not None:

@@ -29,7 +29,7 @@ from spartan_ng.api.core.forcing import compute_nodes, on_its_own, value_of
 from spartan_ng.api.core.holders import hold_as, step_of
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.lent import lend
-from spartan_ng.api.core.quick import HandleFields
+from spartan_ng.api.core.quick import HandleFields, settle_pending
 from spartan_ng.api.core.views import View, assigned
 from spartan_ng.api.core.wrapping import converted_node, make, wrap, wrap_masked, wrap_node
 from spartan_ng.arrays import ArrayRef
@@ -319,6 +319,7 @@ class Handle(HandleFields):
 
     def _open(self) -> Any:
         """The NumPy array to write into where nobody else has a claim on its memory, else None."""
+        settle_pending()
         cell = self._cell
         base = cell.value
         if base is None or cell._node is not None:

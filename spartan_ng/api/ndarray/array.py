@@ -11,6 +11,7 @@ import numpy as np
 
 from spartan_ng.api.base import constants, joining
 from spartan_ng.api.core import door, temporaries
+from spartan_ng.api.core.ahead import read_ahead
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, forced, over_buffer
 from spartan_ng.api.core.deriving import Deriving
@@ -21,7 +22,7 @@ from spartan_ng.api.core.late import register_class
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.lenses import learn_lenses
 from spartan_ng.api.core.numbers import OURS
-from spartan_ng.api.core.quick import Probe, Quick, connect
+from spartan_ng.api.core.quick import Probe, Quick, connect, learn_expressions
 from spartan_ng.api.core.views import REVERSED, field
 from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import ufuncs
@@ -175,5 +176,16 @@ connect(
     learn=learn_lenses,
     temporaries=Probe is not None and temporaries.learn(Probe),
 )
+
+
+class Pending(ndarray, own=True):
+    """An array whose operators the interpreter has yet to ask for the last of (`plain/expressions.h`): by any
+    look at it, it is an `ndarray`."""
+
+    __slots__ = ()
+
+
+if learn_expressions is not None:
+    learn_expressions(Pending, read_ahead)
 
 __all__ = ["compute", "ndarray", "persist"]

@@ -333,9 +333,35 @@ is_set(Handle *array, PyObject *key, PyObject *value)
     return done;
 }
 
+/* Write what is pending where a basic key says: 1, 0 where it is to be made first, -1 with an error. */
+static int
+set_together(PyObject *self, PyObject *key, Expression *e)
+{
+    PyObject *plain = Py_TYPE(self) == known.array ? basic_key(key) : NULL;
+    PyArrayObject *target = plain == NULL ? NULL : open_of((Handle *)self);
+    PyObject *view = target == NULL ? NULL : PyObject_GetItem((PyObject *)target, plain);
+    int done = view != NULL && PyArray_CheckExact(view) ? done_into(e, (PyArrayObject *)view) : 0;
+    if (done >= 0)
+        PyErr_Clear();
+    Py_XDECREF(view);
+    Py_XDECREF(target);
+    Py_XDECREF(plain);
+    return done;
+}
+
 static int
 setitem(PyObject *self, PyObject *key, PyObject *value)
 {
+    Expression *e = value != NULL && Py_REFCNT(value) == 1 ? expression_of(value) : NULL;
+    if (settle_others(e) < 0)
+        return -1;
+    if (e != NULL) {
+        int done = set_together(self, key, e);
+        if (done != 0)
+            return done < 0 ? -1 : 0;
+    }
+    if (settle_all() < 0)
+        return -1;
     if (value != NULL && Py_TYPE(self) == known.array) {
         if (is_set((Handle *)self, key, value))
             return 0;

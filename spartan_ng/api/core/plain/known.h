@@ -68,7 +68,9 @@ static Operator operators[op_count] = {
 };
 
 static struct {
-    PyTypeObject *array, *cell;    /* the classes of plain arrays and their cells */
+    PyTypeObject *array, *cell;    /* the classes of plain arrays and their cells, */
+    PyTypeObject *pending;         /* and of those that have yet to be computed */
+    PyObject *ahead;               /* what becomes of an operator's result */
     PyObject *wrap;                /* makes of NumPy's results what we give */
     PyObject *numbers, *integers;  /* classes of numbers that NumPy takes as they are, and of its integers */
     PyObject *ours;                /* what becomes of NumPy's numbers */

@@ -1,11 +1,23 @@
 /* The lines of arrays alike, as a universal function's loop goes along them: where each begins, one after the other. */
 
-enum { MOST_AXES = 6, MOST_SHARED = 3 };
-enum { GATHERED = 1 << 13, CACHE_LINE = 64 };  /* bytes of several lines; bytes */
+enum { MOST_AXES = 6, MOST_SHARED = 12, MOST_BUFFERED = 6 };
+enum { GATHERED = 1 << 13, BUFFER = 1 << 13, CACHE_LINE = 64 };  /* bytes of several lines, of results; bytes */
 
+/* One loop of several: places that it reads, and the one it writes to; the results of others lie in buffers, `~` their
+ * number. */
 typedef struct {
     PyUFuncGenericFunction loop;
     void *data;
+    int n, places[3];
+    Flags told;
+} Step;
+
+typedef struct {
+    PyUFuncGenericFunction loop;       /* the only one, */
+    void *data;
+    Step *program;                     /* or all of them, in their order, unless this is NULL, */
+    int count;
+    npy_intp block;                    /* and elements that they are called for at a time */
     int n, axes;                       /* places, the result's last; axes, the last of which the loop goes along */
     npy_intp shape[MOST_AXES];
     npy_intp steps[MOST_SHARED + 1][MOST_AXES];
@@ -54,6 +66,40 @@ go_on(const Shared *job, Place *here)
     }
 }
 
+/* Call all loops, for some elements after the others: what lies between them stays in the cache. */
+static void
+call_program(const Shared *job, char *const *places, npy_intp count, const npy_intp *steps)
+{
+    _Alignas(CACHE_LINE) char buffers[MOST_BUFFERED][BUFFER];
+    for (npy_intp from = 0; from < count; from += job->block) {
+        npy_intp n = Py_MIN(job->block, count - from);
+        for (Step *step = job->program; step < job->program + job->count; step++) {
+            char *at[3];
+            npy_intp by[3];
+            for (int i = 0; i <= step->n; i++) {
+                int place = step->places[i];
+                at[i] = place < 0 ? buffers[~place] : places[place] + from * steps[place];
+                by[i] = place < 0 ? BUFFER / job->block : steps[place];
+            }
+            step->loop(at, &n, by, step->data);
+            int told = fetestexcept(TOLD);
+            if (told) {
+                set_flags(&step->told, told);
+                feclearexcept(TOLD);
+            }
+        }
+    }
+}
+
+static void
+call_loops(const Shared *job, char **places, npy_intp count, const npy_intp *steps)
+{
+    if (job->program == NULL)
+        job->loop(places, &count, steps, job->data);
+    else
+        call_program(job, places, count, steps);
+}
+
 /* Some short lines, one after the other: as one line. */
 static void
 do_lines(const Shared *job, const Place *here, npy_intp lines)
@@ -70,5 +116,5 @@ do_lines(const Shared *job, const Place *here, npy_intp lines)
         if (!lies)
             gather(places[i], here->lines[i], lines, length, per_line, per_one, job->sizes[i]);
     }
-    job->loop(places, &count, steps, job->data);
+    call_loops(job, places, count, steps);
 }

@@ -62,7 +62,10 @@ beside_list(PyObject *numpys, PyObject *a, PyObject *b)
 static NOT_INLINE PyObject *
 of_two(const Operator *op, PyObject *a, PyObject *b, const char *callers)
 {
-    PyObject *operands[2] = {a, b}, *taken = op->numpys == NULL ? NULL : taken_over(op, operands, 2, callers);
+    PyObject *operands[2] = {a, b}, *taken = in_expression(op, operands, 2, callers);
+    if (taken != NULL || PyErr_Occurred() || settle_all() < 0)
+        return taken;
+    taken = op->numpys == NULL ? NULL : taken_over(op, operands, 2, callers);
     if (taken != NULL || PyErr_Occurred())
         return taken;
     PyObject *found = at_once_of_two(op->numpys, a, b);
@@ -104,6 +107,8 @@ quick_product(PyObject *numpys, PyObject *a, PyObject *b)
 static PyObject *
 matrix_product(PyObject *a, PyObject *b)
 {
+    if (settle_all() < 0)
+        return NULL;
     PyObject *found = quick_product(operators[op_matmul].numpys, a, b);
     return found != NULL || PyErr_Occurred() ? found : by_methods(&operators[op_matmul], &Quick, a, b);
 }
@@ -111,7 +116,10 @@ matrix_product(PyObject *a, PyObject *b)
 static NOT_INLINE PyObject *
 of_one(const Operator *op, PyObject *a, const char *callers)
 {
-    PyObject *taken = op->numpys == NULL ? NULL : taken_over(op, &a, 1, callers);
+    PyObject *taken = in_expression(op, &a, 1, callers);
+    if (taken != NULL || PyErr_Occurred() || settle_all() < 0)
+        return taken;
+    taken = op->numpys == NULL ? NULL : taken_over(op, &a, 1, callers);
     if (taken != NULL || PyErr_Occurred())
         return taken;
     PyArrayObject *x = op->numpys != NULL && Py_TYPE(a) == known.array ? shown_of((Handle *)a) : NULL;
@@ -156,6 +164,18 @@ static PyObject *
 in_place(const Operator *op, PyObject *a, PyObject *b)
 {
     PyObject *all[1];
+    Expression *e = Py_REFCNT(b) == 1 ? expression_of(b) : NULL;
+    if (settle_others(e) < 0)
+        return NULL;
+    if (e != NULL && Py_TYPE(a) == known.array) {
+        PyArrayObject *target = open_of((Handle *)a);
+        int done = target == NULL ? 0 : taken_into(op, target, e);
+        Py_XDECREF(target);
+        if (done != 0)
+            return done < 0 ? NULL : Py_NewRef(a);
+    }
+    if (settle_all() < 0)
+        return NULL;
     int is_plain = op->numpys != NULL && Py_TYPE(a) == known.array;
     if (is_plain && written_over(op->numpys, a, b))
         return Py_NewRef(a);
@@ -206,6 +226,8 @@ static NOT_INLINE PyObject *
 power_of(PyObject *a, PyObject *b, PyObject *modulus, const char *callers)
 {
     const Operator *op = &operators[op_power];
+    if (settle_all() < 0)
+        return NULL;
     if (modulus == Py_None) {
         PyArrayObject *x = NULL;
         if (Py_TYPE(a) == known.array && (PyLong_CheckExact(b) || PyFloat_CheckExact(b))) {

@@ -35,7 +35,7 @@ do_piece(void *of, int piece)
         char *places[MOST_SHARED + 1];
         for (int i = 0; i < job->n; i++)
             places[i] = here.lines[i] + from * steps[i];
-        job->loop(places, &count, steps, job->data);
+        call_loops(job, places, count, steps);
     }
     int told = fetestexcept(TOLD);
     if (told)

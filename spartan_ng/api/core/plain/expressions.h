@@ -1,0 +1,238 @@
+/* Expressions of several operators, worked on together: `.5 * (a + b - c)` as one pass over its arrays.
+ *
+ * Where the interpreter gives an operator's result to another operator (`ahead.h`), the first one is written down and not
+ * done: its result is an array that is pending. The last one has all of them done, a piece of the arrays after the other,
+ * by the loops that NumPy calls for each of them: what lies between them stays in the cache, and has the same bits. An
+ * array that is pending is seen by nobody but the interpreter's stack. Whoever sees it all the same, as an operator of
+ * another class may, has it become an ordinary array by its first look at it; and before anything is written, all are. */
+
+enum { MOST_OPERATORS = 16, LEAST_PENDING = 1 << 11 }; /* elements of a result */
+#define NOBODY 0UL
+
+/* A function of the expression; operands by their places, results of earlier ones by `~` their number. */
+typedef struct {
+    PyUFuncObject *function;
+    int operands[2];
+} Called;
+
+typedef struct Expression {
+    PyObject_HEAD
+    PyObject *array;                         /* that is pending, which has this for its cell; borrowed */
+    Whereabouts awaited;                     /* where it is to be taken, unless somebody has looked at it */
+    struct Expression *before, *after;       /* of all that are pending, the first one first */
+    unsigned long thread;                    /* that has it on its stack; NOBODY once it is taken */
+    int type, axes, places, count, buffered; /* results that lie in buffers at a time */
+    npy_intp shape[MOST_AXES];
+    PyArrayObject *arrays[MOST_SHARED];      /* NULL for a number */
+    double numbers[MOST_SHARED][2];
+    Called called[MOST_OPERATORS];
+} Expression;
+
+static Expression *all_pending, *last_pending;
+
+static void
+expression_dealloc(PyObject *self)
+{
+    Expression *e = (Expression *)self;
+    for (int i = 0; i < e->places; i++)
+        Py_XDECREF(e->arrays[i]);
+    if (e->before != NULL)
+        e->before->after = e->after;
+    else if (all_pending == e)
+        all_pending = e->after;
+    if (e->after != NULL)
+        e->after->before = e->before;
+    else if (last_pending == e)
+        last_pending = e->before;
+    PyObject_Free(self);
+}
+
+/* Whether an operator is the one that what is pending has been left to. */
+static int
+is_taker(const Expression *e, Whereabouts here)
+{
+    return e->awaited.frame == here.frame && e->awaited.next == here.at;
+}
+
+/* Whether the left operand of the operator that is next is pending. */
+static int
+is_awaited(Whereabouts here)
+{
+    for (Expression *e = all_pending; e != NULL; e = e->after)
+        if (e->awaited.frame == here.frame && e->awaited.next == here.next)
+            return 1;
+    return 0;
+}
+
+static PyTypeObject ExpressionType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "spartan_ng.api.core._quick.Expression",
+    .tp_basicsize = sizeof(Expression),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Operators that are to be done together.",
+    .tp_dealloc = expression_dealloc,
+};
+
+static Expression *
+expression_of(PyObject *a)
+{
+    return known.pending != NULL && Py_TYPE(a) == known.pending ? (Expression *)((Handle *)a)->cell : NULL;
+}
+
+/* Give each function its loop, and its result a buffer, or that of an operand, which nobody else reads; the last
+ * one's has a place. 0 where there are not enough. */
+static int
+programmed(const Expression *e, Shared *job)
+{
+    unsigned taken = 0;
+    for (int k = 0; k < e->count; k++) {
+        const Called *called = &e->called[k];
+        Step *step = &job->program[k];
+        int loop = loop_for(called->function, e->type), to = -1;
+        step->n = called->function->nin;
+        step->loop = called->function->functions[loop];
+        step->data = called->function->data == NULL ? NULL : (void *)called->function->data[loop];
+        for (int i = 0; i < step->n; i++) {
+            int from = called->operands[i];
+            step->places[i] = from >= 0 ? from : job->program[~from].places[job->program[~from].n];
+            if (from < 0) {
+                taken &= ~(1u << ~step->places[i]);
+                to = to == -1 ? step->places[i] : to;
+            }
+        }
+        for (int i = 0; to == -1 && i < MOST_BUFFERED; i++)
+            to = taken & 1u << i ? -1 : ~i;
+        if (k == e->count - 1)
+            to = e->places;
+        else if (to == -1)
+            return 0;
+        else
+            taken |= 1u << ~to;
+        step->places[step->n] = to;
+    }
+    job->count = e->count;
+    return 1;
+}
+
+/* An array of the expression that nobody else has, and that a result of its type may be written over; NULL if there is
+ * none. */
+static PyArrayObject *
+written_over_by(const Expression *e, int type)
+{
+    for (int i = 0; i < e->places; i++) {
+        PyArrayObject *a = e->arrays[i];
+        if (a != NULL && Py_REFCNT(a) == 1 && PyArray_TYPE(a) == type && PyArray_NDIM(a) == e->axes
+            && PyArray_CompareLists(PyArray_DIMS(a), e->shape, e->axes) && PyArray_IS_C_CONTIGUOUS(a)
+            && ((PyArrayObject_fields *)a)->weakreflist == NULL
+            && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE))
+            return (PyArrayObject *)Py_NewRef(a);
+    }
+    return NULL;
+}
+
+/* What all functions of an expression give, as a new array, or in `out`, if that is not NULL (a new reference). */
+static PyArrayObject *
+done_together(Expression *e, PyArrayObject *out)
+{
+    const Called *last = &e->called[e->count - 1];
+    int found = last->function->types[loop_for(last->function, e->type) * last->function->nargs + last->function->nin];
+    Step program[MOST_OPERATORS];
+    Shared job = {.n = e->places + 1, .axes = e->axes, .program = program};
+    memset(program, 0, e->count * sizeof *program);
+    memcpy(job.shape, e->shape, sizeof job.shape);
+    if (!programmed(e, &job)) {
+        PyErr_SetString(PyExc_SystemError, "an expression has more results at a time than it has room for");
+        return NULL;
+    }
+    if (out != NULL)
+        Py_INCREF(out);
+    else if ((out = written_over_by(e, found)) == NULL)
+        out = (PyArrayObject *)PyArray_SimpleNew(e->axes, e->shape, found);
+    if (out == NULL)
+        return NULL;
+    npy_intp size = PyArray_SIZE(out), itemsize = 0, furthest = 0;
+    for (int i = 0; i < job.n; i++) {
+        PyArrayObject *a = i < e->places ? e->arrays[i] : out;
+        take_part(&job, i, a, i < e->places ? (char *)e->numbers[i] : NULL);
+        job.sizes[i] = a == NULL ? 0 : PyArray_ITEMSIZE(a);
+        itemsize = Py_MAX(itemsize, job.sizes[i]);
+        furthest = Py_MAX(furthest, job.shape[job.axes - 1] == 1 ? 0 : job.steps[i][job.axes - 1]);
+    }
+    int threads = threads_for(size * e->count, furthest), pieces = cut(&job, itemsize, threads);
+    job.together = lines_together(&job, itemsize);
+    job.block = BUFFER / itemsize;
+    PyThreadState *state = size > MOST_LOOPED ? PyEval_SaveThread() : NULL;
+    do_together(do_piece, &job, pieces, threads);
+    if (state != NULL)
+        PyEval_RestoreThread(state);
+    for (int k = 0; k < e->count; k++)
+        if (program[k].told
+            && PyUFunc_GiveFloatingpointErrors(e->called[k].function->name, numpys_errors(program[k].told)) < 0) {
+            Py_DECREF(out);
+            return NULL;
+        }
+    return out;
+}
+
+/* Let an array that is pending be an ordinary one; -1 with an error. */
+static int
+finish_pending(PyObject *a)
+{
+    Expression *e = expression_of(a);
+    if (e == NULL)
+        return 0;
+    PyArrayObject *found = NULL;
+    Py_INCREF(e); /* another thread may look at it meanwhile */
+    if (e->count > 0)
+        found = done_together(e, NULL);
+    else
+        PyErr_SetString(PyExc_SystemError, "an array that is pending has been taken by an operator");
+    int is_done = expression_of(a) != e;
+    Py_DECREF(e);
+    if (is_done) {
+        Py_XDECREF(found);
+        return found == NULL ? -1 : 0;
+    }
+    Cell *cell = found == NULL ? NULL : (Cell *)again(known.cell, &spare_cells);
+    if (cell == NULL) {
+        Py_XDECREF(found);
+        return -1;
+    }
+    cell->value = (PyObject *)found;
+    ((Handle *)a)->cell = (PyObject *)cell;
+    Py_SET_TYPE(a, (PyTypeObject *)Py_NewRef(known.array));
+    Py_DECREF(known.pending);
+    Py_DECREF(e);
+    return 0;
+}
+
+/* Let all of this thread but one be ordinary arrays, as what they are made of is to be written to; -1 with an error. */
+static int
+settle_others(const Expression *one)
+{
+    unsigned long thread = PyThread_get_thread_ident();
+    for (Expression *e = all_pending, *next; e != NULL; e = next) {
+        next = e->after;
+        if (e == one || e->thread != thread)
+            continue;
+        PyObject *a = Py_NewRef(e->array);
+        int failed = finish_pending(a);
+        Py_DECREF(a);
+        if (failed)
+            return -1;
+        next = all_pending; /* others may have come and gone */
+    }
+    return 0;
+}
+
+static int
+settle_all(void)
+{
+    return all_pending == NULL ? 0 : settle_others(NULL);
+}
+
+static PyObject *
+settle_pending(PyObject *module, PyObject *unused)
+{
+    return settle_all() < 0 ? NULL : Py_NewRef(Py_None);
+}

@@ -1,0 +1,230 @@
+"""Expressions of several operators are NumPy's, bit by bit, whatever is worked on together."""
+
+from __future__ import annotations
+
+import dis
+import re
+import tracemalloc
+import warnings
+from types import SimpleNamespace
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spartan_ng as np
+from spartan_ng.api.core import ahead, quick
+
+LENGTH = 5000
+"""Elements of a line: enough to be worked on together, and no multiple of what is at a time."""
+SHAPES = ((LENGTH,), (100, 50), (5, 20, 51), (70, 80), (3000, 2))
+OPERATORS = ("+", "-", "*", "/", "//", "%", "+", "-", "*", "<", ">=")
+NAMES = ("a", "b", "c")
+
+pytestmark = pytest.mark.skipif(not quick.IS_COMPILED, reason="nothing is compiled")
+
+
+@st.composite
+def _texts(draw: Any, depth: int = 4) -> str:
+    """An expression of arrays, parts of them, variables and constants."""
+    if depth == 0 or draw(st.integers(0, 5)) == 0:
+        return draw(
+            st.sampled_from((*NAMES, *NAMES, "row", "number", "2.5", "3", "a[::1]", "b[...]", "SCALE", "-c"))
+        )
+    if draw(st.integers(0, 6)) == 0:
+        return f"-({draw(_texts(depth - 1))})"
+    left, right = draw(_texts(depth - 1)), draw(_texts(depth - 1))
+    return f"({left} {draw(st.sampled_from(OPERATORS))} {right})"
+
+
+def _inputs(shape: tuple[int, ...], dtype: str, seed: int) -> dict[str, Any]:
+    random = numpy.random.default_rng(seed)
+    made = {name: random.normal(size=shape) for name in (*NAMES, "out")}
+    made["a"].flat[:: 7 * (seed % 3) + 1] = 0
+    made["row"] = random.normal(size=shape[-1:])
+    if dtype.startswith("i"):
+        made = {name: value * 10 for name, value in made.items()}
+    return {name: value.astype(dtype) for name, value in made.items()}
+
+
+def _run(source: str, given: dict[str, Any], module: Any) -> tuple[Any, ...]:
+    """What a function of this text does to copies of arrays: them, its result or error, its warnings."""
+    space: dict[str, Any] = {"SCALE": 1.5, "np": module}
+    indented = source.replace("\n", "\n    ")
+    exec(f"def run({', '.join(given)}, number):\n    {indented}", space)
+    arrays = {name: module.asarray(value.copy()) for name, value in given.items()}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            found = space["run"](**arrays, number=0.75)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            found = (type(error), str(error))
+    said = [(str(w.message), w.lineno) for w in told]
+    return (*(numpy.asarray(x) for x in arrays.values()), found, said)
+
+
+def _compare(source: str, given: dict[str, Any]) -> None:
+    """Both modules do the same, bit by bit."""
+    *ours, found, said = _run(source, given, np)
+    *theirs, expected, expected_said = _run(source, given, numpy)
+    for x, y in zip(ours, theirs, strict=True):
+        assert (x.dtype, x.tobytes()) == (y.dtype, y.tobytes()), source
+    if isinstance(expected, tuple):
+        assert found == expected, source
+    elif expected is not None:
+        assert type(found) is np.ndarray or not numpy.ndim(expected), source
+        found, expected = numpy.asarray(found), numpy.asarray(expected)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape), source
+        assert found.tobytes() == numpy.ascontiguousarray(expected).tobytes(), source
+        assert said == expected_said, source
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8"])
+@given(text=_texts(), shape=st.sampled_from(SHAPES), seed=st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_results(text: str, shape: tuple[int, ...], dtype: str, seed: int) -> None:
+    if dtype == "c16":
+        text = text.replace("//", "*").replace("%", "-")
+    _compare(f"return {text}", _inputs(shape, dtype, seed))
+
+
+@pytest.mark.parametrize("to", ["out[1:-1]", "out[:-2]", "a[1:-1]", "a[2:]", "b[:-2]", "out[...,]"])
+@given(left=_texts(2), right=_texts(2), how=st.sampled_from(("=", "+=", "-=", "*=")))
+@settings(max_examples=15, deadline=None)
+def test_writes(to: str, left: str, right: str, how: str) -> None:
+    """Into parts of what is read, too, which lie over it."""
+    left, right = (
+        re.sub(r"\b(a|b|c|row)\b(\[.*?\])?", rf"\1{part}", text)
+        for text, part in ((left, "[1:-1]"), (right, "[2:]"))
+    )
+    if to == "out[...,]":
+        to, left = "out[1:-1]", f"{left} - a[:-2]"
+    _compare(f"{to} {how} {left} + {right}", _inputs((LENGTH,), "f8", 1))
+
+
+@given(text=_texts(), name=st.sampled_from(NAMES), how=st.sampled_from(("+=", "-=", "*=", "/=")))
+@settings(max_examples=40, deadline=None)
+def test_in_place(text: str, name: str, how: str) -> None:
+    _compare(f"{name} {how} {text}\nreturn {name} * 2", _inputs((100, 50), "f8", 2))
+
+
+@pytest.mark.parametrize(
+    "text", ["a * b + c * a - b * 2.0", "number * (a - b) + c", "SCALE * (a + b - c)", "-(a * b) / (c * c)"]
+)
+def test_is_worked_on_together(text: str) -> None:
+    """Operators between the first and the last one ask for no memory of a result's size."""
+    space: dict[str, Any] = {"SCALE": 1.5}
+    exec(f"def run(a, b, c, number):\n    return {text}", space)
+    a, b, c = (np.asarray(numpy.random.rand(10 * LENGTH)) for _ in NAMES)
+    space["run"](a, b, c, 0.5)
+    tracemalloc.start()
+    try:
+        space["run"](a, b, c, 0.5)
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * a.nbytes
+    finally:
+        tracemalloc.stop()
+
+
+class _Sees:
+    """An operand of another class, whose operators see what the left operand is before any look at it."""
+
+    __array_ufunc__ = None
+
+    def __radd__(self, other: Any) -> str:
+        return type(other).__name__
+
+    __rmul__ = __radd__
+
+
+def test_other_classes_get_arrays() -> None:
+    """Who is no array, no number, and has an operator of its own is given what NumPy's arrays are."""
+    a = np.asarray(numpy.random.rand(LENGTH))
+    seen = _Sees()
+    assert (a * 2 + 1) + seen == "ndarray"
+    kept: list[Any] = []
+
+    class Keeps:
+        def __add__(self, other: Any) -> Any:
+            kept.append(other)
+            return self
+
+    keeps = Keeps()
+    keeps + (a * 2 + 1)
+    assert type(kept[0]) is np.ndarray
+
+
+def test_what_is_stored_is_an_array() -> None:
+    a = np.asarray(numpy.random.rand(LENGTH))
+    expected = numpy.asarray(a).copy() * 2 + 1
+    kept: dict[str, Any] = {}
+    kept["a"] = a * 2 + 1
+    listed: list[Any] = [None]
+    listed[0] = a * 2 + 1
+    holder = SimpleNamespace()
+    holder.a = a * 2 + 1
+    numpy.asarray(a)[:] = 0
+    for found in (kept["a"], listed[0], holder.a):
+        assert type(found) is np.ndarray
+        assert (numpy.asarray(found) == expected).all()
+
+
+def test_keys_that_write() -> None:
+    """What a key's own code writes comes after what was read before it."""
+    a = np.asarray(numpy.ones(LENGTH))
+
+    class Key:
+        def __index__(self) -> int:
+            a[:] = 5
+            return 0
+
+    b = np.asarray(numpy.ones((1, LENGTH)))
+    key = Key()
+    assert (numpy.asarray((a * 2) + b[key]) == 3).all()
+
+
+def test_errors_are_raised() -> None:
+    a, b = np.asarray(numpy.ones(LENGTH)), np.asarray(numpy.zeros(LENGTH))
+    with np.errstate(all="raise"):
+        with pytest.raises(FloatingPointError, match="divide by zero encountered in divide"):
+            (a / b) * 2
+        with pytest.raises(FloatingPointError, match="invalid value encountered in divide"):
+            a[:] = (b / b) + a
+    assert (numpy.asarray(a) == 1).all()
+
+
+def test_refused_shapes_name_themselves() -> None:
+    a, b = np.asarray(numpy.ones(LENGTH)), np.asarray(numpy.zeros(LENGTH - 1))
+    with pytest.raises(ValueError, match=rf"\({LENGTH},\).*\({LENGTH - 1},\)"):
+        (a * 2) + b
+
+
+@pytest.mark.parametrize(
+    ("source", "at", "expected"),
+    [
+        ("a * b + c", "*", ahead.TAKEN),
+        ("a * b + c", "+", ahead.NOT_TAKEN),
+        ("2.0 * (a + b)", "+", ahead.TAKEN),
+        ("t * (a + b)", "+", ahead.BESIDE_LOCAL),
+        ("a * b + a * c", "*", ahead.TAKEN),
+        ("f(a + b)", "+", ahead.NOT_TAKEN),
+        ("(a + b) * f(c)", "+", ahead.NOT_TAKEN),
+        ("(a + b) * (c if t else b)", "+", ahead.NOT_TAKEN),
+        ("(a + b) and c", "+", ahead.NOT_TAKEN),
+        ("(a +\n b) * c", "+", ahead.TAKEN),
+        ("a * b +\n c - a * b", "+", ahead.TAKEN),
+        ("b * (\na + b)", "+", ahead.NOT_TAKEN),
+        ("t.x * (a + b)", "+", ahead.NOT_TAKEN),
+        ("[a + b][0] * c", "+", ahead.NOT_TAKEN),
+        ("(t := a + b) * c", "+", ahead.NOT_TAKEN),
+    ],
+)
+def test_reading_ahead(source: str, at: str, expected: int) -> None:
+    """What becomes of the first such operator's result."""
+    code = compile(f"def run(a, b, c, t, f):\n return ({source})", "<text>", "exec").co_consts[0]
+    symbols = {"+": 0, "*": 5}
+    (place, *_) = (
+        i.offset for i in dis.get_instructions(code) if i.opname == "BINARY_OP" and i.arg == symbols[at]
+    )
+    assert ahead.read_ahead(code, place)[0] == expected
