@@ -207,7 +207,7 @@ np.copyto(a, b); a  # 1, 9600
 np.copyto(a, c, where=m); a  # 20400
 np.put(a, [1, 2], 3); a  # 1, 9600
 np.put(a, j, w); a  # 1, 9600
-np.place(a, m, w); a  # 5040, 9600
+np.place(a, m, w); a  # 1, 9600
 np.putmask(a, m, b); a  # never
 np.fill_diagonal(a, 0); a  # 1, 9600
 np.put_along_axis(a, j[:40, None] % 30, 1, 1); a  # 320, 9600
