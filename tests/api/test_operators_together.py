@@ -184,6 +184,43 @@ def test_keys_that_write() -> None:
     assert (numpy.asarray((a * 2) + b[key]) == 3).all()
 
 
+@pytest.mark.parametrize("how", ["ours", "out", "method", "numpys", "lent", "buffer"])
+def test_attributes_that_write(how: str) -> None:
+    """Code of an attribute, which runs before the other operator, by any way of writing."""
+
+    class Holder:
+        def __init__(self, module: Any) -> None:
+            self.u = module.asarray(numpy.ones(LENGTH))
+            self.lent: Any = numpy.asarray(self.u) if how == "numpys" else None
+            self.module = module
+
+        @property
+        def v(self) -> Any:
+            if how == "ours":
+                self.u[:] = 7.0
+            elif how == "out":
+                self.module.add(self.u, 6.0, out=self.u)
+            elif how == "method":
+                self.u.fill(7.0)
+            elif how == "numpys":
+                self.lent[:] = 7.0
+            elif how == "lent":
+                numpy.asarray(self.u)[:] = 7.0
+            else:
+                memory: Any = numpy.asarray(self.u)
+                memoryview(memory).cast("B")[:8] = b"\0" * 8
+            return self.u
+
+    for module in (np, numpy):
+        held = Holder(module)
+        found = (held.u * 2 + 1) * held.v
+        expected = numpy.full(LENGTH, 21.0)
+        if how == "buffer":
+            expected[:] = 3.0
+            expected[0] = 0.0
+        assert (numpy.asarray(found) == expected).all(), module
+
+
 def test_errors_are_raised() -> None:
     a, b = np.asarray(numpy.ones(LENGTH)), np.asarray(numpy.zeros(LENGTH))
     with np.errstate(all="raise"):
@@ -216,6 +253,8 @@ def test_refused_shapes_name_themselves() -> None:
         ("a * b +\n c - a * b", "+", ahead.TAKEN),
         ("b * (\na + b)", "+", ahead.NOT_TAKEN),
         ("t.x * (a + b)", "+", ahead.NOT_TAKEN),
+        ("(a + b) * t.x", "+", ahead.TAKEN),
+        ("t[a + b] * c", "+", ahead.NOT_TAKEN),
         ("[a + b][0] * c", "+", ahead.NOT_TAKEN),
         ("(t := a + b) * c", "+", ahead.NOT_TAKEN),
     ],

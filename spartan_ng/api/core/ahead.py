@@ -19,8 +19,8 @@ INTO_LOCAL, INTO_GLOBAL, INTO_NAME = range(7, 10)
 """What becomes of a result, as `plain/ahead.h` numbers it: nothing that is known; it is the left operand of
 another operator, or the only one, or stands beside a constant; or beside the result of one more operator, or
 a variable; or it is written into a variable."""
-_INPLACE = 13
-"""The first of the operators that write to their left operand, among those of `BINARY_OP`."""
+_INPLACE = range(13, 26)
+"""The operators that write to their left operand, among those of `BINARY_OP`."""
 
 
 def _numbered(**effects: tuple[int, int]) -> dict[int, tuple[int, int]]:
@@ -90,34 +90,40 @@ class _Instruction(NamedTuple):
 
     def is_operator(self) -> bool:
         """Whether it has a new result."""
-        is_new = self.operation == _BINARY and self.argument < _INPLACE
+        is_new = self.operation == _BINARY and self.argument < _INPLACE.start
         return is_new or self.operation in (_COMPARE, _MINUS)
+
+    def is_in_place(self) -> bool:
+        """Whether it writes to its left operand."""
+        return self.operation == _BINARY and self.argument in _INPLACE
 
     def variable(self) -> int:
         """The number of the variable that it loads."""
         return self.argument >> 1 if self.operation == _GLOBAL else self.argument
 
 
-def read_ahead(code: CodeType, at: int) -> tuple[int, int, int]:
+def read_ahead(code: CodeType, at: int) -> tuple[int, int, int, int]:
     """What becomes of the result of the operator at an offset of the code: one of the numbers above, the
-    number of the variable, and the offset of the operator that takes it."""
+    number of the variable, the offset of the operator that takes it, and how many attributes are loaded
+    before, whose code may be anybody's."""
     instructions = _instructions(code)
     here = bisect_left(instructions, at, key=attrgetter("place"))
-    nothing = (NOT_TAKEN, 0, 0)
+    nothing = (NOT_TAKEN, 0, 0, 0)
     if here == len(instructions) or instructions[here].place != at or not instructions[here].is_operator():
         return nothing
-    above = 0
+    above = attributes = 0
     first: _Instruction | None = None
     for instruction in instructions[here + 1 :]:
         effect = instruction.effect()
         if effect is None:
             return nothing
         taken, given = effect
+        attributes += instruction.operation == _ATTRIBUTE
         if taken > above:
             if instruction.line != instructions[here].line:  # which warnings name
                 return nothing
             kind, number = _taken_by(instruction, above, first, instructions[: here + 1])
-            return kind, number, instruction.place
+            return kind, number, instruction.place, attributes
         if above == 0:
             first = instruction if given == 1 else None
         elif taken == above:
@@ -135,12 +141,10 @@ def _taken_by(
         return _beside(first, _INTO) if is_into and first is not None else (NOT_TAKEN, 0)
     if taker.is_operator() and (above == 1 or taker.operation == _MINUS):
         return TAKEN, 0
-    if taker.operation not in (_BINARY, _COMPARE):
-        return NOT_TAKEN, 0
     left = _before(before)
-    if left is None:
+    if left is None or not (taker.is_operator() or taker.is_in_place()):
         return NOT_TAKEN, 0
-    if not taker.is_operator():
+    if taker.is_in_place():
         return _beside(left, _INTO)
     if left.operation in _CONSTANTS:
         return TAKEN, 0

@@ -274,6 +274,7 @@ class Cell(CellFields):
 
     def share_for_good(self) -> None:
         """Let another have the value's memory, who does not say when that ends."""
+        settle_pending()
         with changes:
             self.shared, self.lent = True, 0
 
@@ -282,6 +283,7 @@ class Cell(CellFields):
 
         What still looks at the cell is shown that memory, and has a copy before it writes or builds on it.
         """
+        settle_pending()
         with changes:
             value, node = self.value, self._node
             if type(value) is not np.ndarray or self.frozen or self.shared or self.borrowed:

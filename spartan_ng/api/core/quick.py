@@ -110,7 +110,7 @@ if TYPE_CHECKING or _module is None:
     def connect(**_: Any) -> None:
         """Say which classes, methods and tables the plain case is that of."""
 
-    learn_expressions: Callable[[type, Callable[..., tuple[int, int, int]]], None] | None = None
+    learn_expressions: Callable[[type, Callable[..., tuple[int, int, int, int]]], None] | None = None
     """Say which class arrays are of that are pending, and what reads code."""
 
     def settle_pending() -> None:

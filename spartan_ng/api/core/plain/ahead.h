@@ -9,7 +9,7 @@
 enum { NOT_READ, NOT_TAKEN, TAKEN, BESIDE_RESULT, BESIDE_LOCAL, BESIDE_GLOBAL, BESIDE_NAME, INTO_LOCAL, INTO_GLOBAL, INTO_NAME };
 
 typedef struct {
-    int kind, number, next; /* the other operator's place */
+    int kind, number, next, attributes; /* the other operator's place; loaded before that is there */
 } Reading;
 
 typedef struct {
@@ -71,7 +71,7 @@ read_ahead(PyCodeObject *code, int at)
 {
     Reading found = {NOT_TAKEN};
     PyObject *place = PyLong_FromLong(at), *said = place == NULL ? NULL : call_two(known.ahead, (PyObject *)code, place);
-    if (said != NULL && (!PyTuple_Check(said) || !PyArg_ParseTuple(said, "iii", &found.kind, &found.number, &found.next)))
+    if (said != NULL && (!PyTuple_Check(said) || !PyArg_ParseTuple(said, "iiii", &found.kind, &found.number, &found.next, &found.attributes)))
         found.kind = NOT_TAKEN;
     Py_XDECREF(place);
     Py_XDECREF(said);
@@ -93,10 +93,10 @@ named_by(const Reading *reading, PyFrameObject *frame, PyCodeObject *code)
 }
 
 /* Where an operator is, that the interpreter has called: in which code that runs, and which operator takes its result, 0
- * for none. */
+ * for none; and whether other code may run before. */
 typedef struct {
     PyFrameObject *frame;
-    int at, next;
+    int at, next, has_attributes;
 } Whereabouts;
 
 static int is_awaited(Whereabouts here);
@@ -122,6 +122,7 @@ whereabouts(void)
                       : reading->kind >= INTO_LOCAL    ? Py_TYPE(named) == known.array
                                                        : Py_TYPE(named) == known.array || is_number(named);
         here.next = is_ours ? here.next : 0;
+        here.has_attributes = reading->attributes > 0;
     }
     PyErr_Clear();
     Py_DECREF(code);

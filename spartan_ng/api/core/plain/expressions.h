@@ -22,6 +22,7 @@ typedef struct Expression {
     struct Expression *before, *after;       /* of all that are pending, the first one first */
     unsigned long thread;                    /* that has it on its stack; NOBODY once it is taken */
     int type, axes, places, count, buffered; /* results that lie in buffers at a time */
+    int is_private;                          /* whether nobody writes into its arrays but by ours */
     npy_intp shape[MOST_AXES];
     PyArrayObject *arrays[MOST_SHARED];      /* NULL for a number */
     double numbers[MOST_SHARED][2];
@@ -206,14 +207,14 @@ finish_pending(PyObject *a)
     return 0;
 }
 
-/* Let all of this thread but one be ordinary arrays, as what they are made of is to be written to; -1 with an error. */
+/* Let all of this thread be ordinary arrays, as what they are made of is to be written to; -1 with an error. */
 static int
-settle_others(const Expression *one)
+settle_all(void)
 {
-    unsigned long thread = PyThread_get_thread_ident();
+    unsigned long thread = all_pending == NULL ? NOBODY : PyThread_get_thread_ident();
     for (Expression *e = all_pending, *next; e != NULL; e = next) {
         next = e->after;
-        if (e == one || e->thread != thread)
+        if (e->thread != thread)
             continue;
         PyObject *a = Py_NewRef(e->array);
         int failed = finish_pending(a);
@@ -223,12 +224,6 @@ settle_others(const Expression *one)
         next = all_pending; /* others may have come and gone */
     }
     return 0;
-}
-
-static int
-settle_all(void)
-{
-    return all_pending == NULL ? 0 : settle_others(NULL);
 }
 
 static PyObject *

@@ -353,14 +353,16 @@ static int
 setitem(PyObject *self, PyObject *key, PyObject *value)
 {
     Expression *e = value != NULL && Py_REFCNT(value) == 1 ? expression_of(value) : NULL;
-    if (settle_others(e) < 0)
+    if (e != NULL)
+        e->thread = NOBODY; /* taken here */
+    if (settle_all() < 0)
         return -1;
     if (e != NULL) {
         int done = set_together(self, key, e);
         if (done != 0)
             return done < 0 ? -1 : 0;
     }
-    if (settle_all() < 0)
+    if (value != NULL && finish_pending(value) < 0)
         return -1;
     if (value != NULL && Py_TYPE(self) == known.array) {
         if (is_set((Handle *)self, key, value))

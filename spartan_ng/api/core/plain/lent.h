@@ -54,6 +54,8 @@ view_kept(PyArrayObject *a, PyObject *keeper, int flags)
 static PyObject *
 lent_of(Handle *array)
 {
+    if (settle_all() < 0)
+        return NULL;
     Cell *cell = cell_of(array);
     PyArrayObject *shown = value_of(array);
     if (cell == NULL || shown == NULL || !PyArray_CheckExact(cell->value) || cell->frozen)

@@ -165,7 +165,9 @@ in_place(const Operator *op, PyObject *a, PyObject *b)
 {
     PyObject *all[1];
     Expression *e = Py_REFCNT(b) == 1 ? expression_of(b) : NULL;
-    if (settle_others(e) < 0)
+    if (e != NULL)
+        e->thread = NOBODY; /* taken here */
+    if (settle_all() < 0)
         return NULL;
     if (e != NULL && Py_TYPE(a) == known.array) {
         PyArrayObject *target = open_of((Handle *)a);
@@ -174,7 +176,7 @@ in_place(const Operator *op, PyObject *a, PyObject *b)
         if (done != 0)
             return done < 0 ? NULL : Py_NewRef(a);
     }
-    if (settle_all() < 0)
+    if (finish_pending(b) < 0)
         return NULL;
     int is_plain = op->numpys != NULL && Py_TYPE(a) == known.array;
     if (is_plain && written_over(op->numpys, a, b))

@@ -14,7 +14,7 @@ new_pending(int type, int axes, const npy_intp *shape)
     e->axes = axes;
     memcpy(e->shape, shape, axes * sizeof *shape);
     e->places = e->count = 0;
-    e->buffered = 1;
+    e->buffered = e->is_private = 1;
     e->array = array;
     e->thread = PyThread_get_thread_ident();
     e->before = last_pending;
@@ -135,10 +135,19 @@ append_expression(Expression *e, Expression *other)
     }
     memcpy(&e->arrays[e->places], other->arrays, other->places * sizeof *other->arrays);
     memcpy(&e->numbers[e->places], other->numbers, other->places * sizeof *other->numbers);
+    e->is_private = e->is_private && other->is_private;
     e->places += other->places;
     e->count += other->count;
     other->places = other->count = 0;
     other->thread = NOBODY;
+}
+
+/* Whether nobody but this package has an array's memory. */
+static int
+is_private(PyObject *a)
+{
+    Cell *cell = Py_TYPE(a) == known.array ? cell_of((Handle *)a) : NULL;
+    return cell != NULL && !cell->shared && !cell->borrowed && cell->lent == 0;
 }
 
 static int
@@ -150,14 +159,14 @@ is_large_enough(const Operand *o)
 /* What an operator is given; how large the expression becomes by it, in places, functions and buffers. */
 typedef struct {
     Operand operands[2];
-    int n, places, count, buffered, is_pending, is_large;
+    int n, places, count, buffered, is_pending, is_large, is_private;
 } Offered;
 
 /* Learn what is given: 0 where an operand is none of an expression's, or it would be too large. */
 static int
 learn_given(Offered *all, PyObject *const *given, int n)
 {
-    *all = (Offered){.n = n, .count = 1, .buffered = 1};
+    *all = (Offered){.n = n, .count = 1, .buffered = 1, .is_private = 1};
     for (int i = 0; i < n; i++) {
         Operand *o = &all->operands[i];
         o->pending = expression_of(given[i]);
@@ -168,6 +177,7 @@ learn_given(Offered *all, PyObject *const *given, int n)
             all->places += o->pending->places;
             all->count += o->pending->count;
             all->is_pending = 1;
+            all->is_private = all->is_private && o->pending->is_private;
             continue;
         }
         PyObject *plain = operand_of(given[i]);
@@ -177,6 +187,7 @@ learn_given(Offered *all, PyObject *const *given, int n)
             o->array = (PyArrayObject *)plain;
         else
             o->number = plain;
+        all->is_private = all->is_private && (o->array == NULL || is_private(given[i]));
         all->is_large = all->is_large || is_large_enough(o);
         all->places++;
     }
@@ -211,6 +222,7 @@ with_function(PyUFuncObject *f, PyObject *const *given, Offered *all, int type, 
     }
     e->called[e->count++] = called;
     e->buffered = all->buffered;
+    e->is_private = all->is_private;
     return array;
 }
 
@@ -227,6 +239,8 @@ in_expression(const Operator *op, PyObject *const *given, int n, const char *cal
     if (!all.is_pending && (callers == NULL || !is_called_by_interpreter(op, callers)))
         return NULL;
     Whereabouts here = whereabouts();
+    if (here.has_attributes && !all.is_private)
+        here.next = 0;
     for (int i = 0; i < n; i++)
         if (all.operands[i].pending != NULL && !is_taker(all.operands[i].pending, here))
             return NULL;

@@ -46,12 +46,16 @@ is_plain_kind(PyArrayObject *a)
     return of_numbers((PyObject *)a) != NULL || PyTypeNum_ISDATETIME(type) || PyTypeNum_ISSTRING(type);
 }
 
+static int settle_all(void);
+
 /* What an array shows as memory to write to, if nobody else has a claim on it (a new reference), else NULL; as `_open`
- * of the methods finds it out. */
+ * of the methods finds it out. What is pending may be made of it, and is made first. */
 static PyArrayObject *
 opened(Handle *array, PyArrayObject *shown)
 {
     Cell *cell = cell_of(array);
+    if (settle_all() < 0)
+        return NULL;
     if (shown == NULL || cell == NULL || (cell->node != NULL && cell->node != Py_None))
         return NULL;
     if (!cell->settled && (cell->borrowed || cell->frozen || cell->blank))
