@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import VALUE, Read, Slot
+from spartan_ng.plan.rows import VALUE, Read, Row, Slot
 from spartan_ng.plan.stages import Fused, MergeParts
 from spartan_ng.sinks.sink import Sink
 
@@ -35,11 +35,17 @@ def _sunk(plan: Plan) -> Iterator[tuple[Read, Sink]]:
         if not isinstance(stage, Fused) or any(w.reducer is None for w in stage.writes):
             continue
         for row in stage.rows:
-            sink = row.fn.function if isinstance(row.fn, UserFunction) else None
-            if isinstance(sink, Sink) and row.args[0] < len(stage.reads):
+            sink = sink_of(row)
+            if sink is not None and row.args[0] < len(stage.reads):
                 read = stage.reads[row.args[0]]
                 if read.slot != VALUE and read.labels == row.labels == tuple(range(len(stage.domain))):
                     yield read, sink
+
+
+def sink_of(row: Row) -> Sink | None:
+    """What a row gives its blocks to."""
+    sink = row.fn.function if isinstance(row.fn, UserFunction) else None
+    return sink if isinstance(sink, Sink) else None
 
 
 def _is_all(read: Read, slot: Slot) -> bool:

@@ -6,6 +6,7 @@ import dis
 import re
 import tracemalloc
 import warnings
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -219,6 +220,49 @@ def test_attributes_that_write(how: str) -> None:
             expected[:] = 3.0
             expected[0] = 0.0
         assert (numpy.asarray(found) == expected).all(), module
+
+
+def test_whoever_is_told_of_errors_may_write() -> None:
+    """Warnings and error calls run a program's code, which writes to what is read, and asks for more."""
+    for module in (np, numpy):
+        a, b = module.asarray(numpy.ones(LENGTH)), module.asarray(numpy.zeros(LENGTH))
+        told: list[str] = []
+
+        def tell(kind: str, flag: int, a: Any = a, b: Any = b, told: list[str] = told) -> None:
+            a[:] = 3.0
+            told.append(f"{kind} {float((a * b + a).max())}")
+
+        with module.errstate(all="call", call=tell):
+            found = (a / b) + -(b / b)
+        assert told == ["divide by zero 3.0", "invalid value 3.0"], module
+        assert numpy.isnan(numpy.asarray(found)).all()
+
+
+@pytest.mark.parametrize("other", ["b", "missing"])
+def test_who_goes_with_an_expression_may_write(other: str) -> None:
+    """An array that only an expression has takes a program's code with it, whether it is computed or not."""
+    a, b = np.asarray(numpy.ones(LENGTH)), np.asarray(numpy.ones(LENGTH))
+    seen: list[float] = []
+    watched: list[Any] = []
+
+    def gone(_: Any) -> None:
+        b[0] += 1
+        seen.append(float(b[0]))
+
+    def make() -> Any:
+        made = numpy.full(LENGTH, 2.0)
+        watched.append(weakref.ref(made, gone))
+        return made
+
+    space: dict[str, Any] = {"a": a, "b": b, "make": make}
+    exec(f"def run():\n    return (a * make()) + {other}", space)
+    for k in range(3):
+        if other == "missing":
+            with pytest.raises(NameError):
+                space["run"]()
+        else:
+            assert float(space["run"]()[0]) == 3 + k
+        assert seen == [2.0 + i for i in range(k + 1)]
 
 
 def test_errors_are_raised() -> None:

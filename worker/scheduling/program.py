@@ -21,12 +21,11 @@ from spartan_ng.kernels.reducers import Reducer, reducer_of
 from spartan_ng.kernels.rows import function_of, labelled_box
 from spartan_ng.kernels.widths import stored_widths
 from spartan_ng.memory import block_bytes
-from spartan_ng.ops.functions import UserFunction, users_of
+from spartan_ng.ops.functions import users_of
 from spartan_ng.ops.matrices import MATRIX_FUNCTIONS
 from spartan_ng.plan.cascade import scanned_rows
-from spartan_ng.plan.destinations import destinations
+from spartan_ng.plan.destinations import destinations, sink_of
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import Row
 from spartan_ng.plan.stages import (
     Combine,
     Fused,
@@ -133,12 +132,6 @@ def _operations(plan: Plan, stage: Fused, elements: int) -> int:
     return elements * (1 + -(-stage.operations(plan.slots) // max(prod(stage.domain), 1)))
 
 
-def _sink_of(row: Row) -> Sink | None:
-    """What a row gives its blocks to."""
-    sink = row.fn.function if isinstance(row.fn, UserFunction) else None
-    return sink if isinstance(sink, Sink) else None
-
-
 def _writes_outside(stage: Stage) -> bool:
     """Whether it writes where others look once the job is done: nobody may be at it still, who was slower."""
     return any(isinstance(fn.function, Sink) for fn in users_of(stage))
@@ -181,7 +174,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
     elif isinstance(stage, ScanTile) and task.box is not None:
         from spartan_ng.kernels.ordered import Ordered
 
-        rows, sink = stage.rows, _sink_of(stage.rows[-1])
+        rows, sink = stage.rows, sink_of(stage.rows[-1])
         if sink is not None and rows[-1].args == (len(stage.reads) + len(rows) - 2,):
             *others, last = rows
             rows = tuple(others)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import lru_cache
+from itertools import islice
 from opcode import opmap
 from operator import attrgetter
 from types import CodeType
@@ -27,25 +28,27 @@ def _numbered(**effects: tuple[int, int]) -> dict[int, tuple[int, int]]:
     return {opmap[name]: effect for name, effect in effects.items() if name in opmap}
 
 
-_EFFECTS = _numbered(
-    LOAD_FAST=(0, 1),
-    LOAD_FAST_CHECK=(0, 1),
-    LOAD_FAST_BORROW=(0, 1),
-    LOAD_GLOBAL=(0, 1),
-    LOAD_NAME=(0, 1),
-    LOAD_DEREF=(0, 1),
-    LOAD_ATTR=(1, 1),
-    LOAD_CONST=(0, 1),
-    LOAD_SMALL_INT=(0, 1),
-    BINARY_SUBSCR=(2, 1),
-    BINARY_SLICE=(3, 1),
-    BINARY_OP=(2, 1),
-    UNARY_NEGATIVE=(1, 1),
-    UNARY_POSITIVE=(1, 1),
-    UNARY_INVERT=(1, 1),
-    COMPARE_OP=(2, 1),
-    STORE_SUBSCR=(3, 0),
-    STORE_SLICE=(4, 0),
+_STORES = _numbered(STORE_SUBSCR=(3, 0), STORE_SLICE=(4, 0))
+_EFFECTS = (
+    _numbered(
+        LOAD_FAST=(0, 1),
+        LOAD_FAST_CHECK=(0, 1),
+        LOAD_FAST_BORROW=(0, 1),
+        LOAD_GLOBAL=(0, 1),
+        LOAD_NAME=(0, 1),
+        LOAD_DEREF=(0, 1),
+        LOAD_ATTR=(1, 1),
+        LOAD_CONST=(0, 1),
+        LOAD_SMALL_INT=(0, 1),
+        BINARY_SUBSCR=(2, 1),
+        BINARY_SLICE=(3, 1),
+        BINARY_OP=(2, 1),
+        UNARY_NEGATIVE=(1, 1),
+        UNARY_POSITIVE=(1, 1),
+        UNARY_INVERT=(1, 1),
+        COMPARE_OP=(2, 1),
+    )
+    | _STORES
 )
 """What an instruction takes from the stack, and what it puts there."""
 _COUNTED = frozenset(opmap[name] for name in ("BUILD_SLICE", "BUILD_TUPLE"))
@@ -69,7 +72,6 @@ _BINARY, _COMPARE, _MINUS, _GLOBAL, _ATTRIBUTE, _EXTENDED = (
 )
 _HAS_METHODS = "LOAD_METHOD" not in opmap
 """Whether `LOAD_ATTR` says by its lowest bit that a call follows, as `LOAD_GLOBAL` does."""
-_STORES = _numbered(STORE_SUBSCR=(3, 0), STORE_SLICE=(4, 0))
 
 
 class _Instruction(NamedTuple):
@@ -113,7 +115,7 @@ def read_ahead(code: CodeType, at: int) -> tuple[int, int, int, int]:
         return nothing
     above = attributes = 0
     first: _Instruction | None = None
-    for instruction in instructions[here + 1 :]:
+    for instruction in islice(instructions, here + 1, None):
         effect = instruction.effect()
         if effect is None:
             return nothing
@@ -122,7 +124,7 @@ def read_ahead(code: CodeType, at: int) -> tuple[int, int, int, int]:
         if taken > above:
             if instruction.line != instructions[here].line:  # which warnings name
                 return nothing
-            kind, number = _taken_by(instruction, above, first, instructions[: here + 1])
+            kind, number = _taken_by(instruction, above, first, _before(instructions, here))
             return kind, number, instruction.place, attributes
         if above == 0:
             first = instruction if given == 1 else None
@@ -133,15 +135,15 @@ def read_ahead(code: CodeType, at: int) -> tuple[int, int, int, int]:
 
 
 def _taken_by(
-    taker: _Instruction, above: int, first: _Instruction | None, before: list[_Instruction]
+    taker: _Instruction, above: int, first: _Instruction | None, left: _Instruction | None
 ) -> tuple[int, int]:
-    """How an instruction takes a result with so many values above it, the first of them loaded by `first`."""
+    """How an instruction takes a result with so many values above it, the first of them loaded by `first`,
+    and one below, which `left` has made."""
     if taker.operation in _STORES:
-        is_into = first is not None and above == _STORES[taker.operation][0] - 1
-        return _beside(first, _INTO) if is_into and first is not None else (NOT_TAKEN, 0)
+        is_value = above == _STORES[taker.operation][0] - 1
+        return _beside(first, _INTO) if is_value and first is not None else (NOT_TAKEN, 0)
     if taker.is_operator() and (above == 1 or taker.operation == _MINUS):
         return TAKEN, 0
-    left = _before(before)
     if left is None or not (taker.is_operator() or taker.is_in_place()):
         return NOT_TAKEN, 0
     if taker.is_in_place():
@@ -156,10 +158,10 @@ def _beside(instruction: _Instruction, further: int) -> tuple[int, int]:
     return (NOT_TAKEN, 0) if kind is None else (kind + further, instruction.variable())
 
 
-def _before(instructions: list[_Instruction]) -> _Instruction | None:
-    """The instruction before those that make the last one's result."""
+def _before(instructions: list[_Instruction], here: int) -> _Instruction | None:
+    """The instruction before those that make the result of the one `here`."""
     needed = 1
-    for k in range(len(instructions) - 1, 0, -1):
+    for k in range(here, 0, -1):
         effect = instructions[k].effect()
         if effect is None or effect[1] != 1:
             return None

@@ -9,10 +9,11 @@
 enum { MOST_OPERATORS = 16, LEAST_PENDING = 1 << 11 }; /* elements of a result */
 #define NOBODY 0UL
 
-/* A function of the expression; operands by their places, results of earlier ones by `~` their number. */
+/* A function of the expression, and which of its loops; operands by their places, results of earlier ones by `~` their
+ * number. */
 typedef struct {
     PyUFuncObject *function;
-    int operands[2];
+    int loop, operands[2];
 } Called;
 
 typedef struct Expression {
@@ -35,8 +36,6 @@ static void
 expression_dealloc(PyObject *self)
 {
     Expression *e = (Expression *)self;
-    for (int i = 0; i < e->places; i++)
-        Py_XDECREF(e->arrays[i]);
     if (e->before != NULL)
         e->before->after = e->after;
     else if (all_pending == e)
@@ -45,6 +44,8 @@ expression_dealloc(PyObject *self)
         e->after->before = e->before;
     else if (last_pending == e)
         last_pending = e->before;
+    for (int i = 0; i < e->places; i++) /* which may run code that writes */
+        Py_XDECREF(e->arrays[i]);
     PyObject_Free(self);
 }
 
@@ -89,7 +90,7 @@ programmed(const Expression *e, Shared *job)
     for (int k = 0; k < e->count; k++) {
         const Called *called = &e->called[k];
         Step *step = &job->program[k];
-        int loop = loop_for(called->function, e->type), to = -1;
+        int loop = called->loop, to = -1;
         step->n = called->function->nin;
         step->loop = called->function->functions[loop];
         step->data = called->function->data == NULL ? NULL : (void *)called->function->data[loop];
@@ -115,18 +116,27 @@ programmed(const Expression *e, Shared *job)
     return 1;
 }
 
-/* An array of the expression that nobody else has, and that a result of its type may be written over; NULL if there is
+/* The type of the last function's results. */
+static int
+type_given(const Expression *e)
+{
+    const Called *last = &e->called[e->count - 1];
+    return last->function->types[last->loop * last->function->nargs + last->function->nin];
+}
+
+/* An array of the expression that nobody else has, and that its result may be written over, borrowed; NULL if there is
  * none. */
 static PyArrayObject *
-written_over_by(const Expression *e, int type)
+written_over_by(const Expression *e)
 {
+    int type = type_given(e);
     for (int i = 0; i < e->places; i++) {
         PyArrayObject *a = e->arrays[i];
         if (a != NULL && Py_REFCNT(a) == 1 && PyArray_TYPE(a) == type && PyArray_NDIM(a) == e->axes
             && PyArray_CompareLists(PyArray_DIMS(a), e->shape, e->axes) && PyArray_IS_C_CONTIGUOUS(a)
             && ((PyArrayObject_fields *)a)->weakreflist == NULL
             && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE))
-            return (PyArrayObject *)Py_NewRef(a);
+            return a;
     }
     return NULL;
 }
@@ -135,8 +145,6 @@ written_over_by(const Expression *e, int type)
 static PyArrayObject *
 done_together(Expression *e, PyArrayObject *out)
 {
-    const Called *last = &e->called[e->count - 1];
-    int found = last->function->types[loop_for(last->function, e->type) * last->function->nargs + last->function->nin];
     Step program[MOST_OPERATORS];
     Shared job = {.n = e->places + 1, .axes = e->axes, .program = program};
     memset(program, 0, e->count * sizeof *program);
@@ -145,10 +153,8 @@ done_together(Expression *e, PyArrayObject *out)
         PyErr_SetString(PyExc_SystemError, "an expression has more results at a time than it has room for");
         return NULL;
     }
-    if (out != NULL)
-        Py_INCREF(out);
-    else if ((out = written_over_by(e, found)) == NULL)
-        out = (PyArrayObject *)PyArray_SimpleNew(e->axes, e->shape, found);
+    out = out != NULL ? (PyArrayObject *)Py_NewRef((PyObject *)out)
+                      : (PyArrayObject *)PyArray_SimpleNew(e->axes, e->shape, type_given(e));
     if (out == NULL)
         return NULL;
     npy_intp size = PyArray_SIZE(out), itemsize = 0, furthest = 0;
@@ -183,7 +189,8 @@ finish_pending(PyObject *a)
     if (e == NULL)
         return 0;
     PyArrayObject *found = NULL;
-    Py_INCREF(e); /* another thread may look at it meanwhile */
+    Py_INCREF(e); /* another thread may look at it meanwhile, */
+    e->thread = NOBODY; /* and whoever is told of its errors may write */
     if (e->count > 0)
         found = done_together(e, NULL);
     else

@@ -198,7 +198,7 @@ learn_given(Offered *all, PyObject *const *given, int n)
 /* Add a function of what is given to the expression of an operand, or to a new one; the array that is pending (a new
  * reference). */
 static PyObject *
-with_function(PyUFuncObject *f, PyObject *const *given, Offered *all, int type, int axes, const npy_intp *shape)
+with_function(Called called, PyObject *const *given, Offered *all, int type, int axes, const npy_intp *shape)
 {
     Operand *operands = all->operands;
     PyObject *array = operands[0].pending != NULL   ? Py_NewRef(given[0])
@@ -207,7 +207,6 @@ with_function(PyUFuncObject *f, PyObject *const *given, Offered *all, int type, 
     if (array == NULL)
         return NULL;
     Expression *e = (Expression *)((Handle *)array)->cell;
-    Called called = {f};
     for (int i = 0; i < all->n; i++) {
         Operand *o = &operands[i];
         if (o->pending != NULL) {
@@ -256,7 +255,7 @@ in_expression(const Operator *op, PyObject *const *given, int n, const char *cal
         if (all.operands[i].number != NULL
             && !as_element(all.operands[i].number, type, (char *)all.operands[i].value))
             return NULL;
-    PyObject *array = with_function(f, given, &all, type, axes, shape);
+    PyObject *array = with_function((Called){f, loop}, given, &all, type, axes, shape);
     if (array == NULL)
         return NULL;
     Expression *e = (Expression *)((Handle *)array)->cell;
@@ -264,7 +263,7 @@ in_expression(const Operator *op, PyObject *const *given, int n, const char *cal
     if (here.next != 0)
         return array;
     e->thread = NOBODY;
-    PyArrayObject *made = settle_all() < 0 ? NULL : done_together(e, NULL); /* those before it have to warn before it */
+    PyArrayObject *made = settle_all() < 0 ? NULL : done_together(e, written_over_by(e)); /* those before it have to warn before it */
     Py_DECREF(array);
     return made == NULL ? NULL : wrapped((PyObject *)made);
 }
@@ -304,7 +303,7 @@ taken_into(const Operator *op, PyArrayObject *target, Expression *e)
     if (loop < 0 || e->count == 0 || e->count == MOST_OPERATORS || e->places == MOST_SHARED
         || f->types[loop * f->nargs + 2] != e->type || !fits_into(e, target, e->type))
         return 0;
-    e->called[e->count] = (Called){f, {e->places, ~(e->count - 1)}};
+    e->called[e->count] = (Called){f, loop, {e->places, ~(e->count - 1)}};
     e->arrays[e->places++] = (PyArrayObject *)Py_NewRef((PyObject *)target);
     e->count++;
     e->thread = NOBODY;
