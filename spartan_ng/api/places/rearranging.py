@@ -295,9 +295,10 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: A
     lines lie, the first line's here, to see what it gives."""
     arr, func1d = as_handle(arr), _numpys_function(func1d, keywords)
     where = build.axis_index(axis, arr.ndim)
-    if in_process() and work_fits((arr,), 2 * arr.nbytes):
+    is_small = 0 in arr.shape or small_values((arr,)) is not None
+    if not is_small and in_process() and work_fits((arr,), 2 * arr.nbytes):
         return _at_once(by_numpy, func1d, axis, arr, *args, **keywords)
-    if arr.ndim < 2 or 0 in arr.shape or small_values((arr,)) is not None:
+    if is_small or arr.ndim < 2:
         return _at_once(gathered, func1d, axis, arr, *args, **keywords)
     before, after = arr.shape[:where], arr.shape[where + 1 :]
     arr = arr.todense()
