@@ -227,11 +227,24 @@ def test_attributes(mode):
 def test_fallbacks_warn_once():
     from spartan_ng.api.core import dispatch
 
-    dispatch._warned.discard("numpy.apply_along_axis")
+    def filled(line, widths, axis, keywords):
+        line[: widths[0]] = line[-widths[1] :] = 7
+
+    dispatch._warned.discard("numpy.pad")
     with config.override(small_bytes=0):
-        with pytest.warns(FallbackWarning, match="apply_along_axis is not distributed"):
-            found = np.apply_along_axis(numpy.cumsum, 0, np.arange(3.0))
-        assert np.array_equal(np.apply_along_axis(numpy.cumsum, 0, np.arange(3.0)), found)
+        with pytest.warns(FallbackWarning, match="pad is not distributed"):
+            found = np.pad(np.arange(3.0), 1, filled)
+        assert np.array_equal(np.pad(np.arange(3.0), 1, filled), found)
+    assert found.tolist() == [7, 0, 1, 2, 7]
+
+
+def test_what_this_process_has_is_not_gathered(monkeypatch):
+    from spartan_ng.api.core import dispatch
+
+    monkeypatch.setattr(dispatch, "_warned", set())
+    with config.override(small_bytes=0), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.apply_along_axis(numpy.cumsum, 0, np.arange(3.0)).tolist() == [0, 1, 3]
 
 
 def test_what_numpy_does_at_once_is_no_fallback(monkeypatch):
