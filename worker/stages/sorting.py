@@ -17,8 +17,9 @@ import numpy as np
 
 from spartan_ng.arrays import box_shape
 from spartan_ng.arrays.copying import is_mapped
-from spartan_ng.costs.choices import MERGED_PARTS, PICKED_SHARE
-from spartan_ng.kernels.line_sorts import argsorted, argsorted_line, is_vectorized, sorted_line
+from spartan_ng.costs.choices import PICKED_SHARE
+from spartan_ng.kernels.line_sorts import argsorted, argsorted_line, sorted_line
+from spartan_ng.kernels.merges import merged_ranges
 from spartan_ng.plan.stages import MergeParts, SortParts
 from spartan_ng.scratch import put
 from spartan_ng.sources import Unread
@@ -136,20 +137,21 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
         return [parts.between(slot, first, last) for slot in slots]
 
     def merger() -> Callable[[Ends, list[Coming]], None]:
-        piece_of_ours = _room(out, stage.length)
+        piece_of_ours = None if stage.indices is None else _room(out, stage.length)
 
         def merge(ends: Ends, coming: list[Coming]) -> None:
             (start, _), (stop, _) = ends
-            place = out[start - lo : stop - lo]
-            part = place if piece_of_ours is None else piece_of_ours[: len(place)]
             values, *places = [parts.take(c) for c in coming]
             if not places:
-                np.concatenate(values, out=part)
-                merges = len(values) <= MERGED_PARTS or not is_vectorized(part.dtype)
-                part.sort(kind="stable" if merges else None)
-            else:
-                _, order = argsorted(np.concatenate(values))
-                np.take(np.concatenate(places[0]), order, out=part)
+                at = start - lo
+                for some in merged_ranges(values):
+                    put(out[at : at + len(some)], some)
+                    at += len(some)
+                return
+            place = out[start - lo : stop - lo]
+            part = place if piece_of_ours is None else piece_of_ours[: len(place)]
+            _, order = argsorted(np.concatenate(values))
+            np.take(np.concatenate(places[0]), order, out=part)
             if part is not place:
                 put(place, part)
 
