@@ -2,7 +2,8 @@
 
 Samples of all parts tell where to cut, each part is cut there, and what lies between two cuts is brought
 together and sorted in the cache. NumPy's sort by vectors takes less for that than any merge that compares
-elements one by one, and memory is read and written once.
+elements one by one, and memory is read and written once. Where one value fills several ranges, its elements
+are there in order.
 
 Shi and Schaeffer, "Parallel sorting by regular sampling" (Journal of Parallel and Distributed Computing 14,
 1992), sections 2 and 3.
@@ -15,9 +16,10 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from spartan_ng.costs.choices import MERGED_PARTS
-from spartan_ng.kernels.line_sorts import is_vectorized
+from spartan_ng.kernels.line_sorts import argsorted, is_vectorized
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -27,38 +29,61 @@ _SAMPLES = 32
 """Of a range; one is then a tenth longer or shorter than wanted."""
 
 
-def merged_ranges(parts: Sequence[Array]) -> Iterator[Array]:
-    """All elements of sorted vectors of one dtype in order, as a stable sort of all of them gives numbers,
-    some at a time: to read, in memory that the next ones may take.
+class Range(Struct, frozen=True):
+    """Where a range begins and ends in each part, and whether it has one value only."""
 
-    Ranges end before a value, so that equal elements are in one, whatever memory that takes.
-    """
-    parts = [part for part in parts if len(part)]
-    if len(parts) < 2:
-        yield from parts
-        return
-    room = np.empty(0, parts[0].dtype)
-    for ends in pairwise(_cuts(parts)):
-        found = [part[a:b] for part, a, b in zip(parts, *ends, strict=True) if a < b]
-        n = sum(map(len, found))
-        if len(room) < n:
-            room = np.empty(n, room.dtype)
-        some = room[:n]
-        np.concatenate(found, out=some)
-        if len(found) > 1:
-            some.sort(kind="stable" if len(found) <= MERGED_PARTS or not is_vectorized(some.dtype) else None)
-        yield some
+    starts: list[int]
+    stops: list[int]
+    is_alike: bool
+
+    @property
+    def first(self) -> int:
+        """How many elements are in ranges before it."""
+        return sum(self.starts)
 
 
-def _cuts(parts: Sequence[Array]) -> list[list[int]]:
-    """Where all parts begin, are cut, and end: a place in each."""
+def value_ranges(parts: Sequence[Array]) -> list[Range]:
+    """Ranges that fit the cache, in ascending order, of sorted vectors of one dtype; only those of one value
+    are longer."""
     n = sum(map(len, parts))
     ranges = n * parts[0].itemsize // _RANGE_BYTES
-    first, last = [0] * len(parts), [len(part) for part in parts]
-    if ranges < 2:
-        return [first, last]
-    step = max(n // (ranges * _SAMPLES), 1)
-    samples = np.sort(np.concatenate([part[step // 2 :: step] for part in parts]))
-    values = np.unique(samples[::_SAMPLES][1:])
-    found = np.array([np.searchsorted(part, values) for part in parts]).T.tolist()
-    return [first, *(cut for cut in found if any(cut)), last]
+    ends = [len(part) for part in parts]
+    cuts, alike = [[0] * len(parts)], []
+    if ranges > 1:
+        step = max(n // (ranges * _SAMPLES), 1)
+        samples = np.sort(np.concatenate([part[step // 2 :: step] for part in parts]))
+        values, counts = np.unique(samples[_SAMPLES::_SAMPLES], return_counts=True)
+        several = np.flatnonzero(counts > 1)
+        before = np.array([np.searchsorted(part, values) for part in parts])
+        after = np.array([np.searchsorted(part, values[several], "right") for part in parts])
+        for i, cut in enumerate(before.T.tolist()):
+            cuts.append(cut)
+            alike.append(False)
+            if counts[i] > 1:
+                cuts.append(after[:, np.searchsorted(several, i)].tolist())
+                alike.append(True)
+    every = zip(pairwise([*cuts, ends]), [*alike, False], strict=True)
+    return [Range(a, b, is_one) for (a, b), is_one in every if a != b]
+
+
+def merged_range(
+    parts: Sequence[Array], own: Range, places: Sequence[Array] | None = None
+) -> Iterator[Array]:
+    """The elements of sorted vectors in a range in order, as a stable sort gives them, or of `places` those
+    that belong to them; in one vector or, if they have one value, as they lie in one part after the other."""
+    found = _of(parts, own)
+    if own.is_alike or len(found) == 1:
+        yield from found if places is None else _of(places, own)
+        return
+    values = np.concatenate(found, dtype=found[0].dtype)
+    if places is not None:
+        _, order = argsorted(values)
+        yield np.concatenate(_of(places, own)).take(order)
+        return
+    values.sort(kind="stable" if len(found) <= MERGED_PARTS or not is_vectorized(values.dtype) else None)
+    yield values
+
+
+def _of(parts: Sequence[Array], own: Range) -> list[Array]:
+    """What parts have in a range."""
+    return [part[a:b] for part, a, b in zip(parts, own.starts, own.stops, strict=True) if a < b]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.kernels import merges
-from spartan_ng.kernels.merges import merged_ranges
+from spartan_ng.kernels.merges import merged_range, value_ranges
 from tests.sampling import examples
 
 KINDS: dict[str, Callable[[np.random.Generator, int], Any]] = {
@@ -35,10 +35,14 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Any]] = {
 }
 
 
-def all_of(parts: list[Any]) -> Any:
-    return np.concatenate(
-        [parts[0][:0], *(some.copy() for some in merged_ranges(parts))], dtype=parts[0].dtype
-    )
+def all_of(parts: list[Any], places: list[Any] | None = None) -> Any:
+    at, found = 0, list[Any]()
+    for own in value_ranges(parts):
+        assert own.first == at
+        found += merged_range(parts, own, places)
+        at += sum(own.stops) - sum(own.starts)
+    first = (parts if places is None else places)[0]
+    return np.concatenate([first[:0], *found], dtype=first.dtype)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -54,8 +58,10 @@ def test_as_a_sort(kind: str, sizes: list[int], range_bytes: int, seed: int) -> 
     every = np.concatenate(parts, dtype=parts[0].dtype)
     with patch.object(merges, "_RANGE_BYTES", range_bytes):
         found = all_of(parts)
+        places = all_of(parts, np.array_split(np.arange(len(every)), np.cumsum(sizes)[:-1]))
     assert found.dtype == parts[0].dtype
     np.testing.assert_array_equal(found, np.sort(every, kind="stable"))
+    np.testing.assert_array_equal(places, np.argsort(every, kind="stable"))
 
 
 @pytest.mark.parametrize("parts", [2, 5, 96])
@@ -65,15 +71,16 @@ def test_what_is_sorted_at_a_time_fits_the_cache(parts: int, kind: str) -> None:
     rng = np.random.default_rng(0)
     every = [np.sort(make(rng, int(n))) for n in rng.integers(2_000, 9_000, parts)]
     with patch.object(merges, "_RANGE_BYTES", 1 << 13):
-        lengths = [some.nbytes for some in merged_ranges(every)]
+        lengths = [some.nbytes for own in value_ranges(every) for some in merged_range(every, own)]
     assert max(lengths) < 2 << 13
     assert sorted(lengths)[len(lengths) // 2] > 1 << 12
 
 
-def test_parts_are_left_as_they_are() -> None:
-    parts = [np.sort(np.random.default_rng(k).random(500)) for k in range(3)]
-    before = [part.copy() for part in parts]
-    for some in merged_ranges(parts):
-        some[:] = 0
-    for part, own in zip(parts, before, strict=True):
-        np.testing.assert_array_equal(part, own)
+@pytest.mark.parametrize("share", [0.2, 0.9, 1.0])
+def test_what_has_one_value_is_not_brought_together(share: float) -> None:
+    rng = np.random.default_rng(0)
+    parts = [np.sort(np.where(rng.random(5000) < share, 0.5, rng.random(5000))) for _ in range(9)]
+    with patch.object(merges, "_RANGE_BYTES", 1 << 13):
+        found = [some for own in value_ranges(parts) for some in merged_range(parts, own)]
+    assert all(some.nbytes < 2 << 13 or any(np.shares_memory(some, part) for part in parts) for some in found)
+    assert sum(any(np.shares_memory(some, part) for part in parts) for some in found) == len(parts)

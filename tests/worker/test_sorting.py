@@ -20,6 +20,7 @@ from spartan_ng.costs import Profile
 from spartan_ng.costs.choices import PACKED_ELEMENTS
 from spartan_ng.graph import build
 from spartan_ng.kernels import line_sorts as line_sorts_kernel
+from spartan_ng.kernels import merges
 from spartan_ng.ops import line_sorts
 from spartan_ng.optimizer.fusion import labels
 from spartan_ng.session import Session
@@ -102,7 +103,11 @@ def test_runs_and_pieces_of_an_order_are_sorted_by_vectors(workers: int) -> None
         lengths.append(len(part))
         return line_sorts_kernel.argsorted(part)
 
-    with patch.object(labels, "_LONG_LINE_BYTES", 0), patch.object(sorting, "argsorted", noted):
+    with (
+        patch.object(labels, "_LONG_LINE_BYTES", 0),
+        patch.object(sorting, "argsorted", noted),
+        patch.object(merges, "argsorted", noted),
+    ):
         found = sort_on(workers, x, "argsort", x.nbytes // 2)
     np.testing.assert_array_equal(found, np.argsort(x, kind="stable"))
     assert sum(lengths) == 2 * len(x)

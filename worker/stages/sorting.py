@@ -2,7 +2,7 @@
 
 Every output tile is a range of global ranks, whose two cuts are found exactly (`sorted_parts`). Only then do
 elements move, each once. A part that does not fit is sorted in runs, on disk; then each of its runs is a
-part, and output tiles are merged some ranks at a time.
+part, and what others have of them comes some ranks at a time.
 
 Knuth, "The Art of Computer Programming", volume 3, section 5.4: external sorting.
 """
@@ -19,7 +19,7 @@ from spartan_ng.arrays import box_shape
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.costs.choices import PICKED_SHARE
 from spartan_ng.kernels.line_sorts import argsorted, argsorted_line, sorted_line
-from spartan_ng.kernels.merges import merged_ranges
+from spartan_ng.kernels.merges import Range, merged_range, value_ranges
 from spartan_ng.plan.stages import MergeParts, SortParts
 from spartan_ng.scratch import put
 from spartan_ng.sources import Unread
@@ -31,9 +31,6 @@ from spartan_ng.worker.stages.sorted_parts import Coming, SortedParts
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
     from spartan_ng.worker.executor import Executor
-
-Ends = tuple[tuple[int, Any], tuple[int, Any]]
-"""The ranks that a piece of the output begins and ends with, and the cuts of the parts before each."""
 
 
 def run_sort_parts(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
@@ -127,49 +124,28 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
         ex.put(run, stage.slot, ex.store.get(run.keys[made]))
         return
     out = tile(ex, run, stage.slot, task.box)
-    ranks = [*range(lo, hi, stage.length or max(hi - lo, 1)), hi]
-    cuts = list(zip(ranks, parts.cuts(ranks), strict=True))
-
     slots = [stage.values] if stage.indices is None else [stage.values, stage.indices]
 
-    def ask(ends: Ends) -> list[Coming]:
-        (_, first), (_, last) = ends
-        return [parts.between(slot, first, last) for slot in slots]
+    def ask(ends: Sequence[Any]) -> list[Coming]:
+        return [parts.between(slot, *ends) for slot in slots]
 
-    def merger() -> Callable[[Ends, list[Coming]], None]:
-        piece_of_ours = None if stage.indices is None else _room(out, stage.length)
+    def merge(at: int, values: list[Any], places: list[Any] | None = None) -> None:
+        def one(own: Range) -> None:
+            start = at + own.first
+            for some in merged_range(values, own, places):
+                put(out[start : start + len(some)], some)
+                start += len(some)
 
-        def merge(ends: Ends, coming: list[Coming]) -> None:
-            (start, _), (stop, _) = ends
-            values, *places = [parts.take(c) for c in coming]
-            if not places:
-                at = start - lo
-                for some in merged_ranges(values):
-                    put(out[at : at + len(some)], some)
-                    at += len(some)
-                return
-            place = out[start - lo : stop - lo]
-            part = place if piece_of_ours is None else piece_of_ours[: len(place)]
-            _, order = argsorted(np.concatenate(values))
-            np.take(np.concatenate(places[0]), order, out=part)
-            if part is not place:
-                put(place, part)
+        ranges = value_ranges(values)
+        ex.parallel(run, ranges, lambda: one, len(ranges) == 1)
 
-        return merge
-
-    def asked_and_merged() -> Callable[[Ends], None]:
-        merge = merger()
-        return lambda ends: merge(ends, ask(ends))
-
-    pieces = list(pairwise(cuts))
-    if ex.world == 1:
-        ex.parallel(run, pieces, asked_and_merged, not stage.length)
-    else:  # what peers have of a piece is under way while the one before is merged
-        merge = merger()
-        coming = ask(pieces[0])
-        for ends, following in zip(pieces, [*pieces[1:], None], strict=True):
-            there, coming = coming, ask(following) if following else []
-            merge(ends, there)
+    # What peers have of a piece is under way while the one before is merged.
+    ranks = [lo, hi] if ex.world == 1 else [*range(lo, hi, stage.length or max(hi - lo, 1)), hi]
+    pieces = list(pairwise(parts.cuts(ranks)))
+    coming = ask(pieces[0])
+    for rank, following in zip(ranks, [*pieces[1:], None], strict=False):
+        there, coming = coming, ask(following) if following else []
+        merge(rank - lo, *(parts.take(one) for one in there))
     ex.put(run, stage.slot, out)
 
 
