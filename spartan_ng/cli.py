@@ -136,6 +136,9 @@ def main() -> None:
     and in the program:
         import spartan_ng as np
         np.connect("tcp://10.0.0.1:7077", keys="~/keys")
+
+    Options of np.config are set from outside by variables of the environment, as
+    SPARTAN_NG_MEMORY_BYTES=2000000000.
     """
 
 
@@ -265,7 +268,7 @@ def worker(
     from spartan_ng.worker.scheduling.blas import limit_blas
     from spartan_ng.worker.server import WorkerServer
 
-    cores = machine.cores()
+    cores, memory = machine.cores(), memory or config.memory_bytes
     limit_heaps(threads or cores, memory)
     limit_blas(threads or cores)  # several workers share a host's cores
     if memory is not None:

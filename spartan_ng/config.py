@@ -37,12 +37,6 @@ PAGE_TOKEN_VARIABLE = "SPARTAN_NG_PAGE_TOKEN"
 """Environment variable with the token of the page's link."""
 TRACE_VARIABLE = "SPARTAN_NG_TRACE"
 """Environment variable with the file that the program's trace goes to."""
-DEBUG_VARIABLE = "SPARTAN_NG_DEBUG"
-"""Environment variable with `Config.debug`."""
-CHECK_VARIABLE = "SPARTAN_NG_CHECK"
-"""Environment variable with `Config.check`."""
-KERNELS_VARIABLE = "SPARTAN_NG_KERNELS"
-"""Environment variable with `Config.kernels`."""
 PURE_VARIABLE = "SPARTAN_NG_PURE"
 """Environment variable that leaves out what is compiled: "1"."""
 
@@ -54,7 +48,8 @@ _SMALL_SHARE, _LEAST_SMALL_BYTES = 16, 1 << 16
 
 
 class Config(Struct):
-    """Every option; an assignment is checked at once and raises `OptionError`.
+    """Every option; an assignment is checked at once and raises `OptionError`. A process begins with what its
+    environment says: SPARTAN_NG_MEMORY_BYTES of `memory_bytes`, and so of each (`environment_variable`).
 
     Parameters
     ----------
@@ -87,13 +82,12 @@ class Config(Struct):
     products : how operands reach the tasks of a product: "cuboid" chooses, "broadcast" and "replication" are
         there to be compared with it
     kernels : "auto" compiles in the background what runs often, "interpret" nothing, "compile" all it can
-        before the first run; "numexpr" compiles nothing, and has numexpr's virtual machine run all it can;
-        SPARTAN_NG_KERNELS sets it from outside
+        before the first run; "numexpr" compiles nothing, and has numexpr's virtual machine run all it can
     debug : what is logged of each program that runs, to stderr unless the program has set up `logging`:
         1 its plan, 2 its stages with their times, 3 what was decided and at which cost, 4 the sources of what
-        runs; SPARTAN_NG_DEBUG sets it from outside
+        runs
     check : ask after each pass whether what it made is a graph, and of each plan whether it is one: faults of
-        ours are then found where they are made; SPARTAN_NG_CHECK=1 sets it from outside
+        ours are then found where they are made
     """
 
     small_bytes: int = _SMALL_BYTES
@@ -185,8 +179,8 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "check": (False, True),
 }
 """The values of options that have few."""
-_TOLD = {DEBUG_VARIABLE: "debug", CHECK_VARIABLE: "check", KERNELS_VARIABLE: "kernels"}
-"""The options that the environment may set, by their variables."""
+_WORDS = {None: "none", False: "0", True: "1"}
+"""What the environment says of values that are no words."""
 _LEAST = {
     "small_bytes": 0,
     "duplicate_bytes": 0,
@@ -226,25 +220,50 @@ def _checked(name: str, value: Any) -> Any:
         raise OptionError(f"config: {name}={value!r} is not a number")
     if not value >= _LEAST[name]:
         raise OptionError(f"config: {name}={value!r} is less than {_LEAST[name]}")
-    return float(value) if name.endswith("_s") else int(value)
+    if name.endswith("_s"):
+        return float(value)
+    if value == float("inf"):
+        raise OptionError(f"config: {name}={value!r} is no whole number")
+    return int(value)
+
+
+def environment_variable(name: str) -> str:
+    """The variable that sets an option before a process begins."""
+    return f"SPARTAN_NG_{name.upper()}"
 
 
 def _from_environment() -> Config:
     """The options as a process begins with them."""
-    told = {name: _told(variable, name) for variable, name in _TOLD.items() if os.environ.get(variable)}
     found = Config()
-    for name, value in told.items():
-        setattr(found, name, value)
+    # What follows the memory is set behind it.
+    for name in ("memory_bytes", *Config.__struct_fields__):
+        told = os.environ.get(variable := environment_variable(name))
+        if told:
+            try:
+                setattr(found, name, _meant(name, told.strip()))
+            except OptionError as error:
+                raise OptionError(f"{variable}={told!r}: {error}") from None
     return found
 
 
-def _told(variable: str, name: str) -> Any:
-    """What an environment variable says of an option: its word or, of numbers, that of its number."""
-    choices = {choice if isinstance(choice, str) else str(int(choice)): choice for choice in _CHOICES[name]}
-    told = os.environ[variable]
-    if told not in choices:
-        raise OptionError(f"{variable}={told!r} is not one of {', '.join(choices)}")
-    return choices[told]
+def _meant(name: str, told: str) -> Any:
+    """The value of an option that a text stands for: its word or its number, with "none" for None and 1 and 0
+    for yes and no; several names with commas between."""
+    if name in _CHOICES:
+        choices = {_WORDS.get(c) or str(c): c for c in _CHOICES[name]}
+        if told not in choices:
+            raise OptionError(f"config: {name} is not one of {', '.join(choices)}")
+        return choices[told]
+    if told == _WORDS[None] and name in _NONE_CHOOSES:
+        return None
+    if name == "disk_folder":
+        return told
+    if name == "disabled_passes":
+        return [word.strip() for word in told.split(",") if word.strip()]
+    try:
+        return int(told) if told.lstrip("+-").isdigit() else float(told)
+    except ValueError:
+        raise OptionError(f"config: {name} is a number") from None
 
 
 config = _from_environment()

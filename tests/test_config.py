@@ -9,7 +9,8 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng.api.drawing.streams import is_copied
-from spartan_ng.config import Config
+from spartan_ng.config import Config, _from_environment, environment_variable
+from spartan_ng.errors import OptionError
 
 USUAL = Config().small_bytes
 BUDGETS = [(None, USUAL), (1 << 40, USUAL), (16 * USUAL, USUAL), (40_000_000, 2_500_000), (1, 1 << 16)]
@@ -89,3 +90,68 @@ def test_what_arrays_in_a_key_select_of_a_large_array_is_copied_where_there_is_r
         assert found._peek() is None or wanted.nbytes <= 1 << 17
         assert found.shape == wanted.shape
         numpy.testing.assert_array_equal(found, wanted)
+
+
+TOLD: dict[str, list[tuple[str, Any]]] = {
+    "small_bytes": [("0", 0), ("1e6", 1_000_000)],
+    "tiling": [("row", "row"), ("none", None)],
+    "fusion": [("off", "off")],
+    "disabled_passes": [("home", frozenset({"home"})), ("algebra, tile", frozenset({"algebra", "tile"}))],
+    "threads": [("3", 3), ("none", None)],
+    "memory_bytes": [("64000000", 64_000_000), (" 2e9 ", 2_000_000_000), ("none", None)],
+    "disk_folder": [("/", "/")],
+    "duplicate_bytes": [("0", 0)],
+    "timeout_s": [("1.5", 1.5)],
+    "retries": [("0", 0)],
+    "keep_uploads": [("7", 7)],
+    "recover_s": [("none", None), ("3", 3.0)],
+    "job_timeout_s": [("60", 60.0)],
+    "heartbeat_s": [("2", 2.0)],
+    "progress": [("1", True), ("0", False), ("none", None)],
+    "kernels": [("interpret", "interpret")],
+    "products": [("broadcast", "broadcast")],
+    "reproducible": [("1", True), ("0", False)],
+    "debug": [("0", 0), ("4", 4)],
+    "check": [("1", True)],
+}
+
+
+def test_the_environment_sets_each_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an assignment does, and nothing else; what is empty says nothing."""
+    assert {*TOLD} == {*Config.__struct_fields__}
+    for name, cases in TOLD.items():
+        for told, value in cases:
+            with monkeypatch.context() as patch:
+                patch.setenv(environment_variable(name), told)
+                wanted = Config()
+                setattr(wanted, name, value)
+                assert _from_environment() == wanted, (name, told)
+                assert getattr(wanted, name) == value
+                patch.setenv(environment_variable(name), "")
+                assert _from_environment() == Config()
+
+
+WRONG = {
+    **dict.fromkeys(("tiling", "fusion", "progress", "kernels", "products", "reproducible", "check"), "yes"),
+    **dict.fromkeys(("small_bytes", "threads", "memory_bytes", "retries", "keep_uploads"), "2 GB"),
+    **dict.fromkeys(("duplicate_bytes",), "inf"),
+    **dict.fromkeys(("recover_s", "job_timeout_s", "heartbeat_s"), "-1"),
+    **dict.fromkeys(("timeout_s",), "nan"),
+    "disk_folder": "/no/such/folder",
+    "debug": "5",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_value_names_its_variable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(environment_variable(name), WRONG[name])
+    with pytest.raises(OptionError, match=rf"SPARTAN_NG_{name.upper()}='{WRONG[name]}': config: {name}"):
+        _from_environment()
+
+
+def test_what_is_small_follows_the_budget_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARTAN_NG_MEMORY_BYTES", "8000000")
+    assert _from_environment().small_bytes == 500_000
+    monkeypatch.setenv("SPARTAN_NG_SMALL_BYTES", str(USUAL))
+    assert _from_environment().small_bytes == USUAL
+    assert _from_environment().memory_bytes == 8_000_000

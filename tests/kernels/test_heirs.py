@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spartan_ng.config import KERNELS_VARIABLE, config
+from spartan_ng.config import config, environment_variable
 from spartan_ng.kernels.compiled import compile as compiling
 from spartan_ng.kernels.compiled import heir, trust
 from spartan_ng.kernels.compiled.cache import (
@@ -65,7 +65,7 @@ def test_a_short_program_has_its_kernels_from_the_second_start_on(tmp_path: Path
 
 @pytest.mark.slow
 def test_one_start_compiles_all_ahead(tmp_path: Path) -> None:
-    assert run(tmp_path, {KERNELS_VARIABLE: "compile"}) == [1, 0]
+    assert run(tmp_path, {environment_variable("kernels"): "compile"}) == [1, 0]
     assert run(tmp_path) == [1, 0]
 
 
