@@ -22,13 +22,15 @@ from spartan_ng.sources.kept import kept_bytes
 from spartan_ng.sources.mapped import MappedFile
 from spartan_ng.sources.remote import RemoteFile
 from spartan_ng.sources.servers import patient
-from spartan_ng.sources.source import OpenedSource, Serial, Source, checked_dtype, said_of
+from spartan_ng.sources.source import OpenedSource, Serial, Source, said_of
 
 _BESIDE = 2
 """Of a packed chunk the library has two at a time besides what it gives of it: one packed, or in the place
 where it is put together, and one unpacked."""
 _PART_BYTES = 1 << 20
 """Of what is not packed about so many bytes are read together, and of a file at a URL of whatever is."""
+_TEXT_BYTES = 64
+"""What Python has of each text besides its characters, and where it is."""
 
 
 class Hdf5Dataset(OpenedSource):
@@ -49,19 +51,28 @@ class Hdf5Dataset(OpenedSource):
             if not is_url(self.path):
                 self._lies_in = dataset.file.filename
             self._signs = self._seen()
-            dtype = checked_dtype(dataset.dtype, str(self))
-            # Elements that are arrays have axes of their own, as in what the library gives.
-            self._axes, self.dtype = dataset.ndim, dtype.base
-            self.shape = (*dataset.shape, *dtype.shape)
-            chunk = (*(dataset.chunks or dataset.shape), *dtype.shape)
-            if dataset.chunks and dataset.id.get_create_plist().get_nfilters():
-                self._chunks = chunk
-                self.beside_bytes = _BESIDE * prod(chunk) * self.dtype.itemsize
-                self.whole_bytes = prod(map(min, chunk, self.shape)) * self.dtype.itemsize
-            else:  # nothing has to be unpacked
-                self._chunks = _part(chunk, self.dtype.itemsize)
-            if is_url(self.path):
-                self.beside_bytes += _remote_bytes()
+            self._describe(dataset)
+        if is_url(self.path):
+            self.beside_bytes += _remote_bytes()
+
+    def _describe(self, dataset: Any) -> None:
+        """Note what its elements are, and how they lie."""
+        if dataset.dtype.hasobject:
+            raise TypeError(
+                f"{self}: elements of dtype {dataset.dtype} are objects, which no source can have: have h5py "
+                f"read them, h5py.File({self.path!r})[{self.name!r}][...]"
+            )
+        dtype: np.dtype[Any] = dataset.dtype
+        # Elements that are arrays have axes of their own, as in what the library gives.
+        self._axes, self.dtype = dataset.ndim, dtype.base
+        self.shape = (*dataset.shape, *dtype.shape)
+        chunk = (*(dataset.chunks or dataset.shape), *dtype.shape)
+        if dataset.chunks and dataset.id.get_create_plist().get_nfilters():
+            self._chunks = chunk
+            self.beside_bytes = _BESIDE * prod(chunk) * self.dtype.itemsize
+            self.whole_bytes = prod(map(min, chunk, self.shape)) * self.dtype.itemsize
+        else:  # nothing has to be unpacked
+            self._chunks = _part(chunk, self.dtype.itemsize)
 
     @property
     def chunks(self) -> tuple[int, ...]:
@@ -106,6 +117,28 @@ class Hdf5Dataset(OpenedSource):
 
     def __str__(self) -> str:
         return f"{self.path}:{self.name}"
+
+
+class Hdf5Texts(Hdf5Dataset):
+    """A dataset of texts as long as each is: elements of `U`, as wide as the longest of them, for which all
+    are looked at once."""
+
+    def _describe(self, dataset: Any) -> None:
+        self.shape = tuple(dataset.shape)
+        self._chunks = tuple(dataset.chunks or _part(self.shape, _TEXT_BYTES))
+        counts = [-(-n // c) for n, c in zip(self.shape, self._chunks, strict=True)]
+        longest = 0
+        for index in np.ndindex(*counts):
+            part = tuple(slice(i * c, (i + 1) * c) for i, c in zip(index, self._chunks, strict=True))
+            with said_of(self):
+                texts = np.asarray(dataset.asstr()[part], object)
+            longest = max(longest, *map(len, texts.flat))
+        self.dtype = np.dtype(f"U{max(longest, 1)}")
+        self.beside_bytes = prod(map(min, self._chunks, self.shape)) * (_TEXT_BYTES + 4 * longest)
+
+    def _whole(self, box: Box) -> Any:
+        with self._serial, self._dataset() as dataset:
+            return np.asarray(dataset.asstr()[box_slices(box)], object).astype(self.dtype)
 
 
 def _remote(url: Path, options: dict[str, Any] | None) -> Any:
@@ -155,6 +188,9 @@ def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | 
         dataset = file[name]
         if dataset.shape is None:
             raise SourceError(f"{path}: the dataset {name!r} has no shape, and no elements")
+        text = h5py.check_string_dtype(dataset.dtype)
+        if text is not None and text.length is None:
+            return Hdf5Texts(path, name, options)
         offset = dataset.id.get_offset()
         if offset is not None and not dataset.external and dataset.dtype.kind in "biufcS":
             shape, dtype = tuple(dataset.shape), np.dtype(dataset.dtype.str)

@@ -20,12 +20,14 @@ import numpy as np
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import Path, absolute, as_zarr_takes, is_url, open_file, signs
+from spartan_ng.sources.files import Path, absolute, as_zarr_takes, is_there, is_url, open_file, signs
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, checked_dtype, note_loop
 
 _HEADS = "zarr.json", ".zarray"
 """The descriptions of arrays, in either format."""
+STORE_HEADS = (*_HEADS, ".zgroup")
+"""What a store has one of: the description of an array or of a group."""
 _BESIDE = 3
 """Of a chunk zarr has so many at a time besides what it gives of it: packed, unpacked, and put together."""
 _LOOKED_AT = 4096
@@ -130,6 +132,17 @@ class ZarrArray(OpenedSource):
 def is_archive(url: str) -> bool:
     """Whether a store of that name is one file."""
     return url.lower().endswith(".zip")
+
+
+def is_store(archive: str, options: dict[str, Any] | None) -> bool:
+    """Whether an archive of that name is there, and has a store."""
+    from zipfile import BadZipFile, ZipFile  # few programs read such a file
+
+    if not is_there(archive, options):
+        return False
+    with suppress(BadZipFile), open_file(archive, options) as file, ZipFile(file) as members:
+        return not {*STORE_HEADS}.isdisjoint(members.namelist())
+    return False
 
 
 def _archive(url: str, options: dict[str, Any] | None) -> Any:

@@ -179,6 +179,28 @@ def test_a_store_that_is_an_archive(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["g.zip", "x.zip"]
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_an_archive_is_what_is_in_it_whatever_it_is_called(zarr_format: Any, tmp_path: Path) -> None:
+    """A store, or NumPy's arrays; of a group, and of nothing of either, errors say so."""
+    path, url = tmp_path / "x.zip", f"memory://archives/{zarr_format}.zip"
+    for place in (path, url):
+        np.to_zarr(np.array(VALUE), place, zarr_format=zarr_format)
+        numpy.testing.assert_array_equal(np.load(place), VALUE)
+    with zarr.storage.ZipStore(tmp_path / "g.zip", mode="w") as store:
+        zarr.create_array(store, name="a", data=VALUE, zarr_format=zarr_format)
+    with pytest.raises(np.errors.SourceError, match="a group with the arrays a"):
+        np.load(tmp_path / "g.zip")
+    with open(tmp_path / "n.zip", "wb") as file:
+        numpy.savez(file, a=VALUE)
+    numpy.testing.assert_array_equal(np.load(tmp_path / "n.zip")["a"], VALUE)
+    (tmp_path / "y.zip").write_text("something else")
+    for name, error in (("y.zip", Exception), ("none.zip", FileNotFoundError)):
+        with pytest.raises(error) as theirs:
+            numpy.load(tmp_path / name)
+        with pytest.raises(type(theirs.value)):
+            np.load(tmp_path / name)
+
+
 def test_archives_of_stores_in_a_folder_are_one_behind_the_other(tmp_path: Path) -> None:
     for k in range(3):
         np.save(tmp_path / f"{k}.zarr.zip", VALUE + k)

@@ -38,7 +38,7 @@ from spartan_ng.sources.keys import Keys, partitioned_files
 from spartan_ng.sources.mapped import MappedFile, npy_file
 from spartan_ng.sources.remote import RemoteFile, remote_npy
 from spartan_ng.sources.source import Source, checked_dtype
-from spartan_ng.sources.zarr_array import ZarrArray
+from spartan_ng.sources.zarr_array import STORE_HEADS, ZarrArray, is_store
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -169,7 +169,7 @@ def from_zarr(url: Any, name: str = "", *, storage_options: dict[str, Any] | Non
 def _has_stores(url: str) -> bool:
     """Whether a name stands for several zarr stores, and is none itself."""
     if not is_url(url) and os.path.exists(url):
-        is_store = any(os.path.exists(os.path.join(url, n)) for n in _ZARR_HEADS)
+        is_store = any(os.path.exists(os.path.join(url, n)) for n in STORE_HEADS)
         return os.path.isdir(url) and not is_store and any(_suffix(n) in _ZARRS for n in listed_files(url))
     return is_pattern(url)
 
@@ -306,8 +306,6 @@ def _npy(path: str, options: dict[str, Any] | None) -> Source:
 
 
 _ZARRS = ".zarr", ".zarr.zip"
-_ZARR_HEADS = "zarr.json", ".zarray", ".zgroup"
-"""What a zarr store has one of."""
 _TABLES: dict[str, Callable[..., ndarray]] = {
     ".parquet": from_parquet,
     ".pq": from_parquet,
@@ -347,6 +345,8 @@ def by_suffix(path: Any, options: dict[str, Any] | None = None) -> ndarray | Non
         raise _no_parts("load", name)
     if suffix != ".zarr" and not many and is_folder(name, options):
         many, suffix = True, _suffix_inside(name, options)
+    if suffix == ".zip" and not many and is_store(name, options):
+        suffix = ".zarr.zip"
     if suffix == ".npy" and (many or is_url(name)):
         return _joined(name, (".npy",), options, lambda p: _npy(p, options))
     if suffix == ".npz" and many:
@@ -367,7 +367,7 @@ def _suffix_inside(folder: str, options: dict[str, Any] | None) -> str:
     parted = partitioned_files(folder, (*_TABLES,), options)
     paths = [p for p, _ in parted] if parted else listed_files(folder, options)
     names = [os.path.basename(n.rstrip("/")) for n in paths]
-    if not is_url(folder) and any(os.path.exists(os.path.join(folder, n)) for n in _ZARR_HEADS):
+    if not is_url(folder) and any(os.path.exists(os.path.join(folder, n)) for n in STORE_HEADS):
         return ".zarr"
     inside = [s for s in (".npy", *_SUFFIXES) if any(_suffix(n) == s for n in names)]
     if len({_SUFFIXES.get(s) for s in inside}) > 1:
