@@ -16,6 +16,7 @@ from uuid import uuid4
 import numpy as np
 
 from spartan_ng.arrays import Box
+from spartan_ng.sinks.disks import Leftover, leftover
 from spartan_ng.sinks.sink import Sink
 from spartan_ng.system.files import locked
 
@@ -29,11 +30,13 @@ class FolderSink(Sink):
     """What is written to a folder: `begin` lets writes begin, `end` comes before it is moved or removed."""
 
     folder: str
+    _left: Leftover
     _writing: str
     """A file that is there until all is over, and whose lock has who writes."""
 
     def begin(self) -> None:
         """Let writes begin."""
+        self._left = leftover(self.place)
         self._writing = os.path.join(self.folder, f"{LOCK}writing-{uuid4().hex}")
         with open(self._writing, "xb"):
             pass
@@ -42,6 +45,7 @@ class FolderSink(Sink):
         """Put the elements of `box`; FileNotFoundError where all is over."""
         with locked(self._writing, alone=False):
             os.stat(self._writing)  # it may have ended since it was opened
+            self._left.check()
             self.put(block, box)
 
     @abstractmethod

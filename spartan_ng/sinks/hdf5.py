@@ -6,6 +6,7 @@ What else the file has is copied first, so that a write that is interrupted leav
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,6 +54,11 @@ class Hdf5File(RawFile):
         """Rename it, unless others have written to the file since its contents were copied."""
         check_unchanged("to_hdf5", self.path, self._before)
         super().finish()
+
+
+def kept_beside(path: str, name: str) -> int:
+    """What is copied of a file beside which a dataset of that name is written."""
+    return os.path.getsize(path) if holds_more(path, name) else 0
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from functools import cache
 from hashlib import sha1
 from typing import IO, Any
 
+from spartan_ng.sinks.disks import check_room
 from spartan_ng.sources.files import local_name
 from spartan_ng.system.files import swap
 from spartan_ng.system.processes import has_ended
@@ -170,18 +171,24 @@ def take_place_at(files: Any, made: str, path: str) -> None:
         raise
 
 
-def file_place(file: str | os.PathLike[str], suffix: str = "") -> str:
-    """Where a file of that name is, with the suffix that NumPy adds; OSError where none can be written."""
+def file_place(file: str | os.PathLike[str], suffix: str = "", nbytes: int = 0) -> str:
+    """Where a file of that name is, with the suffix that NumPy adds; OSError where none can be written, of no
+    less than so many bytes."""
     path = local_name(file)
     path = path if path.endswith(suffix) else path + suffix
     check_file(path)
-    return os.path.realpath(path)
+    real = os.path.realpath(path)
+    if is_replaceable(real):
+        remove_unfinished(real, nbytes)
+        check_room(real, nbytes)
+    return real
 
 
 @contextmanager
-def replacing(file: str | os.PathLike[str], suffix: str = "") -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `file` (with `suffix`, as NumPy adds it) at the end."""
-    path = file_place(file, suffix)
+def replacing(file: str | os.PathLike[str], suffix: str = "", nbytes: int = 0) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of `file` (with `suffix`, as NumPy adds it) at the end; of no
+    less than so many bytes."""
+    path = file_place(file, suffix, nbytes)
     if not is_replaceable(path):
         with open(path, "wb") as there:
             yield there

@@ -16,6 +16,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_shape, box_slices
 from spartan_ng.arrays.copying import address, owner
+from spartan_ng.sinks.disks import check_room
 from spartan_ng.sinks.places import mode_of, new_file, remove_unfinished
 from spartan_ng.sinks.sink import Sink
 from spartan_ng.system.files import set_aside, write_at
@@ -40,6 +41,7 @@ class RawFile(Sink):
         self.path, self.shape, self.dtype = path, shape, dtype
         nbytes = prod(shape) * dtype.itemsize
         remove_unfinished(path, nbytes)
+        check_room(path, nbytes)
         descriptor, self.temporary = new_file(path)
         os.close(descriptor)
         try:

@@ -39,6 +39,8 @@ def disk_errors(place: str) -> Iterator[None]:
     whatever a library has made of it."""
     try:
         yield
+    except OutOfResources:
+        raise
     except Exception as error:
         number = getattr(error, "errno", None) or _number_in(str(error))
         if number not in REFUSALS:

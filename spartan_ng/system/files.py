@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,15 +21,28 @@ _PAGE = bytes(1 << 20)
 _one_seeks, _one_writes = threading.Lock(), threading.RLock()
 
 
+def free_bytes(place: str | int) -> int | None:
+    """What the disk of a file or folder, by its name or open, has room for; None where nobody can tell, as of
+    file systems without a size."""
+    if not hasattr(os, "statvfs"):
+        return shutil.disk_usage(place).free if isinstance(place, str) else None
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize if found.f_blocks else None
+
+
 def set_aside(descriptor: int, offset: int, nbytes: int) -> None:
     """Have the disk keep place for the bytes from an offset on, and make a file so long that is shorter;
     OSError where the disk has none.
 
+    A disk is asked first: until it says that it has no room, all others have none.
     Who writes to the file through a map would be ended by the kernel on a disk that is full. It is faster,
     too: pages find their places. Where the system cannot tell, zeros are written: they take the room.
     """
     if not nbytes:
         return
+    free = free_bytes(descriptor)
+    if free is not None and nbytes > free:
+        raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: the disk has {free:,} bytes free")
     if library.fallocate is None:
         _fill(descriptor, offset + nbytes)
         return

@@ -16,6 +16,7 @@ from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.wrapping import make, wrap
 from spartan_ng.api.files.saving import (
+    known_bytes,
     save_npy,
     uploaded,
     write_npy,
@@ -75,14 +76,13 @@ def _savez(
         with uploaded(os.fspath(file), None, ".npz") as here:
             _savez(is_packed, here, args, named, allow_pickle)
         return
-    if is_named:
-        file_place(file, ".npz")  # before anything is computed
     every = {f"arr_{k}": as_handle(a) for k, a in enumerate(args)}
     twice = next((name for name in named if name in every), None)
     if twice is not None:
         raise ValueError(f"Cannot use un-named variables and keyword {twice}")
     every.update((name, as_handle(a)) for name, a in named.items())
-    with replacing(file, ".npz") if is_named else nullcontext(file) as written:
+    nbytes = 0 if is_packed else sum(map(known_bytes, every.values()))
+    with replacing(file, ".npz", nbytes) if is_named else nullcontext(file) as written:
         write_npz(written, every, allow_pickle, is_packed)
 
 

@@ -116,6 +116,11 @@ def uploaded_folder(url: str, options: dict[str, Any] | None) -> Iterator[str]:
             take_place_at(files, first, path)
 
 
+def known_bytes(a: ndarray) -> int:
+    """What an array's elements take in a file, where that is known before it is written."""
+    return 0 if a.dtype.hasobject or a.format != "dense" else a.nbytes
+
+
 def write_npy(file: Any, a: ndarray, allow_pickle: bool) -> None:
     """Write an array in NumPy's format, in parts if it has neither a value here nor room for one."""
     parts = in_parts(a) if goes_in_parts(a) else None
@@ -161,7 +166,7 @@ def save_npy(path: str, a: ndarray, allow_pickle: bool, options: dict[str, Any] 
         node = _unshaped(a)
         drain(wrap_node(node), NpyFile(real, a.shape, a.dtype, node.shape))
         return
-    with replacing(path, ".npy") as written:
+    with replacing(path, ".npy", known_bytes(a)) as written:
         write_npy(written, a, allow_pickle)
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -19,7 +20,8 @@ from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
 from spartan_ng.graph.evaluation import shares_files
 from spartan_ng.sinks import Hdf5File, ParquetFolder, ZarrStore
-from spartan_ng.sinks.hdf5 import file_to_fill, lies_as_in_memory
+from spartan_ng.sinks.disks import check_room, leftover
+from spartan_ng.sinks.hdf5 import file_to_fill, kept_beside, lies_as_in_memory
 from spartan_ng.sinks.parquet import group_bytes, table
 from spartan_ng.sinks.places import check_folder, file_place
 from spartan_ng.sinks.stores import ArrayPlace, array_place, filled
@@ -29,6 +31,8 @@ from spartan_ng.sources.source import checked_dtype
 from spartan_ng.sources.zarr_array import is_archive
 
 _PART_BYTES = 1 << 26
+_PACKED = {"compression", "scaleoffset"}
+"""Options of datasets with which nobody knows how much they take."""
 
 
 def _dense(a: Any, what: str) -> ndarray:
@@ -38,15 +42,18 @@ def _dense(a: Any, what: str) -> ndarray:
     return found if found.format == "dense" else asarray(found._force())
 
 
-def in_rows(a: ndarray, most: int = _PART_BYTES) -> Iterator[np.ndarray[Any, Any]]:
+def in_rows(a: ndarray, path: str = "", most: int = _PART_BYTES) -> Iterator[np.ndarray[Any, Any]]:
     """The elements, some rows (of about `most` bytes) at a time, in order, without having all of them where
-    that can be."""
+    that can be, as long as the disk of the file `path`, if they go to one, has something left."""
+    left = leftover(path) if path and not is_url(path) else None
     found = in_parts(a, most) if a._peek() is None else None
     if found is None:
         value = a._force()
         step = max(1, most * len(value) // max(value.nbytes, 1))
         found = (value[k : k + step] for k in range(0, len(value), step))
     for part in found:
+        if left is not None:
+            left.check()
         yield part.reshape((-1, *a.shape[1:]))
 
 
@@ -114,6 +121,7 @@ def _archived(url: Any, options: dict[str, Any] | None) -> Iterator[str]:
             with ZipFile(real) as archive:
                 archive.extractall(inside)
         yield inside
+        check_room(real, sum(map(os.path.getsize, map(str, filter(Path.is_file, Path(inside).rglob("*"))))))
         written_anew(real, lambda temporary: _pack(inside, temporary))
 
 
@@ -141,7 +149,7 @@ def _zarr_from_here(a: ndarray, where: ArrayPlace, chunks: Any, compressors: Any
             store[...] = a._force()
             return
         first = 0
-        for part in in_rows(a):
+        for part in in_rows(a, where.path):
             store[first : first + len(part)] = part
             first += len(part)
 
@@ -173,6 +181,7 @@ def to_hdf5(
     real = file_place(path)
     name = checked_dataset(real, name)
     array = _dense(a, "to_hdf5")
+    file_place(real, nbytes=kept_beside(real, name) + (0 if _PACKED & options.keys() else array.nbytes))
     if not options and array.ndim and array.size and shares_files() and lies_as_in_memory(array.dtype):
         drain(array, Hdf5File(real, name, array.shape, array.dtype))
         return
@@ -185,7 +194,7 @@ def to_hdf5(
                 return
             dataset = file.create_dataset(name, array.shape, array.dtype, **options)
             first = 0
-            for part in in_rows(array):
+            for part in in_rows(array, real):
                 dataset[first : first + len(part)] = part
                 first += len(part)
         check_unchanged("to_hdf5", real, before)
@@ -249,7 +258,7 @@ def to_parquet(
 
     def write(temporary: str) -> None:
         with parquet.ParquetWriter(temporary, schema, **options) as writer:
-            for part in in_rows(array, group_bytes()) if array.size else ():
+            for part in in_rows(array, real, group_bytes()) if array.size else ():
                 writer.write_table(table(part, names), row_group_size=max(len(part), 1))
 
     written_anew(real, write)
@@ -270,7 +279,7 @@ def _parquet_from_workers(a: ndarray, sink: ParquetFolder) -> None:
         return
     try:
         first = 0
-        for part in in_rows(a) if a.size else [np.empty(a.shape, a.dtype)]:
+        for part in in_rows(a, sink.path) if a.size else [np.empty(a.shape, a.dtype)]:
             box = ((first, first + len(part)), *((0, n) for n in a.shape[1:]))
             sink.write(part, box)
             first += len(part)

@@ -22,7 +22,7 @@ from spartan_ng.api.ndarray.arithmetic import Arithmetic
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import rearranging, taking
 from spartan_ng.api.statistics import statistics
-from spartan_ng.sinks.places import check_file, replacing
+from spartan_ng.sinks.places import file_place, replacing
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -248,18 +248,19 @@ class Methods(Arithmetic):
 
     def tofile(self, file: Any, sep: str = "", format: str = "%s") -> None:
         """Write the elements to a file, which takes the place of one that is there when it is whole."""
-        self._written(file, lambda value, to: value.tofile(to, sep, format))
+        nbytes = 0 if sep else self.nbytes
+        self._written(file, lambda value, to: value.tofile(to, sep, format), nbytes)
 
     def dump(self, file: Any) -> None:
         """Pickle to a file, which takes the place of one that is there when it is whole."""
         self._written(file, lambda value, to: value.dump(to))
 
-    def _written(self, file: Any, write: Callable[[Any, Any], None]) -> None:
-        """Have the elements written to a file of a name, or to an open one."""
+    def _written(self, file: Any, write: Callable[[Any, Any], None], nbytes: int = 0) -> None:
+        """Have the elements written to a file of a name, or to an open one; of no less than so many bytes."""
         if not isinstance(file, str | os.PathLike) or isinstance(os.fspath(file), bytes):
             write(self._force(), file)
             return
-        check_file(os.fspath(file))
+        file_place(file, nbytes=nbytes)
         value = self._force()
         with replacing(file) as to:
             write(value, to)
