@@ -158,6 +158,11 @@ SORT_ELEMENTS = 1 << 17
 PACKED_ELEMENTS = 1 << 12
 """Elements of a line from which one thread sorts its indices behind the digits of values. (chosen)"""
 
+PACKED_LINE = 8
+"""Elements of each of several lines from which their indices are sorted behind the digits of values.
+(Measured with a million doubles: in lines of 3 they take twice as long as NumPy's stable sort, of 10 .8, of
+50 .4, of 4,000 .2)"""
+
 SCAN_PIECE = 1 << 17
 """Elements of a piece of a scanned tile, at least: fewer are not worth a call of NumPy's. (chosen)"""
 

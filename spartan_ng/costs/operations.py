@@ -80,7 +80,7 @@ def flops(
         return made * SCANS[str(fn)].flops
     if "along_axis" in (kind, fn):
         line: int = shape[params[1]]
-        each = AXIS_FUNCTIONS[params[0]].line_flops(line, dtype, params[2], alone=len(shape) == 1)
+        each = AXIS_FUNCTIONS[params[0]].line_flops(line, dtype, params[2])
         return made // max(line, 1) * each
     if "take" in (kind, fn):
         return made * LOOKUP_FLOPS

@@ -31,12 +31,12 @@ from spartan_ng.graph.node import OPERATORS, Node, Op, sliced, topological
 from spartan_ng.graph.windows import are_windows, is_every_start
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
+from spartan_ng.kernels.line_sorts import line_function
 from spartan_ng.kernels.searches import searched
 from spartan_ng.kernels.stored import StoredSteps, is_sparse_graph
 from spartan_ng.memory import copied_bytes
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, ArgFold, fold_whole
-from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.matrices import evaluate_matrices
 from spartan_ng.ops.scans import SCANS
@@ -368,7 +368,7 @@ def _scatter(node: Node, base: Any, indices: Any, values: Any) -> Any:
 
 def _along_axis(node: Node, *inputs: Any) -> Any:
     name, axis, keywords = node.params
-    return AXIS_FUNCTIONS[name].function(*inputs, axis=axis, **dict(keywords))
+    return line_function(name)(*inputs, axis=axis, **dict(keywords))
 
 
 def _broadcast(node: Node, a: Any) -> Any:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from spartan_ng.costs.choices import PACKED_ELEMENTS, SORT_ELEMENTS
+from spartan_ng.costs.choices import PACKED_ELEMENTS, PACKED_LINE, SORT_ELEMENTS
+from spartan_ng.ops.joins import AXIS_FUNCTIONS
 
 Each: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 """Calls a function for every item, by threads; results in order."""
@@ -28,12 +30,25 @@ _SAMPLES = 1 << 14
 """Elements that tell where ranges end; one is then about a hundredth longer or shorter than wanted."""
 _BLOCK = 1 << 16
 """Elements that are worked on at a time, in the cache."""
+_RADIX_BYTES = 2
+"""Bytes of integers that NumPy sorts stably by their digits."""
 _LONGEST = np.iinfo(np.int64).max
 
 
 def is_vectorized(dtype: np.dtype[Any]) -> bool:
     """Whether NumPy sorts such elements by vectors; it sorts shorter integers by their digits, if stably."""
     return dtype.kind in "fiu" and dtype.itemsize in (4, 8)
+
+
+def _is_packed(dtype: np.dtype[Any]) -> bool:
+    """Whether indices find room behind the digits of such elements."""
+    return dtype.kind in "iufmM" and dtype.itemsize <= 8
+
+
+def line_function(name: str) -> Callable[..., Any]:
+    """What blocks call for a function of whole lines: a row of `AXIS_FUNCTIONS`, or what makes the same of
+    them sooner."""
+    return argsorted_lines if name == "argsort" else AXIS_FUNCTIONS[name].function
 
 
 # --- values ----------------------------------------------------------------------------------------
@@ -112,21 +127,37 @@ def argsorted_line(x: Array, threads: int, each: Each, make: Make = np.empty) ->
 
 def argsorted(x: Array) -> tuple[Array, Array]:
     """The same by this thread alone, of shorter vectors, too."""
-    return _argsorted(x, 1, lambda one, items: [one(item) for item in items], np.empty, PACKED_ELEMENTS)
+    return _argsorted(x, 1, _one_by_one, np.empty, PACKED_ELEMENTS)
+
+
+def _one_by_one(one: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    return [one(item) for item in items]
 
 
 def _argsorted(x: Array, threads: int, each: Each, make: Make, least: int) -> tuple[Array, Array]:
     n = len(x)
-    if n < least or x.dtype.kind not in "iufmM" or x.dtype.itemsize > 8:
+    if n < least or not _is_packed(x.dtype):
         order = np.argsort(x, kind="stable")
         return x[order], order
+    values, order = make((n,), x.dtype), make((n,), np.dtype(np.intp))
+    _put_order(x, order, values, threads, each)
+    return values, order
+
+
+def _put_order(x: Array, order: Array, values: Array | None, threads: int, each: Each) -> None:
+    """Fill `order` with the indices that sort a vector, and `values`, where they are wanted, with the sorted
+    one."""
+    n = len(x)
     if _ascends(x):
-        return x.copy(), np.arange(n)
+        order[:] = np.arange(n)
+        if values is not None:
+            values[:] = x
+        return
     x = np.ascontiguousarray(x)
     blocks = _blocks((0, n))
-    lows, highs = zip(*each(lambda block: _ends(_keys(x[slice(*block)])), blocks), strict=True)
+    lows, highs = zip(*each(lambda block: _ranged_keys(x[slice(*block)])[1:], blocks), strict=True)
     low, digits = min(lows), (n - 1).bit_length()
-    hidden = max(0, (max(highs) - low).bit_length() + digits - 64)  # digits of keys that find no room
+    hidden = _hidden(low, max(highs), digits)
     packed = np.empty(n, np.uint64)
 
     def pack(block: tuple[int, int]) -> None:
@@ -134,39 +165,113 @@ def _argsorted(x: Array, threads: int, each: Each, make: Make, least: int) -> tu
         packed[slice(*block)] = keys >> hidden << digits | np.arange(*block, dtype=np.uint64)
 
     each(pack, blocks)
-    packed = sorted_line(packed, threads, each)
-    values, order = make((n,), x.dtype), make((n,), np.dtype(np.intp))
+    if threads > 1:
+        packed = sorted_line(packed, threads, each)
+    else:
+        packed.sort()
 
     def unpack(part: tuple[int, int]) -> None:
         both = packed[slice(*part)]
-        places = (both & ((1 << digits) - 1)).view(np.intp)
-        found = x.take(places)
-        if hidden:
-            keys = _keys(found)
-            if (keys[1:] < keys[:-1]).any():
-                _put_in_order(places, keys, both >> digits)
-                found = x.take(places)
-        values[slice(*part)], order[slice(*part)] = found, places
+        places = _places(x, both, digits, hidden)
+        order[slice(*part)] = places
+        if values is not None:
+            values[slice(*part)] = x.take(places)
 
     each(unpack, _parts(packed, digits) if hidden else blocks)
-    return values, order
+
+
+def _hidden(low: int, high: int, digits: int) -> int:
+    """How many last digits of keys find no room before an index."""
+    return max(0, (high - low).bit_length() + digits - 64)
+
+
+def _places(x: Array, packed: Array, digits: int, hidden: int) -> Array:
+    """The indices among elements `x` behind sorted first digits of these."""
+    places: Array = (packed & ((1 << digits) - 1)).view(np.intp)
+    if hidden:
+        firsts = packed >> digits
+        if (firsts[1:] == firsts[:-1]).any():
+            keys = _keys(x.take(places))
+            if (keys[1:] < keys[:-1]).any():
+                _put_in_order(places, keys, firsts)
+    return places
+
+
+def argsorted_lines(a: Array, axis: int, kind: str = "stable") -> Array:
+    """The indices that sort lines along an axis, equal elements in their order, whatever `kind` is asked for:
+    some lines at a time, each index behind the first digits of its value."""
+    n, is_radix = a.shape[axis], a.dtype.kind in "iu" and a.dtype.itemsize <= _RADIX_BYTES
+    if n < PACKED_LINE or is_radix or not _is_packed(a.dtype):
+        return np.argsort(a, axis=axis, kind="stable")
+    out = np.empty(a.shape, np.intp)
+    axis %= a.ndim
+    around = prod(a.shape[:axis]), n, prod(a.shape[axis + 1 :])
+    lines, places = (np.moveaxis(x.reshape(around), 1, -1) for x in (a, out))
+    before, after = lines.shape[:2]
+    if n > _BLOCK:
+        for at in np.ndindex(before, after):
+            _put_order(lines[at], places[at], None, 1, _one_by_one)
+        return out
+    few = _BLOCK // n
+    step = max(few // max(after, 1), 1)
+    for i in range(0, before, step):
+        for j in range(0, after, few):
+            some = np.s_[i : i + step, j : j + few]
+            places[some] = _argsorted_together(lines[some])
+    return out
+
+
+def _argsorted_together(lines: Array) -> Array:
+    """The indices that sort lines along their last axis, all of which have room in the cache."""
+    n = lines.shape[-1]
+    (keys, low, high), digits = _ranged_keys(lines), (n - 1).bit_length()
+    hidden = _hidden(low, high, digits)
+    packed = np.subtract(keys, low, out=keys).view(np.uint64)
+    packed >>= hidden
+    packed <<= digits
+    packed |= np.arange(n, dtype=np.uint64)
+    packed.sort()
+    places: Array = (packed & ((1 << digits) - 1)).view(np.intp)
+    if hidden:
+        firsts = packed >> digits
+        for at in map(tuple, np.argwhere((firsts[..., 1:] == firsts[..., :-1]).any(axis=-1))):
+            places[at] = _places(lines[at], packed[at], digits, hidden)
+    return places
 
 
 def _keys(x: Array) -> Array:
     """Integers of 64 bits in the order of elements: all zeros are one, what is no number comes last."""
+    return _ranged_keys(x)[0]
+
+
+def _ranged_keys(x: Array) -> tuple[Array, int, int]:
+    """The keys of elements, in the order of C, and the least and greatest of them."""
     kind = x.dtype.kind
     if kind == "f":
-        with np.errstate(invalid="ignore"):
-            plain = np.add(x, 0.0, dtype=np.float64)
-        bits = plain.view(np.int64)
-        keys: Array = bits ^ ((bits >> 63) & _LONGEST)
-        keys[plain != plain] = _LONGEST
-        return keys
+        keys = _bits(x)
+        most, infinite = np.iinfo(keys.dtype).max, int(_bits(np.array(np.inf, x.dtype)))
+        sign = keys >> (8 * keys.itemsize - 1)
+        sign &= most
+        keys ^= sign
+        low, high = _ends(keys)
+        if low < -infinite - 1 or high > infinite:
+            keys[np.isnan(x)] = most
+            low, high = _ends(keys)
+        return keys.astype(np.int64, copy=False), low, high
     if kind in "mM":
-        return x.astype(x.dtype.newbyteorder("=")).view(np.int64) - 1  # NaT is the least one
-    if kind == "u" and x.dtype.itemsize == 8:
-        return x.astype(np.uint64).view(np.int64) ^ ~_LONGEST
-    return x.astype(np.int64)
+        keys = x.astype(x.dtype.newbyteorder("="), "C").view(np.int64) - 1  # NaT is the least one
+    elif kind == "u" and x.dtype.itemsize == 8:
+        keys = x.astype(np.uint64, "C").view(np.int64) ^ ~_LONGEST
+    else:
+        keys = x.astype(np.int64, "C")
+    return keys, *_ends(keys)
+
+
+def _bits(x: Array) -> Array:
+    """The bits of floating-point numbers as integers, of zeros those of the positive one."""
+    wide = np.result_type(x.dtype, np.float32)
+    with np.errstate(invalid="ignore"):
+        return np.add(x, 0, dtype=wide, order="C").view(f"i{wide.itemsize}")
 
 
 def _ends(keys: Array) -> tuple[int, int]:

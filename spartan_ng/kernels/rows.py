@@ -18,6 +18,7 @@ from spartan_ng.kernels.choice import choose, has_bits
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.exact import exactly
 from spartan_ng.kernels.formats import dense, is_sparse_block
+from spartan_ng.kernels.line_sorts import line_function
 from spartan_ng.kernels.listing import row_name
 from spartan_ng.kernels.reducers import fold_axes
 from spartan_ng.kernels.searches import searched
@@ -26,7 +27,6 @@ from spartan_ng.kernels.user import call_user, guarded
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, ArgFold, fold_whole
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.joins import AXIS_FUNCTIONS
 from spartan_ng.ops.matrices import evaluate_matrices
 from spartan_ng.ops.random import draw
 from spartan_ng.plan.rows import Row
@@ -204,7 +204,7 @@ def _contract(row: Row) -> Evaluate:
 
 def _along_axis(row: Row) -> Evaluate:
     name, axis, keywords = row.params
-    function, options = AXIS_FUNCTIONS[name].function, dict(keywords)
+    function, options = line_function(name), dict(keywords)
     return lambda regs, block, out: function(*[dense(regs[a]) for a in row.args], axis=axis, **options)
 
 

@@ -49,8 +49,6 @@ class AxisFunction(Struct, frozen=True):
     doubling : the cost is that of each doubling of the line's length, as in a sort
     vectorized : the cost for numbers of two bytes or more, without keywords, if NumPy has loops in vector
         registers for them; 0 where it has none
-    ranged : the cost in a line that is all of an array, if it is sorted in ranges that fit the cache
-        (`kernels.line_sorts`); 0 where it is not
     """
 
     name: str
@@ -58,16 +56,11 @@ class AxisFunction(Struct, frozen=True):
     flops: int = 30
     doubling: bool = False
     vectorized: int = 0
-    ranged: int = 0
 
-    def line_flops(
-        self, n: int, dtype: np.dtype[Any], keywords: tuple[Any, ...] = (), alone: bool = False
-    ) -> int:
-        """Operations that take as long as a line of n elements of `dtype`; `alone` it is all of an array."""
+    def line_flops(self, n: int, dtype: np.dtype[Any], keywords: tuple[Any, ...] = ()) -> int:
+        """Operations that take as long as a line of n elements of `dtype`."""
         in_registers = self.vectorized and not keywords and dtype.kind in "fiu" and dtype.itemsize > 1
         each = self.vectorized if in_registers else self.flops
-        if alone and self.ranged:
-            each = self.ranged
         return each * n * (n.bit_length() if self.doubling else 1)
 
 
@@ -139,13 +132,13 @@ def _argpartition(a: Any, axis: int, kth: Any) -> Any:
 _ROWS = [
     AxisFunction("accumulate", _accumulate, 2),
     AxisFunction("sort", np.sort, 56, doubling=True, vectorized=6),
-    # Stable whatever `kind` is asked for: the order of equal elements must not depend on the layout.
+    # Stable whatever `kind` is asked for: the order of equal elements must not depend on the layout. Blocks
+    # sort indices behind the digits of values (`kernels.line_sorts`), which takes as long as `flops` says.
     AxisFunction(
         "argsort",
         lambda a, axis, kind="stable": np.argsort(a, axis=axis, kind="stable"),
-        56,
+        19,
         doubling=True,
-        ranged=19,
     ),
     AxisFunction("partition", _partition),
     AxisFunction("argpartition", _argpartition),

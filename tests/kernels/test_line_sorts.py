@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spartan_ng.costs.choices import SORT_ELEMENTS
 from spartan_ng.kernels import line_sorts
-from spartan_ng.kernels.line_sorts import argsorted, argsorted_line, sorted_line
+from spartan_ng.kernels.line_sorts import argsorted, argsorted_line, argsorted_lines, sorted_line
 from tests.sampling import examples
 
 N = 140_000
@@ -80,6 +80,36 @@ def check(x: np.ndarray[Any, Any], threads: int) -> None:
 def test_lines_are_numpys(kind: str, threads: int) -> None:
     assert len(LINES[kind](np.random.default_rng(0))) >= SORT_ELEMENTS
     check(LINES[kind](np.random.default_rng(1)), threads)
+
+
+@pytest.mark.some(40)
+@pytest.mark.parametrize("shape", [(N,), (140, 1000), (1000, 140), (14, 100, 100), (20, 7, 1000)], ids=str)
+@pytest.mark.parametrize("kind", LINES)
+def test_lines_along_axes(kind: str, shape: tuple[int, ...]) -> None:
+    x = LINES[kind](np.random.default_rng(4))[:N].reshape(shape)
+    for a in (x, x[..., ::-2], x.T):
+        for axis in range(-1, a.ndim - 1):
+            found, wanted = argsorted_lines(a, axis), np.argsort(a, axis, kind="stable")
+            np.testing.assert_array_equal(found, wanted, strict=True)
+            assert found.flags.c_contiguous
+
+
+@examples(200)
+@given(
+    st.data(),
+    st.lists(st.integers(0, 6), min_size=1, max_size=3).map(tuple),
+    st.sampled_from(["f8", "f4", "f2", "i8", "i1", "u8", "m8[s]", "?", "c16"]),
+    st.integers(1, 40),
+)
+def test_short_lines_along_axes(data: Any, shape: tuple[int, ...], dtype: str, block: int) -> None:
+    values = [0.0, -0.0, 1.0, 1.0 + EPS, 1.0 + 2 * EPS, 2.5, *([np.nan, -np.inf] if dtype[0] in "fc" else [])]
+    size = int(np.prod(shape))
+    drawn = data.draw(st.lists(st.sampled_from(values), min_size=size, max_size=size))
+    x = np.array(drawn, "f8").astype(dtype).reshape(shape)
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    with patch.multiple(line_sorts, PACKED_LINE=1, _BLOCK=block):
+        found = argsorted_lines(x, axis)
+    np.testing.assert_array_equal(found, np.argsort(x, axis, kind="stable"), strict=True)
 
 
 @examples(200)

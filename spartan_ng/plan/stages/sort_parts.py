@@ -30,4 +30,4 @@ class SortParts(Stage, frozen=True):
     def operations(self, slots: Sequence[Slot]) -> int:
         """Those of the sort."""
         name = "sort" if self.indices is None else "argsort"
-        return AXIS_FUNCTIONS[name].line_flops(prod(self.space(slots)), slots[self.values].dtype, alone=True)
+        return AXIS_FUNCTIONS[name].line_flops(prod(self.space(slots)), slots[self.values].dtype)
