@@ -34,6 +34,8 @@ from spartan_ng.worker.scheduling.stealing import Offers
 class _Transfer:
     """One rank's reads from the other ranks' stores, as soon as their tiles are complete."""
 
+    is_near = False
+
     def __init__(self, stores: list[Store], every: list[Offers], rank: int) -> None:
         self._stores = stores
         self._every = every
@@ -57,6 +59,15 @@ class _Transfer:
                 store.release(key)
 
         store.when_ready(key, read)
+        return future
+
+    def look(self, key: Key, rank: int, region: Region) -> Future[Any] | None:
+        """The region where it lies, if the ranks are on one host; else None."""
+        if not self.is_near:
+            return None
+        future: Future[Any] = Future()
+        store = self._stores[rank]
+        store.when_ready(key, lambda: future.set_result(read_region(store.get(key), region)))
         return future
 
     def borrow(self, job: str, rank: int, stage: int, usual_s: float) -> Future[Any]:

@@ -358,6 +358,9 @@ class _Given:
             future.set_exception(_NeedsMore())
         return future
 
+    def look(self, key: Key, rank: int, region: Region) -> None:
+        """Nothing: what others have comes with the task."""
+
     @property
     def offers(self) -> Offers:
         """Engines move whole tasks only."""

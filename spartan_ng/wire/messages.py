@@ -26,7 +26,7 @@ from spartan_ng.arrays import Key
 from spartan_ng.events import Event
 from spartan_ng.wire.codec import NOTHING, Blob, Message, Reader
 
-PROTOCOL = 16
+PROTOCOL = 17
 """Both ends must speak the same version; raise it with every change of a message."""
 
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]

@@ -50,6 +50,9 @@ class Fetch(Message, frozen=True):
     """The whole region instead, where indices or several ranges pick elements along an axis."""
     peeks: bool = False
     """The tile has to be there, and this is none of the reads that it is kept for."""
+    looks: bool = False
+    """The reader wants to look at the region where it lies, in memory or in a file without a name; where it
+    cannot, the answer is `Stored`."""
 
 
 class Borrow(Message, frozen=True):
@@ -98,6 +101,8 @@ class SharedArray(Message, frozen=True):
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    of_file: bool = False
+    """It lies in a file on disk that has no name; `segment` is the file's own number."""
 
 
 class SharedTile(Message, frozen=True):

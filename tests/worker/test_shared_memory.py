@@ -1,15 +1,19 @@
-"""Shared memory that a peer names is there, is shared memory, and stays so: or it is not mapped."""
+"""Shared memory, or a file without a name, that a peer names is there and stays so, or it is not mapped."""
 
 import fcntl
 import os
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from spartan_ng.config import config
+from spartan_ng.scratch import on_disk
+from spartan_ng.system import mapping
 from spartan_ng.wire.transfers import SharedArray
 from spartan_ng.worker.memory.pool import SharedSegment
-from spartan_ng.worker.network.sharing import open_shared
+from spartan_ng.worker.network.sharing import Mappings, describe_in_file, open_shared
 
 SIZE = 1 << 16
 
@@ -64,3 +68,54 @@ def test_memory_that_may_shrink_is_refused_and_ours_may_not(where):
     assert fcntl.fcntl(where.descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
     with pytest.raises(PermissionError):
         os.ftruncate(where.descriptor, 4096)
+
+
+@pytest.fixture
+def on_a_disk(tmp_path):
+    with config.override(disk_folder=str(tmp_path)), patch.object(mapping, "_DESCRIBED", 0):
+        array = on_disk((100, 30), np.dtype("f8"))
+    array[:] = np.arange(3000.0).reshape(100, 30)
+    return array
+
+
+def test_files_without_a_name_are_looked_at(on_a_disk):
+    where = describe_in_file(on_a_disk[2:90:3, 1:])
+    assert where is not None
+    ended = []
+    mappings = Mappings()
+    seen = mappings.view(where, lambda: ended.append(1))
+    np.testing.assert_array_equal(seen, on_a_disk[2:90:3, 1:])
+    assert not seen.flags.writeable
+    again = mappings.view(where, lambda: ended.append(2))
+    assert len(mappings._files) == 1
+    del seen
+    assert ended == [1]
+    del again
+    assert ended == [1, 2]
+    assert not mappings._files  # and with it the file's place on the disk
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"size_bytes": 1 << 20}, {"segment": 1}, {"offset": 24_000}, {"of_file": False}, {"offset": -8}],
+)
+def test_files_that_are_not_there_are_refused(on_a_disk, fields):
+    where = describe_in_file(on_a_disk)
+    assert where is not None
+    os.close(open_shared(where, os.O_RDONLY))
+    with pytest.raises(ValueError):  # noqa: PT011 - each says something else
+        open_shared(replace(where, **fields), os.O_RDONLY)
+
+
+def test_files_with_a_name_are_not_shown(tmp_path):
+    (tmp_path / "file").write_bytes(bytes(SIZE))
+    with open(tmp_path / "file", "r+b") as file, patch.object(mapping, "_DESCRIBED", 0):
+        named = mapping.Mapping(file.fileno(), SIZE, of_file=True).array(SIZE)
+        assert describe_in_file(named) is None
+        number = os.fstat(file.fileno()).st_ino
+        where = SharedArray(
+            os.getpid(), file.fileno(), number, SIZE, 0, np.dtype("u1"), (SIZE,), (1,), of_file=True
+        )
+        with pytest.raises(ValueError, match="without a name"):
+            open_shared(where, os.O_RDONLY)
+    assert describe_in_file(np.zeros(3)) is None

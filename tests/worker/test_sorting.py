@@ -82,12 +82,17 @@ LINES = {
 }
 
 
+@pytest.mark.parametrize("is_near", [False, True])
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("kind", LINES)
-def test_what_does_not_fit_is_sorted_in_runs(workers: int, kind: str) -> None:
+def test_what_does_not_fit_is_sorted_in_runs(workers: int, kind: str, is_near: bool) -> None:
     n = 60_013
     x = LINES[kind](np.random.default_rng(0), n)
-    with patch.object(labels, "_LONG_LINE_BYTES", 0):
+    with (
+        patch.object(labels, "_LONG_LINE_BYTES", 0),
+        patch.object(simulated._Transfer, "is_near", is_near),
+        patch.object(merges, "_RANGE_BYTES", 1 << 14),
+    ):
         memory = x.nbytes // 5
         np.testing.assert_array_equal(sort_on(workers, x, "sort", memory), np.sort(x))
         np.testing.assert_array_equal(sort_on(workers, x, "argsort", memory), np.argsort(x, kind="stable"))

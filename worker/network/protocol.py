@@ -18,6 +18,11 @@ class Transfer(Protocol):
         not one of those whom the tile is kept for, and gets WorkerLost where it is not there."""
         ...
 
+    def look(self, key: Key, rank: int, region: Region) -> Future[Any] | None:
+        """The region, as soon as it is complete, where it lies, in memory or on disk, or None where this
+        process cannot read it there; None at once where it can read nothing of others."""
+        ...
+
     @property
     def offers(self) -> Offers:
         """What this worker has to lend."""
@@ -42,6 +47,10 @@ class NoPeers:
     def fetch(self, key: Key, rank: int, region: Region, peeks: bool = False) -> Future[Any]:
         """Nobody else is there."""
         raise AssertionError(f"a single worker was asked to fetch {key} from rank {rank}")
+
+    def look(self, key: Key, rank: int, region: Region) -> Future[Any] | None:
+        """Nobody else is there."""
+        raise AssertionError(f"a single worker was asked to look at {key} of rank {rank}")
 
     @property
     def offers(self) -> Offers:

@@ -36,3 +36,7 @@ class RankedPeers:
         """The region of the tile on `rank`, as soon as it is complete there: an array (read-only), a CSR
         array or updates; WorkerLost if that worker dies. Who `peeks` is in `Transfer.fetch`."""
         return self._peers.fetch(self._names[rank], key, region, peeks=peeks)
+
+    def look(self, key: Key, rank: int, region: Region) -> Future[Any]:
+        """See `Transfer.look`."""
+        return self._peers.fetch(self._names[rank], key, region, looks=True)

@@ -54,7 +54,7 @@ from spartan_ng.worker.memory.pool import SHARED_BYTES
 from spartan_ng.worker.memory.store import Region, Store, dropped, read_region, selected_places
 from spartan_ng.worker.network.long_reads import is_read_in_parts, part_of_region
 from spartan_ng.worker.network.long_writes import Arrivals
-from spartan_ng.worker.network.sharing import describe_shared, open_shared
+from spartan_ng.worker.network.sharing import describe_in_file, describe_shared, open_shared
 from spartan_ng.worker.scheduling.stealing import Offers
 
 _READERS = {"worker": TO_OWNER, "client": FROM_READER, "admin": FROM_READER}
@@ -218,6 +218,9 @@ class TileServer:
         if peer not in self._readers:
             self._has_read(message)
             return
+        if message.looks and self._store.is_spilled(message.key):
+            self._show_nothing(peer, message)
+            return
         if message.picked or self._store.is_spilled(message.key):
             self._slow.submit(self._guard, peer, message.number, lambda: self._frames(peer, message))
             return
@@ -232,7 +235,9 @@ class TileServer:
             self._fail(peer, message.number, error)
             return
         if not self._lease(peer, message, part):
-            if is_read_in_parts(tile, message.region):
+            if message.looks:
+                self._show_nothing(peer, message)
+            elif is_read_in_parts(tile, message.region):
                 self._offer(peer, message, tile, message.region)
             elif not isinstance(part, np.ndarray) or part.nbytes <= QUICK_BYTES or part.flags.c_contiguous:
                 self._answer(peer, message, part)
@@ -244,14 +249,20 @@ class TileServer:
         if not message.shared or not isinstance(part, np.ndarray) or part.nbytes < SHARED_BYTES:
             return False
         found = None if self._store.pool is None else self._store.pool.locate(part)
-        if found is None:
+        where = None if found is None else describe_shared(*found, part)
+        if where is None and message.looks:
+            where = describe_in_file(part)
+        if where is None:
             return False
         number = next(self._numbers)
         self._leases[peer, number] = _Lease(message, part)
-        self.sent_bytes += part.nbytes
-        answer = SharedTile(message.number, number, describe_shared(*found, part))
-        self._send(peer, encode(answer))
+        self.sent_bytes += 0 if message.looks else part.nbytes
+        self._send(peer, encode(SharedTile(message.number, number, where)))
         return True
+
+    def _show_nothing(self, peer: str, message: Fetch) -> None:
+        self._has_read(message)
+        self._send(peer, encode(Stored(message.number)))
 
     def _offer(self, peer: str, message: Fetch, tile: np.ndarray[Any, Any], region: Region) -> None:
         """Have a reader ask for the parts of a long region."""

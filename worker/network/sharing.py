@@ -1,4 +1,5 @@
-"""Arrays in memory that processes of one host share: where one lies, another's mapped, one handed over.
+"""Arrays in memory, or in files without a name, that processes of one host share: where one lies, another's
+mapped, one handed over.
 
 What another process says of its memory is checked before it is read: memory that is not there ends its
 reader.
@@ -7,14 +8,17 @@ reader.
 from __future__ import annotations
 
 import os
+import stat
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from spartan_ng.arrays.copying import address, owner
 from spartan_ng.system import segments
 from spartan_ng.system.mapping import Mapping
 from spartan_ng.wire.transfers import SharedArray
@@ -29,6 +33,8 @@ class Mappings:
 
     def __init__(self) -> None:
         self._maps: OrderedDict[tuple[int, int, int], Mapping] = OrderedDict()
+        self._files: WeakValueDictionary[tuple[int, int, int], Mapping] = WeakValueDictionary()
+        """Whoever has mapped a file keeps its place on the disk: no longer than it is looked at."""
 
     def view(self, where: SharedArray, when_dead: Callable[[], None]) -> np.ndarray[Any, Any]:
         """The array at `where`; OSError if its process's memory may not be mapped."""
@@ -41,17 +47,21 @@ class Mappings:
 
     def _map(self, where: SharedArray) -> Mapping:
         key = (where.pid, where.segment, where.size_bytes)
-        mapped = self._maps.get(key)
+        mapped = (self._files if where.of_file else self._maps).get(key)
         if mapped is not None:
             # The segment is known, the place in it is another peer's word.
             _check_inside(where)
-            self._maps.move_to_end(key)
+            if not where.of_file:
+                self._maps.move_to_end(key)
             return mapped
         descriptor = open_shared(where, os.O_RDONLY)
         try:
-            mapped = Mapping(descriptor, where.size_bytes, writable=False)
+            mapped = Mapping(descriptor, where.size_bytes, writable=False, of_file=where.of_file)
         finally:
             os.close(descriptor)
+        if where.of_file:
+            self._files[key] = mapped
+            return mapped
         self._maps[key] = mapped
         if len(self._maps) > _MOST_MAPPINGS:
             self._maps.popitem(last=False)
@@ -71,7 +81,10 @@ def open_shared(where: SharedArray, flags: int) -> int:
         text = f"shared memory of {where.size_bytes:,} bytes cannot be opened: {error.strerror}"
         raise OSError(error.errno, text) from error
     try:
-        _check_segment(descriptor, where.size_bytes)
+        if where.of_file:
+            _check_file(descriptor, where)
+        else:
+            _check_segment(descriptor, where.size_bytes)
     except BaseException:
         os.close(descriptor)
         raise
@@ -93,6 +106,32 @@ def _check_segment(descriptor: int, size_bytes: int) -> None:
         raise ValueError("what is named as shared memory is none") from error
     if not is_whole:
         raise ValueError(f"a segment is not of {size_bytes:,} bytes for good")
+
+
+def _check_file(descriptor: int, where: SharedArray) -> None:
+    found = os.fstat(descriptor)
+    if not _is_nameless(found) or found.st_size < where.size_bytes or found.st_ino != where.segment:
+        raise ValueError(f"what is named as a file without a name of {where.size_bytes:,} bytes is none")
+
+
+def _is_nameless(found: os.stat_result) -> bool:
+    """Whether it is a file of this user's that nobody finds who is not shown it."""
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 0 and found.st_uid == os.getuid()
+
+
+def describe_in_file(array: np.ndarray[Any, Any]) -> SharedArray | None:
+    """Where `array` lies in a file without a name, for a process that maps it; None where it lies in none."""
+    mapping = getattr(owner(array), "mapping", None)
+    if not isinstance(mapping, Mapping) or mapping.descriptor < 0:
+        return None
+    found = os.fstat(mapping.descriptor)
+    if not _is_nameless(found):
+        return None
+    offset = mapping.place_of(address(array))
+    size, descriptor = found.st_size, mapping.descriptor
+    return SharedArray(
+        os.getpid(), descriptor, found.st_ino, size, offset, array.dtype, array.shape, array.strides, True
+    )
 
 
 def describe_shared(segment: SharedSegment, offset: int, array: np.ndarray[Any, Any]) -> SharedArray:

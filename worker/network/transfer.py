@@ -147,13 +147,14 @@ class Peers:
         into: np.ndarray[Any, Any] | None = None,
         is_there: Callable[[], bool] | None = None,
         peeks: bool = False,
+        looks: bool = False,
     ) -> Future[Any]:
         """The region of a tile that the worker `peer` holds, as soon as it is complete there; WorkerLost
         where it has joined in another epoch than `since`, or the tile `is_there` no more when the loop's
-        thread asks. It is `into` itself where it was written there. Who `peeks` is in `Transfer.fetch`."""
+        thread asks. It is `into` itself where it was written there. For `peeks`, `looks` see `Transfer`."""
         picks = any(isinstance(along, np.ndarray) for along in region)
         box, picked = ((), pack(region)) if picks else (region, NOTHING)
-        message = Fetch(next(self._numbers), key, box, True, picked, peeks)
+        message = Fetch(next(self._numbers), key, box, True, picked, peeks, looks)
         return self._ask(_Request(peer, message, Future(), since=since, into=into, is_there=is_there))
 
     def put(self, peer: str, key: Key, tile: Any, since: int | None = None, part: Part = ALL) -> Future[Any]:
@@ -399,7 +400,7 @@ class Peers:
             link.shared = False
             self._send(request)
             return
-        self.received_bytes += array.nbytes
+        self.received_bytes += 0 if message.array.of_file else array.nbytes
         self._answer(message.number, array)
 
     def _read_on(self, link: _Link, message: LongTile) -> None:

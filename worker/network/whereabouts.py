@@ -29,6 +29,10 @@ class Whereabouts(Protocol):
         """A region of one that does not."""
         ...
 
+    def look(self, key: Key, rank: int, region: Region) -> Future[Any] | None:
+        """The same where it lies, None where it cannot be read there; None at once where nothing can."""
+        ...
+
     def instead(self, operand: PiecedOperand) -> Future[Any] | None:
         """All of an operand of which pieces are lost, if somebody has read it."""
         ...
@@ -40,7 +44,7 @@ class OwnTiles:
     def __init__(self, rank: int, store: Store, transfer: Transfer) -> None:
         self.own = rank
         self.tile = store.get
-        self.ask = transfer.fetch
+        self.ask, self.look = transfer.fetch, transfer.look
 
     def is_here(self, key: Key, rank: int) -> bool:
         """Whether it is one of its own."""

@@ -133,6 +133,9 @@ class _Whereabouts:
             return gone
         return self._ex.transfer.fetch(key, rank, region, peeks=True)
 
+    def look(self, key: Key, rank: int, region: Region) -> None:
+        """Nothing: whoever stands in for another is none of those that a tile is kept for."""
+
     def instead(self, operand: PiecedOperand) -> Future[Any] | None:
         """What the share's own worker has read, who else would not have begun."""
         place = next((k for k, o in enumerate(self._operands) if o is operand), None)

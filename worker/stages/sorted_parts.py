@@ -1,12 +1,14 @@
 """The sorted parts of one line, wherever they lie: what is read of them, and where they are cut.
 
 Whoever has several parts that something is wanted of is asked once: messages grow with the workers, not with
-the parts.
+the parts. Runs of a worker of the same host are read where they lie.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,6 +70,34 @@ class SortedParts:
         self._ranks = [ex.rank if stage.grid.duplicate else stage.grid.rank((p,)) for p, _, _ in places]
         self._starts = [at for _, at, _ in places]
         self.sizes = np.array([n for _, _, n in places])
+        self._shown: dict[tuple[int, int], Any] = self._looked_at() if stage.length else {}
+        """By slot and rank what others have, as far as it can be read where it lies."""
+
+    def _looked_at(self) -> dict[tuple[int, int], Any]:
+        elements: Counter[int] = Counter()
+        for rank, n in zip(self._ranks, self.sizes.tolist(), strict=True):
+            elements[rank] += n
+        asked = {
+            (slot, rank): self._ex.tiles.look(self._run.keys[slot], rank, ((0, n, 1),))
+            for slot in self._stage.read_slots()
+            for rank, n in elements.items()
+            if not self._ex.tiles.is_here(self._run.keys[slot], rank)
+        }
+        found = {
+            (slot, rank): self._ex.wait(self._run, future, rank)
+            for (slot, rank), future in asked.items()
+            if future is not None
+        }
+        return {where: tile for where, tile in found.items() if tile is not None}
+
+    @property
+    def are_here(self) -> bool:
+        """Whether all of them can be read where they lie."""
+        return all(
+            self._ex.tiles.is_here(self._run.keys[slot], rank) or (slot, rank) in self._shown
+            for slot in self._stage.read_slots()
+            for rank in set(self._ranks)
+        )
 
     def at(self, asked: Sequence[Asked]) -> list[Any]:
         """The elements at positions in sorted parts, all at once."""
@@ -98,19 +128,23 @@ class SortedParts:
             first, rank = self._starts[p], self._ranks[p]
             ranges.append((first + at.start, first + at.stop, at.step))
             lengths.append(len(at))
-            if rank != self._ex.rank and rank in by_rank:
+            if rank != self._ex.rank and rank in by_rank and (slot, rank) not in self._shown:
                 by_rank[rank].append(i)
                 continue
             by_rank[rank] = [i]
             parts.append(by_rank[rank])
-        reads = [
-            (
-                self._ranks[asked[numbers[0]][0]],
-                (np.array([ranges[i] for i in numbers]) if len(numbers) > 1 else ranges[numbers[0]],),
-            )
-            for numbers in parts
-        ]
-        return Coming(self._ex.ask_all(self._run, slot, reads), parts, lengths)
+        every: executor.Asked = []
+        for numbers in parts:
+            rank, one = self._ranks[asked[numbers[0]][0]], ranges[numbers[0]]
+            region: Region = (np.array([ranges[i] for i in numbers]) if len(numbers) > 1 else one,)
+            shown = self._shown.get((slot, rank))
+            if shown is None:
+                every += self._ex.ask_all(self._run, slot, [(rank, region)])
+                continue
+            there: Future[Any] = Future()
+            there.set_result(shown[slice(*one)])
+            every.append((rank, self._run.keys[slot], region, there))
+        return Coming(every, parts, lengths)
 
     def cuts(self, ranks: Sequence[int]) -> list[Any]:
         """For each global rank, how many elements of each part come before it."""

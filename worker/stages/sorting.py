@@ -140,7 +140,7 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
         ex.parallel(run, ranges, lambda: one, len(ranges) == 1)
 
     # What peers have of a piece is under way while the one before is merged.
-    ranks = [lo, hi] if ex.world == 1 else [*range(lo, hi, stage.length or max(hi - lo, 1)), hi]
+    ranks = [lo, hi] if parts.are_here else [*range(lo, hi, stage.length or max(hi - lo, 1)), hi]
     pieces = list(pairwise(parts.cuts(ranks)))
     coming = ask(pieces[0])
     for rank, following in zip(ranks, [*pieces[1:], None], strict=False):
