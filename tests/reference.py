@@ -247,9 +247,14 @@ _JOINS: dict[str, Callable[..., Any]] = {
     "places": lambda node, x: np.concatenate([np.sort(x)[lo:hi] for lo, hi in node.params[1]]),
 }
 
+
+def _indices(start: int = 0, step: int = 1, *, n: int) -> Any:
+    return start + step * np.arange(n, dtype=np.int64)
+
+
 _STEPS: dict[Op, Callable[..., Any]] = {
     Op.DATA: _data,
-    Op.INDEX: lambda node: np.arange(node.shape[0], dtype=np.int64),
+    Op.INDEX: lambda node: _indices(*node.params, n=node.shape[0]),
     Op.RANDOM: lambda node: draw(
         node.fn, node.params[0], node.params[1:], node.shape, node.dtype, box_of(node.shape)
     ),

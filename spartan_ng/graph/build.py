@@ -43,9 +43,10 @@ def constant(value: Any, dtype: np.dtype[Any] | None = None) -> Node:
     return data(ArrayRef(array.shape, array.dtype, value=array))
 
 
-def iota(n: int) -> Node:
-    """0, 1, ..., n - 1 as int64."""
-    return Node(Op.INDEX, "iota", (), (), (int(n),), np.dtype(np.int64))
+def iota(n: int, start: int = 0, step: int = 1) -> Node:
+    """0, 1, ..., n - 1 as int64, or as many numbers from another one on, in other steps."""
+    params = () if (start, step) == (0, 1) else (start, step)
+    return Node(Op.INDEX, "iota", (), params, (int(n),), np.dtype(np.int64))
 
 
 def random(

@@ -9,7 +9,7 @@ Spartan (ATC '15), section 3.1-3.2. What each operator's `fn` and `params` hold:
 - SCAN: a scan row or a `UserFunction` of (a,); params (axis,).
 - JOIN_UPDATE: a join row or a `UserFunction`; inputs and params as in `ops.joins`.
 - DATA: no inputs; `data` is the array.
-- INDEX: "iota"; element i of a 1-d int64 array is i.
+- INDEX: "iota"; element i of a 1-d int64 array is i, or, with params (start, step), start + i * step.
 - RANDOM: a distribution row; params (key, *parameters) as in `ops.random`.
 - SLICE: of (a,); params (start, step) for each axis. Steps are not 0; all axes are kept.
 - TRANSPOSE: of (a,); params (axes,).

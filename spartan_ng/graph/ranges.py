@@ -76,7 +76,9 @@ def _made_of(node: Node, depth: int) -> Range | None:
     if node.op is Op.DATA:
         return _held(node)
     if node.op is Op.INDEX:
-        return 0, max(node.shape[0] - 1, 0)
+        start, step = node.params or (0, 1)
+        ends = start, start + step * max(node.shape[0] - 1, 0)
+        return min(ends), max(ends)
     if node.op is Op.RANDOM:
         return _drawn(node)
     if node.op is Op.FILTER and node.fn == "nonzero":

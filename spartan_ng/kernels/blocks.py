@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby, product
 from math import prod
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,7 +20,7 @@ from spartan_ng.kernels.sequences import Run, blocks, cut_at_multiples
 from spartan_ng.kernels.widths import NUMBER_BYTES, footprint, widths_of
 from spartan_ng.memory import BLOCK_BYTES, threads
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.random import logical_block
+from spartan_ng.ops.random import is_stream, logical_block
 from spartan_ng.plan.stages import Fused
 from spartan_ng.sinks import Sink
 
@@ -140,7 +141,7 @@ def _cached_sizes(
         return sparse_blocks(stage, sizes)
     for row in stage.rows:
         if row.kind == "random":
-            return _random_blocks(row.shape, str(row.params[0][0]))
+            return _random_blocks(row.shape, row.params[0])
     chunks = _written_chunks(stage)
     if chunks is not None:
         return tuple(min(n, chunks.get(d, n)) for d, n in enumerate(sizes))
@@ -240,11 +241,14 @@ def _walks_strips(stage: Fused) -> bool:
     return not stage.rows and "squared deviations" in folds and set(folds) <= {"squared deviations", "add"}
 
 
-def _random_blocks(shape: tuple[int, ...], key: str) -> tuple[int, ...]:
+def _random_blocks(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[int, ...]:
     """Whole logical blocks, so that none is drawn twice; a stream has no such blocks, but runs: as many of
     the last axes as go into one, and even parts of the one that does not."""
-    if key == "blocks":
+    if key[0] == "blocks":
         return logical_block(shape)
+    if not is_stream(key):
+        _, _, around, view = key
+        return tuple(-(-b // abs(step)) for b, (_, step) in zip(logical_block(around), view, strict=True))
     sizes, left = [], _RUN_DRAWS
     for n in reversed(shape):
         parts = -(-n // _RUN_DRAWS) if left == _RUN_DRAWS else 1

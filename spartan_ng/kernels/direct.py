@@ -32,6 +32,7 @@ from spartan_ng.graph.windows import are_windows, is_every_start
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.line_sorts import line_function
+from spartan_ng.kernels.rows import indices
 from spartan_ng.kernels.searches import searched
 from spartan_ng.kernels.stored import StoredSteps, is_sparse_graph
 from spartan_ng.memory import copied_bytes
@@ -402,7 +403,7 @@ _FILTERS: dict[Any, Callable[..., Any]] = {"compress": lambda a, mask: a[mask], 
 
 _STEPS: dict[Op, Callable[..., Any]] = {
     Op.DATA: lambda node: node.data.value,
-    Op.INDEX: lambda node: np.arange(node.shape[0], dtype=np.int64),
+    Op.INDEX: lambda node: indices(node.params, 0, node.shape[0]),
     Op.MAP: _map,
     Op.FOLD: _fold,
     Op.SCAN: _scan,

@@ -266,10 +266,16 @@ def _reshape(row: Row) -> Evaluate:
     return lambda regs, block, out: np.reshape(dense(regs[a]), labelled_shape(row.labels, row.shape, block))
 
 
+def indices(params: tuple[Any, ...], lo: int, hi: int) -> np.ndarray[Any, Any]:
+    """The elements of an `Op.INDEX` from one place to another."""
+    start, step = params or (0, 1)
+    return np.arange(start + lo * step, start + hi * step, step, dtype=np.int64)
+
+
 def _iota(row: Row) -> Evaluate:
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
         ((lo, hi),) = labelled_box(row.labels, row.shape, block)
-        return np.arange(lo, hi, dtype=np.int64)
+        return indices(row.params, lo, hi)
 
     return evaluate
 

@@ -1,14 +1,17 @@
 """Random numbers as functions of the global index, so that no layout changes them.
 
-Two kinds of keys. `("stream", state)` gives NumPy's own stream: element i of the array is draw i of the
+Three kinds of keys. `("stream", state)` gives NumPy's own stream: element i of the array is draw i of the
 bit generator, reached by jumping; only draws that take exactly one step of the generator can do it.
 `("blocks", seed)` cuts the array's index space into fixed logical blocks and draws each from a
 generator of its own, seeded by the block's position; any distribution, drawn in parallel.
+`("part", key, shape, view)` is a part of the array of `shape` that another key names: a first place and a
+step along each axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -127,8 +130,14 @@ def draw(
     box: Box,
 ) -> np.ndarray[Any, Any]:
     """The numbers inside `box` of the random array of `shape` that `key` names."""
-    kind, seed = key
     row = DISTRIBUTIONS[distribution]
+    if 0 in box_shape(box):
+        return np.empty(box_shape(box), dtype)
+    if key[0] == "part":
+        _, whole, around, view = key
+        asked = [(a + step * lo, step, hi - lo) for (a, step), (lo, hi) in zip(view, box, strict=True)]
+        return _part(partial(draw, distribution, whole, parameters, around, dtype), whole, around, asked)
+    kind, seed = key
     if kind == "stream":
         return _stream(row, seed, parameters, shape, dtype, box)
     block = logical_block(shape)
@@ -146,6 +155,51 @@ def draw(
         )
         out[target] = numbers[source]
     return out
+
+
+def part_key(
+    key: tuple[Any, ...], shape: tuple[int, ...], view: Sequence[tuple[int, int]]
+) -> tuple[Any, ...]:
+    """The key of a part of the array of `shape` that `key` names, with a first place and a step along each
+    axis."""
+    if key[0] == "part":
+        _, key, shape, outer = key
+        view = [(o + s * start, s * step) for (o, s), (start, step) in zip(outer, view, strict=True)]
+    return ("part", key, shape, tuple(view))
+
+
+def is_stream(key: tuple[Any, ...]) -> bool:
+    """Whether numbers are those of a stream, all of them or a part."""
+    return key[0] == "stream" or (key[0] == "part" and is_stream(key[1]))
+
+
+def _part(
+    draw_box: Callable[[Box], np.ndarray[Any, Any]],
+    key: tuple[Any, ...],
+    shape: tuple[int, ...],
+    view: list[tuple[int, int, int]],
+) -> np.ndarray[Any, Any]:
+    """The numbers at a first place, in steps, as many as are asked for along each axis. What lies between
+    them is drawn, too, where that takes no longer than to go to each."""
+    axis = next((a for a, (_, step, n) in enumerate(view) if step != 1 and n > 1), None)
+    if axis is None:
+        return draw_box(tuple((start, start + n) for start, _, n in view))
+    start, step, n = view[axis]
+    if step < 0:
+        view = [*view[:axis], (start + step * (n - 1), -step, n), *view[axis + 1 :]]
+        return np.flip(_part(draw_box, key, shape, view), axis)
+    together = 1
+    if not is_stream(key):
+        together = logical_block(shape)[axis] // step
+    elif step * prod(shape[axis + 1 :]) <= _JUMP_DRAWS:
+        together = _BLOCK_ELEMENTS // (step * prod(shape[axis + 1 :]))
+    found = []
+    for k in range(0, n, max(together, 1)):
+        last = min(k + max(together, 1), n) - 1
+        line = start + step * k, 1, step * (last - k) + 1
+        part = _part(draw_box, key, shape, [*view[:axis], line, *view[axis + 1 :]])
+        found.append(part[(*(slice(None),) * axis, slice(None, None, step))])
+    return np.concatenate(found, axis)
 
 
 def _stream(

@@ -19,6 +19,7 @@ from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_sorts import pick_bytes
 from spartan_ng.ops.line_states import LINE_STATES
+from spartan_ng.ops.random import is_stream
 from spartan_ng.ops.scans import states_of
 from spartan_ng.ops.units import Folded
 from spartan_ng.optimizer.fusion.labels import Labels, is_line_sort
@@ -133,7 +134,7 @@ def stored_format(node: Node) -> str:
 
 def _dear(draft: Draft) -> tuple[int, ...]:
     """Cut along any axis but the first longer one, numbers of a stream are drawn in many short runs."""
-    drawn = [row for row in draft.rows if row.kind == "random" and row.params[0][0] == "stream"]
+    drawn = [row for row in draft.rows if row.kind == "random" and is_stream(row.params[0])]
     first = [next((a for a, n in enumerate(row.shape) if n > 1), 0) for row in drawn]
     return tuple(d for row, a in zip(drawn, first, strict=True) for d in row.labels[a + 1 :])
 

@@ -197,7 +197,7 @@ class Steps(Drawing):
         how = self.draw.choice(("iota", "take", "search", "sort", "contract"))
         if how == "iota":
             d, n = self.draw.choice(self.axes)
-            self.add(build.iota(n), (d,))
+            self.add(build.iota(n, *self.draw.choice(((), (7, 1), (n, -1), (-5, 3)))), (d,))
             return
         v = self.pick()
         if how == "take":

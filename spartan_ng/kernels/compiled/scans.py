@@ -64,7 +64,7 @@ def scan_obstacle(rows: tuple[Row, ...], dtypes: list[np.dtype[Any]]) -> str:
             return f"{row.fn}: {reason}"
         if row.kind == "scan" and (reason := _step_obstacle(row, operands)):
             return reason
-        if row.kind not in ("map", "scan", "iota", *VIEWS):
+        if row.kind not in ("map", "scan", "iota", *VIEWS) or (row.kind == "iota" and row.params):
             return row.kind
     return ""
 

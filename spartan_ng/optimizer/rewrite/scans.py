@@ -88,7 +88,7 @@ def _ascends(node: Node) -> bool:
     """Whether a node is the index along an axis, perhaps moved by a constant."""
     while node.op is Op.RESHAPE or (node.op is Op.MAP and node.fn == "add" and node.inputs[1].shape == ()):
         node = node.inputs[0]
-    return node.op is Op.INDEX
+    return node.op is Op.INDEX and not node.params
 
 
 def _suffix_sum(node: Node) -> Node:

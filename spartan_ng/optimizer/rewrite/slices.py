@@ -8,12 +8,15 @@ slices, which may overlap, as long as together they are no more than half of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.random import is_stream, logical_block, part_key
 from spartan_ng.optimizer.rewrite.rule import ReaderCounts, Rule, rewritten
 
 
@@ -53,6 +56,82 @@ def slice_of_transpose(node: Node, readers: ReaderCounts) -> Node | None:
     return build.transpose(_cut(a, view, readers), axes)
 
 
+def slice_of_indices(node: Node, readers: ReaderCounts) -> Node | None:
+    """Indices from another one on, in other steps."""
+    below = node.inputs[0]
+    if below.op is not Op.INDEX:
+        return None
+    ((start, step),), (first, stride) = node.params, below.params or (0, 1)
+    return build.iota(node.shape[0], first + stride * start, stride * step)
+
+
+def slice_of_draws(node: Node, readers: ReaderCounts) -> Node | None:
+    """The numbers that are asked for alone: those of a stream wherever they are, those of logical blocks
+    where no more of these are drawn than make up all."""
+    below = node.inputs[0]
+    if below.op is not Op.RANDOM or not (readers.alone(below) or readers.in_parts(below)):
+        return None
+    key, *parameters = below.params
+    part = part_key(key, below.shape, node.params)
+    if not is_stream(key) and _times_drawn(part, node.shape) >= 1:
+        return None
+    return build.random(str(below.fn), part, tuple(parameters), node.shape, below.dtype)
+
+
+def _times_drawn(part: tuple[Any, ...], shape: tuple[int, ...]) -> float:
+    """How much of an array is drawn for a part of it: a block of that may meet two logical blocks an axis."""
+    _, _, whole, view = part
+    found = 1.0
+    for n, b, size, (start, step) in zip(whole, logical_block(whole), shape, view, strict=True):
+        drawn = b * min(-(-size * abs(step) // b), size) * (1 if step > 0 and not start % b else 2)
+        found *= drawn / n
+    return found
+
+
+def slice_of_reshape(node: Node, readers: ReaderCounts) -> Node | None:
+    """What is made of indices, or of a stream's numbers, element by element, is made of those that a slice of
+    it has in another shape."""
+    below = node.inputs[0]
+    a = below.inputs[0] if below.op is Op.RESHAPE else below
+    if a is below or not readers.alone(below) or not _is_made(a, readers):
+        return None
+    if a.op is Op.INDEX:
+        return _indices(a, node, below.shape)
+    starts, steps = zip(*node.params, strict=True)
+    if a.op is Op.RANDOM:
+        key, *parameters = a.params
+        made = build.random(str(a.fn), key, tuple(parameters), below.shape, a.dtype)
+        return build.slice_(made, starts, steps, node.shape)
+    wide = (build.reshape(i, below.shape) if i.ndim else i for i in a.inputs)
+    parts = tuple(build.slice_(i, starts, steps, node.shape) if i.ndim else i for i in wide)
+    return Node(Op.MAP, a.fn, parts, a.params, node.shape, a.dtype)
+
+
+def _is_made(a: Node, readers: ReaderCounts) -> bool:
+    """Whether a value that nobody else reads is made of indices, or a stream's numbers, and scalars alone."""
+    if a.op is Op.INDEX:
+        return True
+    if not readers.alone(a):
+        return False
+    if a.op is Op.RANDOM:
+        return str(a.params[0][0]) == "stream"
+    if a.op is not Op.MAP or isinstance(a.fn, UserFunction):
+        return False
+    wide = [i for i in a.inputs if i.ndim]
+    return all(i.shape == a.shape and _is_made(i, readers) for i in wide) and bool(wide)
+
+
+def _indices(a: Node, view: Node, shape: tuple[int, ...]) -> Node:
+    """A part of indices in another shape: for each axis how far its places lie from the first."""
+    first, stride = a.params or (0, 1)
+    found = build.iota(1, first)
+    for d, ((start, step), n) in enumerate(zip(view.params, view.shape, strict=True)):
+        along = stride * prod(shape[d + 1 :])
+        line = build.iota(n, start * along, step * along)
+        found = build.map_("add", found, build.reshape(line, (n, *(1,) * (len(shape) - d - 1))))
+    return found
+
+
 def _cut(a: Node, view: Sequence[tuple[int, int, int]], readers: ReaderCounts) -> Node:
     starts, steps, shape = zip(*view, strict=True) if view else ((), (), ())
     return readers.cut(a, starts, steps, shape)
@@ -83,6 +162,30 @@ SLICE_OF_MAP = Rule(
 
 _RULES = (
     SLICE_OF_MAP,
+    Rule(
+        "slice of indices",
+        "arange(n)[s]",
+        "s.start + s.step * arange(m)",
+        "",
+        Op.SLICE,
+        slice_of_indices,
+    ),
+    Rule(
+        "slice of random numbers",
+        "rng.random(shape)[s]",
+        "these numbers alone",
+        "one slice, or a few that are half of it at most; of those drawn in logical blocks no more than all",
+        Op.SLICE,
+        slice_of_draws,
+    ),
+    Rule(
+        "slice of a reshape",
+        "f(arange(n)).reshape(shape)[s]",
+        "f(these indices)",
+        "what is made of indices or a stream's numbers, and scalars, that nobody else reads",
+        Op.SLICE,
+        slice_of_reshape,
+    ),
     Rule(
         "slice of a lookup",
         "x[places][s]",

@@ -108,7 +108,7 @@ def _counts(node: Node, k: int) -> bool:
         node.fn == "cast" and node.dtype.kind in "iu" and node.dtype.itemsize > 2
     ):
         (node,) = node.inputs
-    return node.op is Op.INDEX and node.shape == (k,)
+    return node.op is Op.INDEX and node.shape == (k,) and not node.params
 
 
 def _sums(c: Contraction, rows: int, labels: Node, k: int) -> Node | None:
