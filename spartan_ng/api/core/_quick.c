@@ -38,6 +38,7 @@
 #include "plain/temporaries.h"
 #include "plain/ahead.h"
 #include "plain/expressions.h"
+#include "plain/choosing.h"
 #include "plain/pending.h"
 #include "plain/folds.h"
 #include "plain/masks.h"
@@ -275,7 +276,7 @@ PyInit__quick(void)
     size_name = PyUnicode_InternFromString("size");
     out_names = out_name == NULL ? NULL : PyTuple_Pack(1, out_name);
     be_ready_to_fork();
-    ahead_place = CODE_EXTRA_PLACE(PyMem_Free);
+    ahead_place = CODE_EXTRA_PLACE(forget_readings);
     if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL
         || numpy_name == NULL || size_name == NULL)
         return NULL;
@@ -294,6 +295,7 @@ PyInit__quick(void)
         || PyModule_AddObjectRef(module, "Quick", (PyObject *)&Quick) < 0
         || PyModule_AddObjectRef(module, "Probe", (PyObject *)&Probe) < 0
         || PyModule_AddObjectRef(module, "QuickFunction", (PyObject *)&QuickFunction) < 0
+        || PyModule_AddIntConstant(module, "NAMES_LINES", names_lines) < 0
         || PyModule_AddIntConstant(module, "SOURCE", SOURCE) < 0) {
         Py_DECREF(module);
         return NULL;

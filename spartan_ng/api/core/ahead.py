@@ -1,13 +1,16 @@
-"""What the interpreter does with an operator's result, read in the code (`plain/ahead.h`).
+"""What the interpreter does with an operator's or a function's result, read in the code (`plain/ahead.h`).
 
-Between an operator and the one that takes its result from the stack, the interpreter makes the other operand
-or the key of variables, attributes, constants, keys and operators: no function is called, and nothing is
-stored. Code of other shapes, and instructions that are not known here, have no answer but no.
+Between an operator and the one that takes its result from the stack, the interpreter makes the other operand,
+other arguments or the key of variables, attributes, constants, keys, operators and calls of our functions: no
+other function is called, and nothing is stored. Code of other shapes, and instructions that are not known
+here, have no answer but no.
 """
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
+from dis import findlabels
 from functools import lru_cache
 from itertools import islice
 from opcode import opmap
@@ -15,17 +18,30 @@ from operator import attrgetter
 from types import CodeType
 from typing import NamedTuple
 
+from spartan_ng.api.core.quick import NAMES_LINES, QuickFunction
+
 NOT_TAKEN, TAKEN, BESIDE_RESULT, BESIDE_LOCAL, BESIDE_GLOBAL, BESIDE_NAME = range(1, 7)
 INTO_LOCAL, INTO_GLOBAL, INTO_NAME = range(7, 10)
 """What becomes of a result, as `plain/ahead.h` numbers it: nothing that is known; it is the left operand of
-another operator, or the only one, or stands beside a constant; or beside the result of one more operator, or
-a variable; or it is written into a variable."""
+another operator, or the only one, or an argument, or stands beside a constant; or beside the result of one
+more operator, or a variable, or a part of it; or it is written into a variable, or a part of it."""
+MOST_CALLED = 3
+"""Functions that are called until a result is taken."""
+Called = tuple[int, int, bool]
+"""What has to be ours: a variable, as one of the kinds `BESIDE_LOCAL` to `BESIDE_NAME` and a number, and
+whether that is the package, whose function it is; else it is a function itself."""
+Ahead = tuple[int, int, int, int, tuple[Called, ...]]
+_NOTHING: Ahead = (NOT_TAKEN, 0, 0, 0, ())
 _INPLACE = range(13, 26)
 """The operators that write to their left operand, among those of `BINARY_OP`."""
 
 
 def _numbered(**effects: tuple[int, int]) -> dict[int, tuple[int, int]]:
     return {opmap[name]: effect for name, effect in effects.items() if name in opmap}
+
+
+def _those(*names: str) -> frozenset[int]:
+    return frozenset(opmap[name] for name in names if name in opmap)
 
 
 _STORES = _numbered(STORE_SUBSCR=(3, 0), STORE_SLICE=(4, 0))
@@ -38,8 +54,11 @@ _EFFECTS = (
         LOAD_NAME=(0, 1),
         LOAD_DEREF=(0, 1),
         LOAD_ATTR=(1, 1),
+        LOAD_METHOD=(1, 2),
         LOAD_CONST=(0, 1),
         LOAD_SMALL_INT=(0, 1),
+        PUSH_NULL=(0, 1),
+        PRECALL=(0, 0),
         BINARY_SUBSCR=(2, 1),
         BINARY_SLICE=(3, 1),
         BINARY_OP=(2, 1),
@@ -51,27 +70,33 @@ _EFFECTS = (
     | _STORES
 )
 """What an instruction takes from the stack, and what it puts there."""
-_COUNTED = frozenset(opmap[name] for name in ("BUILD_SLICE", "BUILD_TUPLE"))
-_SILENT = frozenset(opmap[name] for name in ("CACHE", "NOP") if name in opmap)
-_CONSTANTS = frozenset(opmap[name] for name in ("LOAD_CONST", "LOAD_SMALL_INT") if name in opmap)
-_BESIDE = {
+_COUNTED = _those("BUILD_SLICE", "BUILD_TUPLE")
+_SILENT = _those("CACHE", "NOP")
+_CONSTANTS = _those("LOAD_CONST", "LOAD_SMALL_INT")
+_PARTS = _those("BINARY_SUBSCR", "BINARY_SLICE")
+_VARIABLES = {
     opmap[name]: kind
     for name, kind in (
         ("LOAD_FAST", BESIDE_LOCAL),
         ("LOAD_FAST_CHECK", BESIDE_LOCAL),
         ("LOAD_FAST_BORROW", BESIDE_LOCAL),
+        ("LOAD_DEREF", BESIDE_LOCAL),
         ("LOAD_GLOBAL", BESIDE_GLOBAL),
         ("LOAD_NAME", BESIDE_NAME),
     )
     if name in opmap
 }
 _INTO = INTO_LOCAL - BESIDE_LOCAL
-_BINARY, _COMPARE, _MINUS, _GLOBAL, _ATTRIBUTE, _EXTENDED = (
+_BINARY, _COMPARE, _CALL, _COPY, _GLOBAL, _ATTRIBUTE, _NULL, _EXTENDED = (
     opmap[name]
-    for name in ("BINARY_OP", "COMPARE_OP", "UNARY_NEGATIVE", "LOAD_GLOBAL", "LOAD_ATTR", "EXTENDED_ARG")
+    for name in (
+        *("BINARY_OP", "COMPARE_OP", "CALL", "COPY", "LOAD_GLOBAL", "LOAD_ATTR", "PUSH_NULL"),
+        "EXTENDED_ARG",
+    )
 )
-_HAS_METHODS = "LOAD_METHOD" not in opmap
-"""Whether `LOAD_ATTR` says by its lowest bit that a call follows, as `LOAD_GLOBAL` does."""
+_UNARY = _those("UNARY_NEGATIVE", "UNARY_INVERT")
+_METHOD = opmap.get("LOAD_METHOD", _ATTRIBUTE)
+"""What loads a function to be called: `LOAD_ATTR` says so by its lowest bit, as `LOAD_GLOBAL` does."""
 
 
 class _Instruction(NamedTuple):
@@ -79,105 +104,178 @@ class _Instruction(NamedTuple):
     operation: int
     argument: int
     line: int | None
+    is_label: bool
+    """Whether another one jumps here."""
 
     def effect(self) -> tuple[int, int] | None:
         """What it takes from the stack, and gives; None if it is not known here."""
         if self.operation in _COUNTED:
             return self.argument, 1
-        if self.argument & 1 and (
-            self.operation == _GLOBAL or (self.operation == _ATTRIBUTE and _HAS_METHODS)
-        ):
-            return None  # of a call
-        return _EFFECTS.get(self.operation)
+        if self.operation == _CALL:
+            return self.argument + 2, 1
+        if self.operation == _COPY:
+            return 0, 1
+        effect = _EFFECTS.get(self.operation)
+        return effect if effect is None or not self.is_of_call() else (effect[0], 2)
+
+    def is_of_call(self) -> bool:
+        """Whether it loads what is called, and says so."""
+        is_marked = self.operation == _GLOBAL or self.operation == _ATTRIBUTE == _METHOD
+        return is_marked and bool(self.argument & 1)
 
     def is_operator(self) -> bool:
         """Whether it has a new result."""
         is_new = self.operation == _BINARY and self.argument < _INPLACE.start
-        return is_new or self.operation in (_COMPARE, _MINUS)
+        return is_new or self.operation in (_COMPARE, _CALL) or self.operation in _UNARY
 
     def is_in_place(self) -> bool:
         """Whether it writes to its left operand."""
         return self.operation == _BINARY and self.argument in _INPLACE
 
-    def variable(self) -> int:
-        """The number of the variable that it loads."""
-        return self.argument >> 1 if self.operation == _GLOBAL else self.argument
+    def number(self) -> int:
+        """The number of the variable or the name that it loads."""
+        is_marked = self.operation == _GLOBAL or self.operation == _ATTRIBUTE == _METHOD
+        return self.argument >> 1 if is_marked else self.argument
 
 
-def read_ahead(code: CodeType, at: int) -> tuple[int, int, int, int]:
-    """What becomes of the result of the operator at an offset of the code: one of the numbers above, the
-    number of the variable, the offset of the operator that takes it, and how many attributes are loaded
-    before, whose code may be anybody's."""
+class _Value:
+    """A value on the stack: what has made it, and of which other one."""
+
+    __slots__ = ("by", "of")
+
+    def __init__(self, by: _Instruction, of: _Value | None) -> None:
+        self.by, self.of = by, of
+
+    def variable(self) -> tuple[int, int] | None:
+        """Which variable it is, if it is one."""
+        kind = _VARIABLES.get(self.by.operation)
+        return None if kind is None else (kind, self.by.number())
+
+    def whole(self) -> _Value:
+        """What it is a part of, by its key; itself otherwise."""
+        return self if self.of is None or self.by.operation not in _PARTS else self.of.whole()
+
+
+_Stack = list[_Value | None]
+
+
+def read_ahead(code: CodeType, at: int) -> Ahead:
+    """What becomes of the result of the operator or the call at an offset of the code: one of the numbers
+    above, the number of the variable, the offset of what takes it, how many attributes are loaded before,
+    whose code may be anybody's, and what has to be ours for that."""
     instructions = _instructions(code)
     here = bisect_left(instructions, at, key=attrgetter("place"))
-    nothing = (NOT_TAKEN, 0, 0, 0)
     if here == len(instructions) or instructions[here].place != at or not instructions[here].is_operator():
-        return nothing
-    above = attributes = 0
-    first: _Instruction | None = None
+        return _NOTHING
+    stack = _stack_after(instructions, here)
+    ours, attributes = stack[-1], 0
+    called: dict[Called, None] = {}
     for instruction in islice(instructions, here + 1, None):
         effect = instruction.effect()
-        if effect is None:
-            return nothing
-        taken, given = effect
-        attributes += instruction.operation == _ATTRIBUTE
-        if taken > above:
-            if instruction.line != instructions[here].line:  # which warnings name
-                return nothing
-            kind, number = _taken_by(instruction, above, first, _before(instructions, here))
-            return kind, number, instruction.place, attributes
-        if above == 0:
-            first = instruction if given == 1 else None
-        elif taken == above:
-            first = None
-        above += given - taken
-    return nothing
+        if effect is None or instruction.is_label:
+            return _NOTHING
+        operands = _operands(stack, effect[0])
+        is_taken = ours in operands
+        if instruction.operation == _CALL:
+            function = _function(operands, code)
+            if function is None:
+                return _NOTHING
+            called[function] = None
+        if is_taken:
+            is_in_line = NAMES_LINES or instruction.line == instructions[here].line
+            if not is_in_line or len(called) > MOST_CALLED:
+                return _NOTHING
+            kind, number = _taken_by(instruction, operands, ours)
+            return kind, number, instruction.place, attributes, tuple(called)
+        attributes += instruction.operation == _ATTRIBUTE and not instruction.is_of_call()
+        _put(stack, instruction, effect)
+        if stack.count(ours) != 1:
+            return _NOTHING
+    return _NOTHING
 
 
-def _taken_by(
-    taker: _Instruction, above: int, first: _Instruction | None, left: _Instruction | None
-) -> tuple[int, int]:
-    """How an instruction takes a result with so many values above it, the first of them loaded by `first`,
-    and one below, which `left` has made."""
+def _taken_by(taker: _Instruction, operands: _Stack, ours: _Value | None) -> tuple[int, int]:
+    """How an instruction takes a result that is among its operands."""
     if taker.operation in _STORES:
-        is_value = above == _STORES[taker.operation][0] - 1
-        return _beside(first, _INTO) if is_value and first is not None else (NOT_TAKEN, 0)
-    if taker.is_operator() and (above == 1 or taker.operation == _MINUS):
-        return TAKEN, 0
-    if left is None or not (taker.is_operator() or taker.is_in_place()):
+        return _beside(operands[1], _INTO) if operands[0] is ours else (NOT_TAKEN, 0)
+    if taker.operation == _CALL:
+        return (TAKEN if ours in operands[2:] else NOT_TAKEN), 0
+    if not (taker.is_operator() or taker.is_in_place()):
         return NOT_TAKEN, 0
+    left = operands[0]
     if taker.is_in_place():
-        return _beside(left, _INTO)
-    if left.operation in _CONSTANTS:
+        return _beside(left, _INTO) if left is not ours else (NOT_TAKEN, 0)
+    if left is ours:
         return TAKEN, 0
-    return (BESIDE_RESULT, 0) if left.is_operator() else _beside(left, 0)
+    if left is None or left.by.operation in _CONSTANTS:
+        return (NOT_TAKEN if left is None else TAKEN), 0
+    return (BESIDE_RESULT, 0) if left.by.is_operator() else _beside(left, 0)
 
 
-def _beside(instruction: _Instruction, further: int) -> tuple[int, int]:
-    kind = _BESIDE.get(instruction.operation)
-    return (NOT_TAKEN, 0) if kind is None else (kind + further, instruction.variable())
+def _beside(value: _Value | None, further: int) -> tuple[int, int]:
+    variable = None if value is None else value.whole().variable()
+    return (NOT_TAKEN, 0) if variable is None else (variable[0] + further, variable[1])
 
 
-def _before(instructions: list[_Instruction], here: int) -> _Instruction | None:
-    """The instruction before those that make the result of the one `here`."""
-    needed = 1
-    for k in range(here, 0, -1):
-        effect = instructions[k].effect()
-        if effect is None or effect[1] != 1:
-            return None
-        needed += effect[0] - 1
-        if needed == 0:
-            return instructions[k - 1]
-    return None
+def _function(operands: _Stack, code: CodeType) -> Called | None:
+    """What has to be ours for a call to be one of our functions, whose results may be left for later."""
+    first, second = operands[:2]
+    if first is None or second is None:
+        return None
+    if first.by is second.by and first.by.operation == _METHOD and first.of is not None:
+        package = first.of.variable()
+        known = _is_function(code.co_names[first.by.number()]) and package is not None
+        return (*package, True) if known and package is not None else None
+    if first.by is not second.by:
+        second = second if first.by.operation == _NULL else first if second.by.operation == _NULL else None
+    variable = None if second is None else second.variable()
+    return None if variable is None else (*variable, False)
+
+
+def _is_function(name: str) -> bool:
+    """Whether the package has a universal function of this name with one result, or chooses by it."""
+    found = vars(sys.modules["spartan_ng"]).get(name)
+    return (isinstance(found, QuickFunction) and found.nout == 1) or (name == "where" and found is not None)
+
+
+def _stack_after(instructions: list[_Instruction], here: int) -> _Stack:
+    """The top of the stack after an instruction, as far as those before it tell that are known."""
+    first = here
+    while first > 0 and not instructions[first].is_label and instructions[first - 1].effect() is not None:
+        first -= 1
+    stack: _Stack = []
+    for instruction in instructions[first : here + 1]:
+        effect = instruction.effect()
+        assert effect is not None, "what is known ends before"
+        _put(stack, instruction, effect)
+    return stack
+
+
+def _operands(stack: _Stack, taken: int) -> _Stack:
+    """The values on top of the stack, None for those that are not known."""
+    known = stack[max(len(stack) - taken, 0) :]
+    return [*[None] * (taken - len(known)), *known]
+
+
+def _put(stack: _Stack, instruction: _Instruction, effect: tuple[int, int]) -> None:
+    """What an instruction does to the stack."""
+    taken, given = effect
+    if instruction.operation == _COPY:
+        stack.append(_operands(stack, instruction.argument)[0])
+        return
+    made = _Value(instruction, _operands(stack, taken)[0] if taken else None)
+    del stack[max(len(stack) - taken, 0) :]
+    stack += [made] * given
 
 
 @lru_cache(maxsize=8)
 def _instructions(code: CodeType) -> list[_Instruction]:
     units, found, extended = code.co_code, [], 0
+    labels = frozenset(findlabels(units))  # type: ignore[arg-type]
     for begin, end, line in code.co_lines():
         for place in range(begin, end, 2):
             operation, argument = units[place], units[place + 1] | extended
             extended = argument << 8 if operation == _EXTENDED else 0
             if operation != _EXTENDED and operation not in _SILENT:
-                found.append(_Instruction(place, operation, argument, line))
+                found.append(_Instruction(place, operation, argument, line, place in labels))
     return found

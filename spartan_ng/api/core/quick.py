@@ -110,11 +110,14 @@ if TYPE_CHECKING or _module is None:
     def connect(**_: Any) -> None:
         """Say which classes, methods and tables the plain case is that of."""
 
-    learn_expressions: Callable[[type, Callable[..., tuple[int, int, int, int]]], None] | None = None
-    """Say which class arrays are of that are pending, and what reads code."""
+    learn_expressions: Callable[..., None] | None = None
+    """Say which class arrays are of that are pending, what reads code, and which functions it finds there."""
 
     def settle_pending() -> None:
         """Compute all arrays that are pending."""
+
+    NAMES_LINES: bool = False
+    """Whether what an operator is told of names its line when it is computed in another."""
 
     number_class: Callable[[type], type] | None = None
     """A class of NumPy's numbers with the plain case of what its operators do."""
@@ -157,6 +160,7 @@ else:
     CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
     QuickFunction, Probe, connect = _module.QuickFunction, _module.Probe, _module.connect
     learn_expressions, settle_pending = _module.learn_expressions, _module.settle_pending
+    NAMES_LINES = bool(_module.NAMES_LINES)
     number_class, connect_numbers = _module.number_class, _module.connect_numbers
 
     def in_front(ours: F, numpys: Any, names: frozenset[str], most: int, size: int) -> F:

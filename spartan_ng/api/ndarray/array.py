@@ -186,6 +186,8 @@ class Pending(ndarray, own=True):
 
 
 if learn_expressions is not None:
-    learn_expressions(Pending, read_ahead)
+    learn_expressions(
+        Pending, read_ahead, sys.modules["spartan_ng"], np.where, np.square, np.reciprocal, np.sqrt
+    )
 
 __all__ = ["compute", "ndarray", "persist"]

@@ -13,9 +13,9 @@
  * interpreter.
  *
  * A function that ends with a call may leave its own frame to who is called, as `PyNumber_Negative`
- * does, and so may a compiled class that calls it: then both look like the interpreter. So an operator is
- * known only by a frame between the interpreter's and ours, which a second call of Python's function for
- * it would have as well. */
+ * does, and so may a compiled class that calls it: then both look like the interpreter, which gets what
+ * ours gives, but need not have the operands. So a temporary is known only by a frame between the
+ * interpreter's and ours, which a second call of Python's function for the operator would have as well. */
 #if defined(__GNUC__) && defined(__ELF__) && defined(__x86_64__) && !defined(Py_GIL_DISABLED)
 #define KNOWS_CALLERS
 #include <unwind.h>
@@ -27,7 +27,7 @@
 #define NOT_INLINE
 #endif
 
-enum { MOST_CALLERS = 16, MOST_WAYS = 16 };
+enum { MOST_CALLERS = 16, MOST_WAYS = 16, FAR_AWAY = 1 << 16 /* bytes on a stack */ };
 
 /* The callers from an operator of ours to the interpreter: where their frames begin, counted from the first, and where
  * they go on after the call. */
@@ -48,20 +48,47 @@ return_address(const char *frame)
     return ((const uintptr_t *)frame)[-1];
 }
 
-/* Whether an operator with these callers was called by the interpreter. */
-static int
-is_called_by_interpreter(const Operator *op, const char *callers)
+/* The way that an operator with these callers was called by the interpreter, as far as the frames tell; or NULL. */
+static const Way *
+way_from_interpreter(const Operator *op, const char *callers)
 {
     int which = (int)(op - operators);
-    for (int i = 0; i < interpreters[which].n; i++) {
-        const Way *way = &interpreters[which].ways[i];
+    for (const Way *way = interpreters[which].ways; way < interpreters[which].ways + interpreters[which].n; way++) {
         int k = 0;
         while (k < way->n && return_address(callers + way->at[k]) == way->to[k])
             k++;
         if (k == way->n)
-            return 1;
+            return way;
     }
+    return NULL;
+}
+
+/* Whether the interpreter gets what an operator gives as it is: it has called it, or somebody who has left the frame to it. */
+static int
+is_given_to_interpreter(const Operator *op, const char *callers)
+{
+    return callers != NULL && way_from_interpreter(op, callers) != NULL;
+}
+
+/* Whether it was called by the interpreter, whose operands then are on its stack. */
+static int
+is_called_by_interpreter(const Operator *op, const char *callers)
+{
+    const Way *way = way_from_interpreter(op, callers);
+    return way != NULL && way->n > 1;
+}
+
+/* Whether a function is called by the interpreter, at a call of Python's code: on its stack, which is no thread's of C,
+ * the function lies below the arguments. */
+static int
+is_called_at_call(PyObject *function, PyObject *const *args, size_t flags)
+{
+#if PY_VERSION_HEX < 0x030e0000
+    ptrdiff_t away = (const char *)args - (const char *)&flags;
+    return flags & PY_VECTORCALL_ARGUMENTS_OFFSET && (away < -FAR_AWAY || away > FAR_AWAY) && args[-1] == function;
+#else /* which hands out copies of its stack */
     return 0;
+#endif
 }
 
 #ifdef KNOWS_CALLERS
@@ -93,10 +120,10 @@ learn_way(const Operator *op, const char *callers)
 {
     int which = (int)(op - operators);
     Walk walk = {.callers = callers};
-    if (is_called_by_interpreter(op, callers) || interpreters[which].n == MOST_WAYS)
+    if (way_from_interpreter(op, callers) != NULL || interpreters[which].n == MOST_WAYS)
         return;
     _Unwind_Backtrace(walk_on, &walk);
-    if (walk.has_arrived && walk.way.n > 1)
+    if (walk.has_arrived)
         interpreters[which].ways[interpreters[which].n++] = walk.way;
 }
 #else
@@ -125,6 +152,12 @@ probed(const Operator *op, PyObject *a, PyObject *b, const char *callers)
 BINARY(PROBE_OF_TWO)
 UNARY(PROBE_OF_ONE)
 
+static NOT_INLINE PyObject *
+probe_compare(PyObject *a, PyObject *b, int which)
+{
+    return probed(&operators[comparisons[which]], a, b, CALLERS);
+}
+
 static PyObject *
 probe_power(PyObject *a, PyObject *b, PyObject *modulus)
 {
@@ -144,4 +177,5 @@ static PyTypeObject Probe = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "Operators that learn who calls them, and give the number of references to their operand.",
     .tp_as_number = &probe_as_number,
+    .tp_richcompare = probe_compare,
 };

@@ -1,19 +1,21 @@
-/* Expressions of several operators, worked on together: `.5 * (a + b - c)` as one pass over its arrays.
+/* Expressions of several operators and functions, worked on together: `.5 * np.sqrt(a + b)` as one pass over its arrays.
  *
- * Where the interpreter gives an operator's result to another operator (`ahead.h`), the first one is written down and not
+ * Where the interpreter gives a result to another operator or function (`ahead.h`), what makes it is written down and not
  * done: its result is an array that is pending. The last one has all of them done, a piece of the arrays after the other,
  * by the loops that NumPy calls for each of them: what lies between them stays in the cache, and has the same bits. An
  * array that is pending is seen by nobody but the interpreter's stack. Whoever sees it all the same, as an operator of
  * another class may, has it become an ordinary array by its first look at it; and before anything is written, all are. */
 
-enum { MOST_OPERATORS = 16, LEAST_PENDING = 1 << 11 }; /* elements of a result */
+enum { MOST_OPERATORS = 24, LEAST_PENDING = 1 << 11 }; /* elements of a result */
 #define NOBODY 0UL
 
-/* A function of the expression, and which of its loops; operands by their places, results of earlier ones by `~` their
- * number. */
+/* A function of the expression, by its loop, the type of its results, and where in the code it is called, -1 where
+ * the code is; operands by their places, results of earlier ones by `~` their number. */
 typedef struct {
-    PyUFuncObject *function;
-    int loop, operands[2];
+    const char *name;
+    PyUFuncGenericFunction loop;
+    void *data;
+    int n, type, at, operands[MOST_TAKEN];
 } Called;
 
 typedef struct Expression {
@@ -81,25 +83,40 @@ expression_of(PyObject *a)
     return known.pending != NULL && Py_TYPE(a) == known.pending ? (Expression *)((Handle *)a)->cell : NULL;
 }
 
-/* Give each function its loop, and its result a buffer, or that of an operand, which nobody else reads; the last
- * one's has a place. 0 where there are not enough. */
-static int
+static npy_intp
+bytes_of(int type)
+{
+    PyArray_Descr *descr = PyArray_DescrFromType(type);
+    npy_intp bytes = PyDataType_ELSIZE(descr);
+    Py_DECREF(descr);
+    return bytes;
+}
+
+/* Give each function its loop, and its result a buffer, or that of an operand of the same size, which nobody else reads;
+ * the last one's has a place. The bytes of the largest element; 0 where there are not enough buffers. */
+static npy_intp
 programmed(const Expression *e, Shared *job)
 {
     unsigned taken = 0;
+    npy_intp largest = 1;
     for (int k = 0; k < e->count; k++) {
         const Called *called = &e->called[k];
         Step *step = &job->program[k];
-        int loop = called->loop, to = -1;
-        step->n = called->function->nin;
-        step->loop = called->function->functions[loop];
-        step->data = called->function->data == NULL ? NULL : (void *)called->function->data[loop];
+        int to = -1;
+        unsigned left = taken;
+        npy_intp bytes = bytes_of(called->type);
+        largest = Py_MAX(largest, bytes);
+        step->n = called->n;
+        step->loop = called->loop;
+        step->data = called->data;
         for (int i = 0; i < step->n; i++) {
             int from = called->operands[i];
-            step->places[i] = from >= 0 ? from : job->program[~from].places[job->program[~from].n];
-            if (from < 0) {
-                taken &= ~(1u << ~step->places[i]);
-                to = to == -1 ? step->places[i] : to;
+            const Step *made = from < 0 ? &job->program[~from] : NULL;
+            step->places[i] = made == NULL ? from : made->places[made->n];
+            step->sizes[i] = made == NULL ? 0 : made->sizes[made->n];
+            if (made != NULL) {
+                left &= ~(1u << ~step->places[i]);
+                to = to == -1 && step->sizes[i] == bytes ? step->places[i] : to;
             }
         }
         for (int i = 0; to == -1 && i < MOST_BUFFERED; i++)
@@ -109,19 +126,20 @@ programmed(const Expression *e, Shared *job)
         else if (to == -1)
             return 0;
         else
-            taken |= 1u << ~to;
+            left |= 1u << ~to;
+        taken = left;
         step->places[step->n] = to;
+        step->sizes[step->n] = bytes;
     }
     job->count = e->count;
-    return 1;
+    return largest;
 }
 
 /* The type of the last function's results. */
 static int
 type_given(const Expression *e)
 {
-    const Called *last = &e->called[e->count - 1];
-    return last->function->types[last->loop * last->function->nargs + last->function->nin];
+    return e->called[e->count - 1].type;
 }
 
 /* An array of the expression that nobody else has, and that its result may be written over, borrowed; NULL if there is
@@ -141,6 +159,27 @@ written_over_by(const Expression *e)
     return NULL;
 }
 
+/* Tell of the floating-point errors of a function, whose line may be before that where the code is now; -1 with an error. */
+static int
+tell_errors(const Expression *e, const Called *called, int told)
+{
+#if PY_VERSION_HEX < 0x030c0000
+    PyFrameObject *frame = PyEval_GetFrame();
+    int is_there = frame != NULL && frame == e->awaited.frame && called->at >= 0, line = is_there ? frame->f_lineno : 0;
+    if (is_there) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        frame->f_lineno = PyCode_Addr2Line(code, called->at);
+        Py_DECREF(code);
+    }
+    int failed = PyUFunc_GiveFloatingpointErrors(called->name, numpys_errors(told));
+    if (is_there)
+        frame->f_lineno = line;
+    return failed;
+#else
+    return PyUFunc_GiveFloatingpointErrors(called->name, numpys_errors(told));
+#endif
+}
+
 /* What all functions of an expression give, as a new array, or in `out`, if that is not NULL (a new reference). */
 static PyArrayObject *
 done_together(Expression *e, PyArrayObject *out)
@@ -149,7 +188,8 @@ done_together(Expression *e, PyArrayObject *out)
     Shared job = {.n = e->places + 1, .axes = e->axes, .program = program};
     memset(program, 0, e->count * sizeof *program);
     memcpy(job.shape, e->shape, sizeof job.shape);
-    if (!programmed(e, &job)) {
+    npy_intp itemsize = programmed(e, &job);
+    if (itemsize == 0) {
         PyErr_SetString(PyExc_SystemError, "an expression has more results at a time than it has room for");
         return NULL;
     }
@@ -157,7 +197,7 @@ done_together(Expression *e, PyArrayObject *out)
                       : (PyArrayObject *)PyArray_SimpleNew(e->axes, e->shape, type_given(e));
     if (out == NULL)
         return NULL;
-    npy_intp size = PyArray_SIZE(out), itemsize = 0, furthest = 0;
+    npy_intp size = PyArray_SIZE(out), furthest = 0;
     for (int i = 0; i < job.n; i++) {
         PyArrayObject *a = i < e->places ? e->arrays[i] : out;
         take_part(&job, i, a, i < e->places ? (char *)e->numbers[i] : NULL);
@@ -173,8 +213,7 @@ done_together(Expression *e, PyArrayObject *out)
     if (state != NULL)
         PyEval_RestoreThread(state);
     for (int k = 0; k < e->count; k++)
-        if (program[k].told
-            && PyUFunc_GiveFloatingpointErrors(e->called[k].function->name, numpys_errors(program[k].told)) < 0) {
+        if (program[k].told && tell_errors(e, &e->called[k], program[k].told) < 0) {
             Py_DECREF(out);
             return NULL;
         }
@@ -192,7 +231,7 @@ finish_pending(PyObject *a)
     Py_INCREF(e); /* another thread may look at it meanwhile, */
     e->thread = NOBODY; /* and whoever is told of its errors may write */
     if (e->count > 0)
-        found = done_together(e, NULL);
+        found = done_together(e, written_over_by(e));
     else
         PyErr_SetString(PyExc_SystemError, "an array that is pending has been taken by an operator");
     int is_done = expression_of(a) != e;

@@ -11,6 +11,16 @@ typedef struct {
 
 static PyObject *called_name, *out_name;
 
+static PyTypeObject QuickFunction;
+
+static int
+joins(PyObject *function)
+{
+    if (PyObject_TypeCheck(function, &QuickFunction))
+        return ((Function *)function)->nout == 1;
+    return chooses(function);
+}
+
 static PyMemberDef function_members[] = {
     {"np", T_OBJECT_EX, offsetof(Function, numpys), 0, NULL},
     {"nin", T_INT, offsetof(Function, nin), 0, NULL},
@@ -59,7 +69,9 @@ function_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
     Py_ssize_t n = PyVectorcall_NARGS(flags);
     if (f->nout == 1 && f->numpys != NULL && known.array != NULL) {
         int none = names == NULL || PyTuple_GET_SIZE(names) == 0;
-        PyObject *found = NULL;
+        PyObject *found = none && n == f->nin ? joined(self, f->numpys, args, flags) : NULL;
+        if (found != NULL || PyErr_Occurred() || settle_all() < 0)
+            return found;
         if (none && n == f->nin)
             found = applied(f, args, n, NULL);
         else if (none && n == f->nin + 1 && f->takes_place)

@@ -67,10 +67,16 @@ static Operator operators[op_count] = {
     [op_array] = {"__array__"},
 };
 
+/* Operators by what Python numbers comparisons with. */
+static const int comparisons[] = {[Py_LT] = op_LT, [Py_LE] = op_LE, [Py_EQ] = op_EQ,
+                                  [Py_NE] = op_NE, [Py_GT] = op_GT, [Py_GE] = op_GE};
+
 static struct {
     PyTypeObject *array, *cell;    /* the classes of plain arrays and their cells, */
     PyTypeObject *pending;         /* and of those that have yet to be computed */
-    PyObject *ahead;               /* what becomes of an operator's result */
+    PyObject *ahead;               /* what becomes of an operator's or a function's result */
+    PyObject *package;             /* whose functions programs call */
+    PyObject *where, *square, *reciprocal, *sqrt; /* functions of NumPy's */
     PyObject *wrap;                /* makes of NumPy's results what we give */
     PyObject *numbers, *integers;  /* classes of numbers that NumPy takes as they are, and of its integers */
     PyObject *ours;                /* what becomes of NumPy's numbers */

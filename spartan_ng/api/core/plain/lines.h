@@ -1,14 +1,15 @@
 /* The lines of arrays alike, as a universal function's loop goes along them: where each begins, one after the other. */
 
-enum { MOST_AXES = 6, MOST_SHARED = 12, MOST_BUFFERED = 6 };
+enum { MOST_AXES = 6, MOST_SHARED = 16, MOST_BUFFERED = 8, MOST_TAKEN = 3 };
 enum { GATHERED = 1 << 13, BUFFER = 1 << 13, CACHE_LINE = 64 };  /* bytes of several lines, of results; bytes */
 
 /* One loop of several: places that it reads, and the one it writes to; the results of others lie in buffers, `~` their
- * number. */
+ * number, as so many bytes each. */
 typedef struct {
     PyUFuncGenericFunction loop;
     void *data;
-    int n, places[3];
+    int n, places[MOST_TAKEN + 1];
+    npy_intp sizes[MOST_TAKEN + 1];
     Flags told;
 } Step;
 
@@ -74,12 +75,12 @@ call_program(const Shared *job, char *const *places, npy_intp count, const npy_i
     for (npy_intp from = 0; from < count; from += job->block) {
         npy_intp n = Py_MIN(job->block, count - from);
         for (Step *step = job->program; step < job->program + job->count; step++) {
-            char *at[3];
-            npy_intp by[3];
+            char *at[MOST_TAKEN + 1];
+            npy_intp by[MOST_TAKEN + 1];
             for (int i = 0; i <= step->n; i++) {
                 int place = step->places[i];
                 at[i] = place < 0 ? buffers[~place] : places[place] + from * steps[place];
-                by[i] = place < 0 ? BUFFER / job->block : steps[place];
+                by[i] = place < 0 ? step->sizes[i] : steps[place];
             }
             step->loop(at, &n, by, step->data);
             int told = fetestexcept(TOLD);

@@ -62,7 +62,7 @@ beside_list(PyObject *numpys, PyObject *a, PyObject *b)
 static NOT_INLINE PyObject *
 of_two(const Operator *op, PyObject *a, PyObject *b, const char *callers)
 {
-    PyObject *operands[2] = {a, b}, *taken = in_expression(op, operands, 2, callers);
+    PyObject *operands[2] = {a, b}, *taken = in_expression(op->numpys, operands, 2, op, callers);
     if (taken != NULL || PyErr_Occurred() || settle_all() < 0)
         return taken;
     taken = op->numpys == NULL ? NULL : taken_over(op, operands, 2, callers);
@@ -116,7 +116,7 @@ matrix_product(PyObject *a, PyObject *b)
 static NOT_INLINE PyObject *
 of_one(const Operator *op, PyObject *a, const char *callers)
 {
-    PyObject *taken = in_expression(op, &a, 1, callers);
+    PyObject *taken = in_expression(op->numpys, &a, 1, op, callers);
     if (taken != NULL || PyErr_Occurred() || settle_all() < 0)
         return taken;
     taken = op->numpys == NULL ? NULL : taken_over(op, &a, 1, callers);
@@ -224,12 +224,33 @@ power_taken_over(const Operator *op, PyObject *a, PyObject *exponent, const char
     return found == NULL ? NULL : Py_NewRef(a);
 }
 
+/* The same as part of an expression: by the functions that NumPy's operator takes for powers. */
+static PyObject *
+power_in_expression(const Operator *op, PyObject *a, PyObject *exponent, const char *callers)
+{
+    PyObject *given[2] = {a, exponent}, *function = NULL;
+    const Expression *e = expression_of(a);
+    PyArrayObject *x = e == NULL ? numbers_of(a) : NULL;
+    int type = e != NULL ? e->type : x != NULL ? PyArray_TYPE(x) : NPY_NOTYPE;
+    if (PyLong_CheckExact(exponent)) {
+        int overflow;
+        long n = PyLong_AsLongAndOverflow(exponent, &overflow);
+        function = overflow ? NULL : n == 2 ? known.square : n == -1 ? known.reciprocal : NULL;
+    }
+    else if (PyFloat_CheckExact(exponent) && PyFloat_AS_DOUBLE(exponent) == 0.5)
+        function = known.sqrt;
+    if (function != known.square && (PyTypeNum_ISINTEGER(type) || PyTypeNum_ISBOOL(type)))
+        return NULL;
+    return function != NULL ? in_expression(function, given, 1, op, callers) : in_expression(op->numpys, given, 2, op, callers);
+}
+
 static NOT_INLINE PyObject *
 power_of(PyObject *a, PyObject *b, PyObject *modulus, const char *callers)
 {
     const Operator *op = &operators[op_power];
-    if (settle_all() < 0)
-        return NULL;
+    PyObject *together = modulus == Py_None ? power_in_expression(op, a, b, callers) : NULL;
+    if (together != NULL || PyErr_Occurred() || settle_all() < 0)
+        return together;
     if (modulus == Py_None) {
         PyArrayObject *x = NULL;
         if (Py_TYPE(a) == known.array && (PyLong_CheckExact(b) || PyFloat_CheckExact(b))) {
@@ -313,13 +334,11 @@ compared_with_none(PyObject *a, int which)
     return found == NULL ? NULL : wrapped(found);
 }
 
-static PyObject *
+static NOT_INLINE PyObject *
 compare(PyObject *a, PyObject *b, int which)
 {
-    static const int of[] = {[Py_LT] = op_LT, [Py_LE] = op_LE, [Py_EQ] = op_EQ,
-                             [Py_NE] = op_NE, [Py_GT] = op_GT, [Py_GE] = op_GE};
     PyObject *found = b == Py_None ? compared_with_none(a, which) : alike_compared(a, b, which);
-    return found != NULL || PyErr_Occurred() ? found : of_two(&operators[of[which]], a, b, NULL);
+    return found != NULL || PyErr_Occurred() ? found : of_two(&operators[comparisons[which]], a, b, CALLERS);
 }
 
 #define SLOT_OF_TWO(name, ...)                                                                                \

@@ -50,13 +50,15 @@ set_pending_attribute(PyObject *self, PyObject *name, PyObject *value)
     return finish_pending(self) < 0 ? -1 : PyObject_SetAttr(self, name, value);
 }
 
-/* `learn_expressions(pending, ahead)`: what class arrays are of that are pending, and what reads code. */
+/* `learn_expressions(pending, ahead, package, where, square, reciprocal, sqrt)`: what class arrays are of that are pending,
+ * what reads code, whose functions it finds there, and which of NumPy's choose and are powers. */
 static PyObject *
 learn_expressions(PyObject *module, PyObject *args)
 {
     PyTypeObject *type;
-    PyObject *ahead;
-    if (!PyArg_ParseTuple(args, "O!O:learn_expressions", &PyType_Type, &type, &ahead))
+    PyObject *ahead, *package, *where, *square, *reciprocal, *sqrt;
+    if (!PyArg_ParseTuple(args, "O!OOOO!O!O!:learn_expressions", &PyType_Type, &type, &ahead, &package, &where, &PyUFunc_Type,
+                          &square, &PyUFunc_Type, &reciprocal, &PyUFunc_Type, &sqrt))
         return NULL;
     if (known.array == NULL || type->tp_base != known.array || type->tp_basicsize != sizeof(Handle)) {
         PyErr_SetString(PyExc_TypeError, "learn_expressions: a class of another kind");
@@ -68,7 +70,20 @@ learn_expressions(PyObject *module, PyObject *args)
     PyType_Modified(type);
     Py_XSETREF(known.pending, (PyTypeObject *)Py_NewRef(type));
     Py_XSETREF(known.ahead, Py_NewRef(ahead));
+    Py_XSETREF(known.package, Py_NewRef(package));
+    Py_XSETREF(known.where, Py_NewRef(where));
+    Py_XSETREF(known.square, Py_NewRef(square));
+    Py_XSETREF(known.reciprocal, Py_NewRef(reciprocal));
+    Py_XSETREF(known.sqrt, Py_NewRef(sqrt));
     Py_RETURN_NONE;
+}
+
+/* Whether elements of a type are worked on in expressions. */
+static int
+is_of_expressions(int type)
+{
+    return PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type) || type == NPY_FLOAT || type == NPY_DOUBLE
+           || type == NPY_CFLOAT || type == NPY_CDOUBLE;
 }
 
 /* An operand: pending, an array, or a number. */
@@ -79,32 +94,54 @@ typedef struct {
     double value[2];
 } Operand;
 
-/* Whether all operands can take part, and what of: the type of the elements, the shape that arrays are broadcast to; the
- * number of axes, or -1. */
+/* A function of NumPy's as part of an expression, for operands of a type; 0 where there is no loop for them, or one that
+ * raises errors. */
 static int
-fitting(Operand *operands, int n, int *type, npy_intp *shape, npy_intp *bytes)
+called_for(PyObject *function, int n, int type, Called *called)
 {
-    PyArrayObject *arrays[2] = {NULL};
+    *called = (Called){.n = n, .type = type, .name = "where"};
+    if (function == known.where) {
+        called->loop = choosing(bytes_of(type));
+        return called->loop != NULL;
+    }
+    PyUFuncObject *f = (PyUFuncObject *)function;
+    int loop = loop_for(f, type);
+    if (loop < 0 || (PyTypeNum_ISINTEGER(type) && strcmp(f->name, "power") == 0))
+        return 0;
+    called->name = f->name;
+    called->loop = f->functions[loop];
+    called->data = f->data == NULL ? NULL : (void *)f->data[loop];
+    called->type = f->types[loop * f->nargs + n];
+    return is_of_expressions(called->type);
+}
+
+/* Whether all operands can take part, the first of which says of all others which are taken if it `is_chosen_by`, and what
+ * of: the type of the elements, the shape that arrays are broadcast to; the number of axes, or -1. */
+static int
+fitting(Operand *operands, int n, int is_chosen_by, int *type, npy_intp *shape, npy_intp *bytes)
+{
+    PyArrayObject *arrays[MOST_TAKEN] = {NULL};
     Expression *pending = NULL;
     *type = NPY_NOTYPE;
     for (int i = 0; i < n; i++) {
         Operand *o = &operands[i];
-        if (o->number != NULL)
-            continue;
-        int own = o->pending != NULL ? o->pending->type : PyArray_TYPE(o->array);
-        if ((*type != NPY_NOTYPE && own != *type) || (o->array != NULL && !is_in_order(o->array)))
+        int own = o->number != NULL ? NPY_NOTYPE : o->pending != NULL ? o->pending->type : PyArray_TYPE(o->array);
+        if (i == 0 && is_chosen_by ? own != NPY_BOOL : own != NPY_NOTYPE && *type != NPY_NOTYPE && own != *type)
             return -1;
-        *type = own;
+        if (own == NPY_NOTYPE)
+            continue;
+        if (o->array != NULL && !is_in_order(o->array))
+            return -1;
+        *type = i == 0 && is_chosen_by ? NPY_NOTYPE : own;
         arrays[i] = o->array;
         if (o->pending != NULL && pending != NULL
             && (o->pending->axes != pending->axes
                 || !PyArray_CompareLists(o->pending->shape, pending->shape, pending->axes)))
             return -1;
         pending = o->pending != NULL ? o->pending : pending;
-        npy_intp itemsize = o->array != NULL ? PyArray_ITEMSIZE(o->array) : *type == NPY_FLOAT ? 4 : *type == NPY_DOUBLE ? 8 : 16;
-        *bytes += itemsize * (o->array != NULL ? PyArray_SIZE(o->array) : PyArray_MultiplyList(pending->shape, pending->axes));
+        *bytes += bytes_of(own) * (o->array != NULL ? PyArray_SIZE(o->array) : PyArray_MultiplyList(pending->shape, pending->axes));
     }
-    if (*type != NPY_DOUBLE && *type != NPY_FLOAT && *type != NPY_CDOUBLE)
+    if (!is_of_expressions(*type))
         return -1;
     if (pending == NULL)
         return common_shape(arrays, n, shape);
@@ -123,20 +160,48 @@ fitting(Operand *operands, int n, int *type, npy_intp *shape, npy_intp *bytes)
     return pending->axes;
 }
 
-/* Move what another expression has to the end of this one; how far its functions are then from where they were. */
+/* Whether nobody's code runs where a reference to an array goes. */
+static int
+goes_silently(PyArrayObject *a)
+{
+    PyObject *base = PyArray_BASE(a);
+    return Py_REFCNT(a) > 1
+           || (((PyArrayObject_fields *)a)->weakreflist == NULL && base != NULL && PyArray_CheckExact(base) && Py_REFCNT(base) > 1);
+}
+
+/* The place of an array, whose reference is taken, or of a number: that of the same one, if it is there. */
+static int
+place_in(Expression *e, PyArrayObject *array, const double *number)
+{
+    for (int i = 0; i < e->places; i++) {
+        PyArrayObject *other = e->arrays[i];
+        int is_there = array == NULL ? other == NULL && memcmp(e->numbers[i], number, sizeof e->numbers[i]) == 0
+                                     : other != NULL && PyArray_TYPE(other) == PyArray_TYPE(array) && is_same(other, array)
+                                           && goes_silently(array);
+        if (is_there) {
+            Py_XDECREF(array);
+            return i;
+        }
+    }
+    e->arrays[e->places] = array;
+    memcpy(e->numbers[e->places], number, sizeof e->numbers[e->places]);
+    return e->places++;
+}
+
+/* Move what another expression has to the end of this one. */
 static void
 append_expression(Expression *e, Expression *other)
 {
+    int places[MOST_SHARED];
+    for (int i = 0; i < other->places; i++)
+        places[i] = place_in(e, other->arrays[i], other->numbers[i]);
     for (int k = 0; k < other->count; k++) {
         Called *to = &e->called[e->count + k];
         *to = other->called[k];
-        for (int i = 0; i < 2; i++)
-            to->operands[i] = to->operands[i] >= 0 ? to->operands[i] + e->places : ~(~to->operands[i] + e->count);
+        for (int i = 0; i < to->n; i++)
+            to->operands[i] = to->operands[i] >= 0 ? places[to->operands[i]] : ~(~to->operands[i] + e->count);
     }
-    memcpy(&e->arrays[e->places], other->arrays, other->places * sizeof *other->arrays);
-    memcpy(&e->numbers[e->places], other->numbers, other->places * sizeof *other->numbers);
     e->is_private = e->is_private && other->is_private;
-    e->places += other->places;
     e->count += other->count;
     other->places = other->count = 0;
     other->thread = NOBODY;
@@ -156,9 +221,9 @@ is_large_enough(const Operand *o)
     return o->array != NULL && PyArray_SIZE(o->array) >= LEAST_PENDING;
 }
 
-/* What an operator is given; how large the expression becomes by it, in places, functions and buffers. */
+/* What a function is given; how large the expression becomes by it, in places, functions and buffers. */
 typedef struct {
-    Operand operands[2];
+    Operand operands[MOST_TAKEN];
     int n, places, count, buffered, is_pending, is_large, is_private;
 } Offered;
 
@@ -167,13 +232,15 @@ static int
 learn_given(Offered *all, PyObject *const *given, int n)
 {
     *all = (Offered){.n = n, .count = 1, .buffered = 1, .is_private = 1};
+    int held = 0;
     for (int i = 0; i < n; i++) {
         Operand *o = &all->operands[i];
         o->pending = expression_of(given[i]);
         if (o->pending != NULL) {
             if (Py_REFCNT(given[i]) != 1)
                 return 0;
-            all->buffered = Py_MAX(all->buffered, o->pending->buffered + all->is_pending);
+            all->buffered = Py_MAX(all->buffered, o->pending->buffered + held);
+            held++;
             all->places += o->pending->places;
             all->count += o->pending->count;
             all->is_pending = 1;
@@ -191,6 +258,7 @@ learn_given(Offered *all, PyObject *const *given, int n)
         all->is_large = all->is_large || is_large_enough(o);
         all->places++;
     }
+    all->buffered = Py_MAX(all->buffered, held + 1);
     return (all->is_pending || all->is_large) && all->places <= MOST_SHARED && all->count <= MOST_OPERATORS
            && all->buffered <= MOST_BUFFERED;
 }
@@ -198,44 +266,44 @@ learn_given(Offered *all, PyObject *const *given, int n)
 /* Add a function of what is given to the expression of an operand, or to a new one; the array that is pending (a new
  * reference). */
 static PyObject *
-with_function(Called called, PyObject *const *given, Offered *all, int type, int axes, const npy_intp *shape)
+with_function(Called called, PyObject *const *given, Offered *all, int axes, const npy_intp *shape)
 {
-    Operand *operands = all->operands;
-    PyObject *array = operands[0].pending != NULL   ? Py_NewRef(given[0])
-                      : operands[1].pending != NULL ? Py_NewRef(given[1])
-                                                    : new_pending(type, axes, shape);
+    PyObject *array = NULL;
+    for (int i = 0; array == NULL && i < all->n; i++)
+        array = all->operands[i].pending != NULL ? Py_NewRef(given[i]) : NULL;
+    if (array == NULL)
+        array = new_pending(called.type, axes, shape);
     if (array == NULL)
         return NULL;
     Expression *e = (Expression *)((Handle *)array)->cell;
     for (int i = 0; i < all->n; i++) {
-        Operand *o = &operands[i];
-        if (o->pending != NULL) {
-            if (o->pending != e)
-                append_expression(e, o->pending);
-            called.operands[i] = ~(e->count - 1);
-            continue;
-        }
-        called.operands[i] = e->places;
-        e->arrays[e->places] = (PyArrayObject *)Py_XNewRef((PyObject *)o->array);
-        memcpy(e->numbers[e->places++], o->value, sizeof o->value);
+        Operand *o = &all->operands[i];
+        if (o->pending != NULL && o->pending != e)
+            append_expression(e, o->pending);
+        called.operands[i] = o->pending != NULL ? ~(e->count - 1)
+                                                : place_in(e, (PyArrayObject *)Py_XNewRef((PyObject *)o->array), o->value);
     }
     e->called[e->count++] = called;
+    e->type = called.type;
     e->buffered = all->buffered;
     e->is_private = all->is_private;
     return array;
 }
 
-/* What an operator gives, that the interpreter has called, as an array that is pending, or of all functions that its
- * operands are (a new reference); NULL without an error where it is done by itself. */
+/* What a function of NumPy's gives, as an array that is pending, or of all functions that its operands are made by (a new
+ * reference); NULL without an error where it is done by itself. The interpreter has called it, or
+ * this operator, if that is not NULL. */
 static PyObject *
-in_expression(const Operator *op, PyObject *const *given, int n, const char *callers)
+in_expression(PyObject *function, PyObject *const *given, int n, const Operator *op, const char *callers)
 {
     Offered all;
-    PyUFuncObject *f = (PyUFuncObject *)op->numpys;
-    if (known.pending == NULL || f == NULL || !learn_given(&all, given, n) || !Py_IS_TYPE(f, &PyUFunc_Type)
-        || f->nin != n || f->nout != 1)
+    int is_where = function == known.where;
+    PyUFuncObject *f = (PyUFuncObject *)function;
+    if (known.pending == NULL || function == NULL || n > MOST_TAKEN || !learn_given(&all, given, n))
         return NULL;
-    if (!all.is_pending && (callers == NULL || !is_called_by_interpreter(op, callers)))
+    if (!is_where && (!Py_IS_TYPE(function, &PyUFunc_Type) || f->nin != n || f->nout != 1 || f->core_enabled))
+        return NULL;
+    if (!all.is_pending && op != NULL && !is_given_to_interpreter(op, callers))
         return NULL;
     Whereabouts here = whereabouts();
     if (here.has_attributes && !all.is_private)
@@ -243,19 +311,20 @@ in_expression(const Operator *op, PyObject *const *given, int n, const char *cal
     for (int i = 0; i < n; i++)
         if (all.operands[i].pending != NULL && !is_taker(all.operands[i].pending, here))
             return NULL;
-    if (here.next == 0 && !all.is_pending)
+    if (here.next == 0 && !all.is_pending && !is_where)
         return NULL;
+    Called called;
     npy_intp shape[MOST_AXES], bytes = 0;
-    int type, axes = fitting(all.operands, n, &type, shape, &bytes), loop = axes < 0 ? -1 : loop_for(f, type);
-    int found = loop < 0 ? NPY_NOTYPE : f->types[loop * f->nargs + n];
-    if (loop < 0 || bytes > small_bytes() || PyArray_MultiplyList(shape, axes) < LEAST_PENDING
-        || (found != type && (here.next != 0 || !PyTypeNum_ISBOOL(found))))
+    int type, axes = fitting(all.operands, n, is_where, &type, shape, &bytes);
+    if (axes < 0 || bytes > small_bytes() || PyArray_MultiplyList(shape, axes) < LEAST_PENDING
+        || !called_for(function, n, type, &called))
         return NULL;
     for (int i = 0; i < n; i++)
         if (all.operands[i].number != NULL
             && !as_element(all.operands[i].number, type, (char *)all.operands[i].value))
             return NULL;
-    PyObject *array = with_function((Called){f, loop}, given, &all, type, axes, shape);
+    called.at = here.at;
+    PyObject *array = with_function(called, given, &all, axes, shape);
     if (array == NULL)
         return NULL;
     Expression *e = (Expression *)((Handle *)array)->cell;
@@ -266,6 +335,16 @@ in_expression(const Operator *op, PyObject *const *given, int n, const char *cal
     PyArrayObject *made = settle_all() < 0 ? NULL : done_together(e, written_over_by(e)); /* those before it have to warn before it */
     Py_DECREF(array);
     return made == NULL ? NULL : wrapped((PyObject *)made);
+}
+
+/* The same of a function of ours that is called. */
+static PyObject *
+joined(PyObject *self, PyObject *function, PyObject *const *args, size_t flags)
+{
+    Py_ssize_t n = PyVectorcall_NARGS(flags);
+    if (n > MOST_TAKEN || !is_called_at_call(self, args, flags))
+        return NULL;
+    return in_expression(function, args, (int)n, NULL, NULL);
 }
 
 /* Whether an expression's results may be written where `target` lies, while what it is made of is read. */
@@ -299,11 +378,15 @@ static int
 taken_into(const Operator *op, PyArrayObject *target, Expression *e)
 {
     PyUFuncObject *f = (PyUFuncObject *)op->numpys;
-    int loop = f != NULL && Py_IS_TYPE(f, &PyUFunc_Type) && f->nin == 2 && f->nout == 1 ? loop_for(f, e->type) : -1;
-    if (loop < 0 || e->count == 0 || e->count == MOST_OPERATORS || e->places == MOST_SHARED
-        || f->types[loop * f->nargs + 2] != e->type || !fits_into(e, target, e->type))
+    Called called;
+    if (f == NULL || !Py_IS_TYPE(f, &PyUFunc_Type) || f->nin != 2 || f->nout != 1 || e->count == 0
+        || e->count == MOST_OPERATORS || e->places == MOST_SHARED || !called_for(op->numpys, 2, e->type, &called)
+        || called.type != e->type || !fits_into(e, target, e->type))
         return 0;
-    e->called[e->count] = (Called){f, loop, {e->places, ~(e->count - 1)}};
+    called.at = -1;
+    called.operands[0] = e->places;
+    called.operands[1] = ~(e->count - 1);
+    e->called[e->count] = called;
     e->arrays[e->places++] = (PyArrayObject *)Py_NewRef((PyObject *)target);
     e->count++;
     e->thread = NOBODY;
