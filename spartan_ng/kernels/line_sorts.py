@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from spartan_ng.costs.choices import PACKED_ELEMENTS, PACKED_LINE, SORT_ELEMENTS
-from spartan_ng.ops.joins import AXIS_FUNCTIONS
+from spartan_ng.ops.joins import AXIS_FUNCTIONS, sort
 
 Each: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 """Calls a function for every item, by threads; results in order."""
@@ -57,10 +57,12 @@ def line_function(name: str) -> Callable[..., Any]:
 def sorted_line(x: Array, threads: int, each: Each, make: Make = np.empty) -> Array:
     """A sorted copy of a vector, as `np.sort` makes it."""
     n = len(x)
-    if threads < 2 or n < SORT_ELEMENTS or x.dtype.kind not in "iufmM":
-        return np.sort(x)
+    if threads < 2 or n < SORT_ELEMENTS or x.dtype.kind not in "biufmM":
+        return np.asarray(sort(x))
     if _ascends(x):
         return x.copy()
+    if x.itemsize == 1:
+        return _repeated(x, each)
     pivots = _pivots(x, threads)
     shares = list(pairwise(n * i // threads for i in range(threads + 1)))
     counts = each(lambda share: _counted(x, share, pivots), shares)
@@ -71,6 +73,18 @@ def sorted_line(x: Array, threads: int, each: Each, make: Make = np.empty) -> Ar
     each(lambda i: _spread(x, shares[i], counts[i], starts[i], out), range(threads))
     each(lambda j: out[ends[j] - found[:, j].sum() : ends[j]].sort(), range(len(ends)))
     return out
+
+
+def _repeated(x: Array, each: Each) -> Array:
+    """Sorted elements of a byte each: as many of all values as there are."""
+    found = each(
+        lambda block: np.bincount(x[slice(*block)].view(np.uint8), minlength=256), _blocks((0, len(x)))
+    )
+    values = np.arange(256, dtype=np.uint8).view(x.dtype)
+    if x.dtype.kind == "i":
+        values = np.roll(values, len(values) // 2)
+        found = [np.roll(counts, len(values) // 2) for counts in found]
+    return np.repeat(values, np.sum(found, axis=0))
 
 
 def _pivots(x: Array, ranges: int) -> list[Any]:
@@ -157,12 +171,14 @@ def _put_order(x: Array, order: Array, values: Array | None, threads: int, each:
     blocks = _blocks((0, n))
     lows, highs = zip(*each(lambda block: _ranged_keys(x[slice(*block)])[1:], blocks), strict=True)
     low, digits = min(lows), (n - 1).bit_length()
-    hidden = _hidden(low, max(highs), digits)
+    without = _without(low, max(highs), digits)
+    first = _keys(x[:1])[0]
+    hides = not all(_end_alike(_keys(x[slice(*block)]), first, without) for block in blocks)
     packed = np.empty(n, np.uint64)
 
     def pack(block: tuple[int, int]) -> None:
         keys = np.subtract(_keys(x[slice(*block)]), low).view(np.uint64)
-        packed[slice(*block)] = keys >> hidden << digits | np.arange(*block, dtype=np.uint64)
+        packed[slice(*block)] = keys >> without << digits | np.arange(*block, dtype=np.uint64)
 
     each(pack, blocks)
     if threads > 1:
@@ -172,23 +188,29 @@ def _put_order(x: Array, order: Array, values: Array | None, threads: int, each:
 
     def unpack(part: tuple[int, int]) -> None:
         both = packed[slice(*part)]
-        places = _places(x, both, digits, hidden)
+        places = _places(x, both, digits, hides)
         order[slice(*part)] = places
         if values is not None:
             values[slice(*part)] = x.take(places)
 
-    each(unpack, _parts(packed, digits) if hidden else blocks)
+    each(unpack, _parts(packed, digits) if hides else blocks)
 
 
-def _hidden(low: int, high: int, digits: int) -> int:
+def _without(low: int, high: int, digits: int) -> int:
     """How many last digits of keys find no room before an index."""
     return max(0, (high - low).bit_length() + digits - 64)
 
 
-def _places(x: Array, packed: Array, digits: int, hidden: int) -> Array:
-    """The indices among elements `x` behind sorted first digits of these."""
+def _end_alike(keys: Array, first: Any, without: int) -> bool:
+    """Whether the last digits of keys, which find no room, are those of another key: then they hide nothing.
+    Those of whole numbers are zeros."""
+    return not without or not ((keys ^ first) & ((1 << without) - 1)).any()
+
+
+def _places(x: Array, packed: Array, digits: int, hides: bool) -> Array:
+    """The indices among elements `x` behind sorted first digits of these, which may hide others."""
     places: Array = (packed & ((1 << digits) - 1)).view(np.intp)
-    if hidden:
+    if hides:
         firsts = packed >> digits
         if (firsts[1:] == firsts[:-1]).any():
             keys = _keys(x.take(places))
@@ -225,17 +247,18 @@ def _argsorted_together(lines: Array) -> Array:
     """The indices that sort lines along their last axis, all of which have room in the cache."""
     n = lines.shape[-1]
     (keys, low, high), digits = _ranged_keys(lines), (n - 1).bit_length()
-    hidden = _hidden(low, high, digits)
+    without = _without(low, high, digits)
+    hides = not _end_alike(keys, keys.flat[0], without)
     packed = np.subtract(keys, low, out=keys).view(np.uint64)
-    packed >>= hidden
+    packed >>= without
     packed <<= digits
     packed |= np.arange(n, dtype=np.uint64)
     packed.sort()
     places: Array = (packed & ((1 << digits) - 1)).view(np.intp)
-    if hidden:
+    if hides:
         firsts = packed >> digits
         for at in map(tuple, np.argwhere((firsts[..., 1:] == firsts[..., :-1]).any(axis=-1))):
-            places[at] = _places(lines[at], packed[at], digits, hidden)
+            places[at] = _places(lines[at], packed[at], digits, hides)
     return places
 
 

@@ -27,6 +27,8 @@ LINES = {
     "nearly ascending": lambda rng: np.concatenate((np.arange(N), [5])),
     "constant": lambda rng: np.zeros(N, int),
     "few": lambda rng: rng.integers(0, 5, N),
+    "whole numbers in doubles": lambda rng: rng.integers(-3, 1 << 20, N).astype(float),
+    "unsigned bytes": lambda rng: rng.integers(0, 256, N).astype("u1"),
     "mostly one": lambda rng: np.where(rng.random(N) < 0.9, 3, rng.integers(0, 1 << 50, N)),
     "zeros of both signs": lambda rng: np.where(
         rng.random(N) < 0.5, -0.0, np.where(rng.random(N) < 0.9, 0.0, 1)
