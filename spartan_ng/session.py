@@ -369,13 +369,13 @@ def current() -> Session:
     global _session
     with _session_lock:
         if _session is None:
-            address = os.environ.get(MASTER_VARIABLE)
-            if address:
-                backend: Backend = reach(address, os.environ.get(KEYS_VARIABLE))
-            else:
-                backend = EmbeddedBackend(config.threads, config.memory_bytes)
-                measure_later(backend.threads, backend.profile.memory_bytes)
-            _session = Session(backend)
+            address, keys = map(os.environ.get, (MASTER_VARIABLE, KEYS_VARIABLE))
+            own: Backend = reach(address, keys) if address else EmbeddedBackend.by_options()
+            if isinstance(own, EmbeddedBackend):
+                measure_later(own.threads, own.profile.memory_bytes)
+            _session = Session(own)
+        elif isinstance(own := _session.backend, EmbeddedBackend) and own.follows_options:
+            own.follow_options()
         return _session
 
 
@@ -389,7 +389,7 @@ def use(backend: Backend) -> Session:
 
 def embed() -> Session:
     """Run programs in this process from now on."""
-    return move_to(EmbeddedBackend(config.threads, config.memory_bytes))
+    return move_to(EmbeddedBackend.by_options())
 
 
 def connect(
@@ -442,7 +442,7 @@ def _go_on_alone() -> None:
     global _session, _session_lock
     _session_lock = threading.Lock()
     if _session is not None and not isinstance(_session.backend, EmbeddedBackend):
-        _session = Session(EmbeddedBackend(config.threads, config.memory_bytes))
+        _session = Session(EmbeddedBackend.by_options())
 
 
 after_fork(_go_on_alone)

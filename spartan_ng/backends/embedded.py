@@ -16,6 +16,7 @@ from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_slices
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.backends.protocol import Audience, Progress, RunStats
 from spartan_ng.callers import warn_user
+from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.costs.choices import INTERRUPTIBLE_S
 from spartan_ng.costs.measured import rates
@@ -45,17 +46,44 @@ class EmbeddedBackend:
     audience: ClassVar[Audience | None] = None
     """Who looks at what all of them run: the page of this process."""
     _jobs: ClassVar[Iterator[int]] = count(1)
+    follows_options = False
+    """Whether it goes by the options as they are, and not by what it was made with."""
 
     def __init__(self, threads: int | None = None, memory_bytes: int | None = None) -> None:
+        self.workers = 1
+        self._recycler = Recycler()
+        self._under_way: set[str] = set()
+        """Jobs, where several threads of the program have some."""
+        self._allow(threads, memory_bytes)
+
+    @classmethod
+    def by_options(cls) -> EmbeddedBackend:
+        """One that goes by the options, as they are when a plan is made (`follow_options`)."""
+        found = cls(config.threads, config.memory_bytes)
+        found.follows_options = True
+        return found
+
+    def follow_options(self) -> None:
+        """Have plans from now on take the threads and the memory that the options say; others go on as they
+        began."""
+        if self._allowed == (config.threads, config.memory_bytes):
+            return
+        before = self._executor
+        self._allow(config.threads, config.memory_bytes)
+        keep_freed(config.memory_bytes)
+        if not self._under_way:
+            before.close()
+
+    def _allow(self, threads: int | None, memory_bytes: int | None) -> None:
+        self._allowed = threads, memory_bytes
+        """What was asked for."""
         self.threads = threads or machine.cores()
         bytes_s, flops_s = rates(self.threads)
-        self.workers = 1
         self.profile = Profile(
             memory_bytes_s=bytes_s,
             flops_s=flops_s,
             memory_bytes=memory_bytes or budget_bytes(),
         )
-        self._recycler = Recycler()
         self._memory_bytes: int | None = None
         if memory_bytes is None:
             self._begin()
@@ -161,6 +189,7 @@ class EmbeddedBackend:
         store, executor = self._store, self._executor
         bound: list[Key] = []
         outputs = [(job, s) for s in plan.outputs]
+        self._under_way.add(job)
         executor.errstate = error_state().kinds
         report = None if progress is None else self._by_seconds(plan, progress)
         try:
@@ -171,6 +200,7 @@ class EmbeddedBackend:
             every = executor.run(job, plan, bound, outputs, cancelled, report)
             values = [store.get(k) for k in outputs]
         finally:
+            self._under_way.discard(job)
             store.drop_owner(job)
         stats = RunStats(time.perf_counter() - start, every, job)
         return [self._result(plan, s, v, inputs) for s, v in zip(plan.outputs, values, strict=True)], stats
