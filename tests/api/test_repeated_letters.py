@@ -50,3 +50,39 @@ def test_nothing_beside_a_diagonal_is_read(text: str, monkeypatch: pytest.Monkey
         found = sp.einsum(text, a, *more)
         wanted = numpy.einsum(text, *(numpy.asarray(x) for x in (a, *more)))
         numpy.testing.assert_array_equal(numpy.asarray(found), wanted)
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (3,), (1, 1), (3, 3), (3, 4), (0, 0), (1, 3), (3, 3, 2), (2, 2, 3, 3)], ids=str
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ii->i",
+        "ii",
+        "ij->ji",
+        "ij",
+        "ij->i",
+        "ji",
+        "i->",
+        "...",
+        "i...->...i",
+        "iij->ji",
+        "iijj->ij",
+        " i i -> i",
+    ],
+)
+def test_one_operand_is_shown_where_numpy_shows_it(text: str, shape: tuple[int, ...]) -> None:
+    x = numpy.arange(float(prod(shape))).reshape(shape)
+    a = sp.array(x)
+    try:
+        wanted = numpy.einsum(text, x)
+    except ValueError:
+        with pytest.raises(ValueError, match="einsum"):
+            sp.einsum(text, a)
+        return
+    found = sp.einsum(text, a)
+    numpy.testing.assert_array_equal(numpy.asarray(found), wanted, strict=True)
+    if isinstance(wanted, numpy.ndarray):
+        wanted[...], found[...] = -1, -1
+        numpy.testing.assert_array_equal(numpy.asarray(a), x)

@@ -80,6 +80,12 @@ def _work(text: str, *shapes: tuple[int, ...]) -> _Work:
     )
 
 
+def _adds(text: str, a: Any) -> bool:
+    """Whether one operand is added up: what only has its axes in another order, or diagonals, is shown."""
+    work = _work(text, np.shape(a))
+    return work.made < work.products
+
+
 def _at_once(text: str, known: Sequence[Any], how: dict[str, Any]) -> Any:
     """What NumPy gives for values that are here: by its loops if they have little to do, add nothing, or go
     once over a stack of matrices in memory, as those of a plan would; by BLAS if that makes single products.
@@ -117,10 +123,10 @@ def einsum(
     optimize: Any = False,
 ) -> ndarray:
     """Einstein's sum: contractions of two operands at a time, along NumPy's path, asked for or not."""
-    if len(operands) > 2 and out is dtype is None and order == "K" and casting == "safe":
+    if len(operands) > 1 and out is dtype is None and order == "K" and casting == "safe":
         text = operands[0]
         here = values_here(operands[1:]) if type(text) is str and door.is_open() else None
-        if here is not None:
+        if here is not None and (len(here) > 1 or _adds(text, here[0])):
             with suppress(ValueError):  # ours name the shapes
                 found = _at_once(text, here, {"optimize": optimize} if optimize is not False else {})
                 if found is not None:
@@ -130,7 +136,6 @@ def einsum(
     np.can_cast(np.int8, np.int8, casting)  # type: ignore[arg-type] # NumPy's error for what is no rule
     dtype = None if dtype is None else np.dtype(dtype)
     arrays, terms, result = _einsum_terms(operands)
-    _check_sizes(arrays, terms)
     if not isinstance(optimize, bool):  # a path, or the name of a way to find one
         np.einsum_path(_spelled(terms, result), *_stand_ins(a.shape for a in arrays), optimize=optimize)
     if order in ("A", "a"):
@@ -142,7 +147,11 @@ def einsum(
         shown, term = _diagonals(arrays[0], terms[0])
         if not result:
             return shown[()]  # type: ignore[no-any-return]
-        return in_order(manipulation.transpose(shown, [term.index(c) for c in result]), order)
+        if term != result:
+            shown = manipulation.transpose(shown, [term.index(c) for c in result])
+        elif shown is arrays[0]:
+            shown = shown[...]
+        return in_order(shown, order)
     for i, (a, term) in enumerate(zip(arrays, terms, strict=True)):
         if len(set(term)) < len(term) and a.format == "dense" and _are_square(a.shape, term):
             arrays[i], terms[i] = _diagonals(a, term)  # views: nobody reads what lies beside them
@@ -226,15 +235,22 @@ def _einsum_terms(operands: tuple[Any, ...]) -> tuple[list[ndarray], list[str], 
             "".join("..." if i is Ellipsis else chr(65 + i + 6 * (i > 25)) for i in one) for one in lists
         ]
         text = ",".join(letters[: len(arrays)]) + ("->" + letters[-1] if len(operands) % 2 else "")
+    terms, result = _terms(text, tuple([a.shape for a in arrays]))
+    return arrays, list(terms), result
+
+
+@lru_cache(maxsize=1024)
+def _terms(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, ...], str]:
+    """A term of letters for each operand, and the output's letters, ellipses spelled out."""
     left, arrow, right = text.partition("->")
     terms = left.split(",")
-    if len(terms) != len(arrays):
-        raise ValueError(f"einsum: {len(terms)} terms in {text!r} for {len(arrays)} operands")
+    if len(terms) != len(shapes):
+        raise ValueError(f"einsum: {len(terms)} terms in {text!r} for {len(shapes)} operands")
     spare = [c for c in map(chr, range(0x100, 0x200)) if c not in text] if "..." in text else []
     widest = 0
-    for i, (t, a) in enumerate(zip(terms, arrays, strict=True)):
+    for i, (t, shape) in enumerate(zip(terms, shapes, strict=True)):
         if "..." in t:
-            extra = a.ndim - len(t.replace("...", ""))
+            extra = len(shape) - len(t.replace("...", ""))
             widest = max(widest, extra)
             terms[i] = t.replace("...", "".join(spare[32 - extra : 32]) if extra else "")
     dots = "".join(spare[32 - widest : 32])
@@ -247,25 +263,25 @@ def _einsum_terms(operands: tuple[Any, ...]) -> tuple[list[ndarray], list[str], 
     else:
         joined = "".join(terms)
         result = dots + "".join(sorted(c for c in set(joined) - set(dots) if joined.count(c) == 1))
-    for t, a in zip(terms, arrays, strict=True):
-        if len(t) != a.ndim:
-            raise ShapeError(f"einsum: term {t!r} does not fit an operand of shape {a.shape}")
+    for t, shape in zip(terms, shapes, strict=True):
+        if len(t) != len(shape):
+            raise ShapeError(f"einsum: term {t!r} does not fit an operand of shape {shape}")
     if len(set(result)) != len(result) or any(c not in "".join(terms) for c in result):
         raise ValueError(f"einsum: output {right!r} repeats a letter or has one that no operand has")
-    return arrays, terms, result
+    _check_sizes(shapes, terms)
+    return tuple(terms), result
 
 
-def _check_sizes(arrays: list[ndarray], terms: list[str]) -> None:
+def _check_sizes(shapes: Sequence[tuple[int, ...]], terms: list[str]) -> None:
     sizes: dict[str, int] = {}
-    for a, t in zip(arrays, terms, strict=True):
+    for shape, t in zip(shapes, terms, strict=True):
         own: dict[str, int] = {}
-        for c, n in zip(t, a.shape, strict=True):
+        for c, n in zip(t, shape, strict=True):
             if own.setdefault(c, n) != n:
-                raise ShapeError(f"einsum: axis {c!r} has lengths {own[c]} and {n} in shape {a.shape}")
+                raise ShapeError(f"einsum: axis {c!r} has lengths {own[c]} and {n} in shape {shape}")
             if sizes.setdefault(c, n) != n and 1 not in (sizes[c], n):
                 raise ShapeError(
-                    f"einsum: axis {c!r} has length {sizes[c]} and {n} in operands of shapes "
-                    f"{[x.shape for x in arrays]}"
+                    f"einsum: axis {c!r} has length {sizes[c]} and {n} in operands of shapes {list(shapes)}"
                 )
             sizes[c] = n if sizes[c] == 1 else sizes[c]
 
