@@ -22,6 +22,7 @@ from spartan_ng.extras import needed
 from spartan_ng.memory import budget_bytes
 from spartan_ng.sinks.folder import FolderSink
 from spartan_ng.sinks.places import new_folder, take_place
+from spartan_ng.sources.pools import unpacked
 
 FILE_BYTES = 1 << 26
 """A file has rows of about this size before they are packed."""
@@ -128,7 +129,7 @@ class ParquetFolder(FolderSink):
         name = self._name(rows, columns)
         path = os.path.join(self.folder, name)
         temporary = f"{path}.{os.getpid()}-{id(found):x}"
-        needed("pyarrow.parquet", "tables").write_table(found, temporary, **self.options)
+        unpacked(needed("pyarrow.parquet", "tables").write_table, found, temporary, **self.options)
         os.replace(temporary, path)
         return name
 

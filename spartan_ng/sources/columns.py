@@ -11,9 +11,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Hashable, Iterator, Sequence
+from functools import cache, partial
 from itertools import accumulate, pairwise
 from threading import Lock
 from typing import Any
@@ -29,6 +28,7 @@ from spartan_ng.sources.column_kinds import common_kind, kinds_of
 from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs
 from spartan_ng.sources.kept import DISK_SHARE, KEPT, kept_bytes, owner_of, piece_bytes
 from spartan_ng.sources.keys import Keys, with_keys
+from spartan_ng.sources.pools import each_unpacked, free_unused, in_systems_pool, pool_bytes, unpacked
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, Serial, checked_dtype, said_of
 
@@ -46,7 +46,7 @@ _GROUPS = 5
 """Row groups of a file that are on disk at a time: those of four threads that read ahead, and the next."""
 _SHARE = 4
 """What is kept of tables takes no more than one part in so many of the memory."""
-_POOLS, _MEASURES = Lock(), Lock()
+_MEASURES = Lock()
 _AS_FLOATS = "ask for a float dtype"
 
 
@@ -148,8 +148,7 @@ class Columns(OpenedSource):
             for part, (name, column) in zip(found, columns, strict=True):
                 column[at - lo : stop - lo] = self._elements(part[at - start : stop - start], name)
             at = stop
-        # Pyarrow reads files into memory of its default pool, which has free memory of each thread.
-        needed("pyarrow", "tables").default_memory_pool().release_unused()
+        free_unused()
         return out
 
     def _lacks_rows(self) -> SourceError:
@@ -179,6 +178,11 @@ class Columns(OpenedSource):
                 found = self._batch(batch, names)
                 KEPT.put(key, found, found.nbytes, _SHARE)
         return 0, found.columns
+
+    def likeness(self) -> Hashable:
+        """The file in its state, and which columns these are."""
+        what = type(self), self.shape, self.dtype, *self.names
+        return (*what, self.path, str(self.options), str(self.keys), self._signs) if self._signs else None
 
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""
@@ -253,41 +257,27 @@ class _Reading:
         return table.slice(0, self._rows)
 
 
-@contextmanager
-def _in_systems_pool() -> Iterator[None]:
-    """While a reader is made that takes its memory from the default pool of its time: pyarrow's own keeps
-    what is freed, for each thread that has unpacked something."""
-    arrow = needed("pyarrow", "tables")
-    with _POOLS:
-        before = arrow.default_memory_pool()
-        arrow.set_memory_pool(arrow.system_memory_pool())
-        try:
-            yield
-        finally:
-            arrow.set_memory_pool(before)
-
-
 class ParquetColumns(Columns):
     """Of a Parquet file."""
 
     def open(self) -> Any:
         """Pyarrow's file, who reads on in it, and row groups that are on disk, column by column."""
         parquet = needed("pyarrow.parquet", "tables").ParquetFile
-        with _in_systems_pool():
+        with in_systems_pool():
             file = parquet(self._file(), buffer_size=_BUFFER_BYTES, pre_buffer=is_url(self.path))
         return file, OrderedDict[Any, _Reading](), OrderedDict[Any, np.ndarray[Any, Any] | None]()
 
     @property
     def beside_bytes(self) -> int:  # type: ignore[override]
-        """As of any table; of larger row groups some rows, as pyarrow gives them and as they are put
-        together, beside what it has of each column, or of one after the other."""
+        """As of any table, beside what pyarrow's pool keeps; of larger row groups some rows, as pyarrow gives
+        them and as they are put together, beside what it has of each column, or of one after the other."""
         row = self._row_bytes(self.names)
         if self._longest * row <= kept_bytes(_SHARE):
-            return super().beside_bytes
+            return super().beside_bytes + pool_bytes()
         beside = len(self.names) * COLUMN_BYTES
         each = COLUMN_BYTES if beside > budget_bytes() // _READINGS_SHARE else beside
         pieces = 3 * min(self._at_once(self.names), self._longest) * row
-        return self._at_most(each + pieces + self._kept_bytes)
+        return self._at_most(each + pieces + self._kept_bytes) + pool_bytes()
 
     def _described(self) -> tuple[Any, list[int]]:
         file, *_ = self.opened
@@ -317,7 +307,10 @@ class ParquetColumns(Columns):
         with self._serial:
             found = KEPT.get(key)
             if found is None:
-                each = ((n, file.iter_batches(rows, [batch], [n], use_threads=False)) for n in names)
+                each = (
+                    (n, each_unpacked(file.iter_batches(rows, [batch], [n], use_threads=False)))
+                    for n in names
+                )
                 parts = [_Reading(batches, [name], rows).next().column(0) for name, batches in each]
                 found = 0, arrow.table(parts, names=names)
                 KEPT.put(key, found, found[1].nbytes, _SHARE)
@@ -337,7 +330,8 @@ class ParquetColumns(Columns):
             found = on_disk(shape, self.dtype, "a row group")
             for name, place in zip(names, found, strict=True):
                 at = 0
-                for part in file.iter_batches(self._at_once([name]), [batch], [name], use_threads=False):
+                parts = file.iter_batches(self._at_once([name]), [batch], [name], use_threads=False)
+                for part in each_unpacked(parts):
                     column = arrow.chunked_array(part.columns)  # which NumPy may have a copy of, too
                     if self._cannot_say(column):
                         groups[key] = None
@@ -367,7 +361,8 @@ class ParquetColumns(Columns):
         _, batch, rows, *names = own
         reading = readings.pop(own, None)
         if reading is None or reading.number > number:
-            reading = _Reading(file.iter_batches(rows, [batch], names, use_threads=False), names, rows)
+            batches = file.iter_batches(rows, [batch], names, use_threads=False)
+            reading = _Reading(each_unpacked(batches), names, rows)
         found = reading.number, reading.next()
         if found[0] * rows + found[1].num_rows < self._ends[batch + 1] - self._ends[batch]:
             readings[own] = reading
@@ -378,15 +373,15 @@ class ParquetColumns(Columns):
     def parts_of(self, name: str) -> Iterator[Any]:
         """Some rows at a time, as a row group may be larger than memory."""
         file, *_ = self.opened
-        for batch in file.iter_batches(columns=[name]):
+        for batch in each_unpacked(file.iter_batches(columns=[name])):
             yield batch.column(0)
 
     def _batch(self, number: int, names: list[str]) -> Any:
         """Column by column: what is unpacked besides is of one of them."""
         file, *_ = self.opened
         arrow = needed("pyarrow", "tables")
-        found = [file.read_row_group(number, [name], use_threads=False).column(0) for name in names]
-        return arrow.table(found, names=names)
+        read = partial(unpacked, file.read_row_group, number, use_threads=False)
+        return arrow.table([read([name]).column(0) for name in names], names=names)
 
 
 @cache

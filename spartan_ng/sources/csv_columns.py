@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import count, pairwise
 from typing import Any
@@ -21,6 +22,7 @@ _RUN_TIMES = 4
 """So many times it has the text of one, in its blocks and of what it makes of them,"""
 _RUNS_SHARE = 64
 """where this is no more than one part in so many of the memory."""
+_OTHER = re.compile(r"column #(\d+): .*conversion error to (\w+): invalid value '(.*?)'")
 
 
 class CsvColumns(Columns):
@@ -106,7 +108,19 @@ class CsvColumns(Columns):
         if names is not None:
             types = {n: self._type_of(n) for n in names}
             options["convert_options"] = csv.ConvertOptions(include_columns=names, column_types=types)
-        return csv.read_csv(arrow.BufferReader(text), **options)
+        try:
+            return csv.read_csv(arrow.BufferReader(text), **options)
+        except arrow.ArrowInvalid as error:
+            found = _OTHER.search(str(error))
+            if found is None or names is None:
+                raise
+            raise SourceError(self._other(names[int(found[1])], found[2], found[3])) from error
+
+    def _other(self, name: str, kind: str, text: str) -> str:
+        """What is said of an element that its column's first lines had no type for."""
+        way = "ask for dtype=float" if is_number(text) else "take it out, or name other columns"
+        first = f"its first lines have elements of type {kind}"
+        return f"{self}: column {name!r} has {text!r}, where {first}: {way}"
 
     def _type_of(self, name: str) -> Any:
         """What a column is parsed as: floats, where whole numbers were seen and floats are wanted."""

@@ -7,7 +7,7 @@ need it for nothing but where they begin: they are mapped.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -99,6 +99,10 @@ class Hdf5Dataset(OpenedSource):
             file = needed("h5py", "hdf5").File(self.path, "r")
         with file:
             yield file[self.name]
+
+    def likeness(self) -> Hashable:
+        """Its place, and the state of the file and of where links lead."""
+        return (self.path, self.name, str(self.options), *self._signs) if all(self._signs) else None
 
     def is_current(self) -> bool:
         """Whether the file, and the one where links lead, are those that were opened."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,10 @@ class ImageStack(Source):
                 )
             out[k - lo] = image[inside]
         return out
+
+    def likeness(self) -> Hashable:
+        """The files in their states."""
+        return (*self.paths, str(self.options), *self._signs) if all(self._signs) else None
 
     def has_changed(self, box: Box) -> bool:
         """Whether an image's file has."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -63,6 +63,16 @@ class Joined(Source):
     def is_held(self) -> bool:
         """Whether all are."""
         return all(part.is_held for part in self.parts)
+
+    def likeness(self) -> Hashable:
+        """That of all."""
+        every = tuple(part.likeness() for part in self.parts)
+        return None if None in every else every
+
+    def goes_on(self, before: Source) -> bool:
+        """Whether all do."""
+        pairs = zip(self.parts, before.parts, strict=True) if isinstance(before, Joined) else ()
+        return bool(self.parts) and all(part.goes_on(other) for part, other in pairs)
 
     def is_current(self) -> bool:
         """Whether all are."""

@@ -12,6 +12,7 @@ by the worker that works on the box. The contract of every kind:
 - pickled it is small: it says where the elements are, and opens that in each process when it is first asked;
 - `chunks` is a hint: the shape of the boxes, counted from the origin, that are read best. What is asked for
   is made of whole ones where memory allows it; nothing depends on it;
+- `likeness` says of files which they are, and in which state: what is opened twice is one leaf, read once;
 - `beside_bytes` says what a read has in memory at a time besides what it gives, as a chunk that is unpacked
   for a part of it, packed and unpacked: projections count it, and no more readers go at a time than have room
   for it (`reading.read_in_turn`);
@@ -27,7 +28,7 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -96,6 +97,14 @@ class Source(ABC):
     def has_changed(self, box: Box) -> bool:
         """Whether what has just been read of a box may be something else than was opened."""
         return False
+
+    def likeness(self) -> Hashable:
+        """What is the same of two that say that they have the same elements; None of what says nothing."""
+        return None
+
+    def goes_on(self, before: Source) -> bool:
+        """Whether nothing has been written between the opening of one that is alike and this one's."""
+        return True
 
     def is_written_to(self) -> bool:
         """Whether what was mapped, and may be there still, has changed since."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Hashable
 from contextlib import suppress
 from itertools import islice, product
 from math import prod
@@ -22,7 +23,7 @@ from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, as_zarr_takes, is_there, is_url, open_file, signs
 from spartan_ng.sources.servers import patient
-from spartan_ng.sources.source import OpenedSource, checked_dtype, note_loop
+from spartan_ng.sources.source import OpenedSource, Source, checked_dtype, note_loop
 
 _HEADS = "zarr.json", ".zarray"
 """The descriptions of arrays, in either format."""
@@ -54,7 +55,8 @@ class ZarrArray(OpenedSource):
         self._heads = [self.url] if is_archive(self.url) else [f"{place.rstrip('/')}/{h}" for h in _HEADS]
         if self._folder is None:  # nobody is asked about what is not there
             self._heads = [head for head in self._heads if signs(head, options) is not None]
-        self._newest_ns = max(time.time_ns(), _newest_ns(self._folder))
+        self._written_ns = _newest_ns(self._folder)
+        self._newest_ns = max(time.time_ns(), self._written_ns)
         self._signs = self._signs_now()
         array = self.opened
         note_loop()
@@ -77,6 +79,14 @@ class ZarrArray(OpenedSource):
             return np.asarray(self.opened[box_slices(whole)], self.dtype)
 
         return self.by_chunks(self._packed).read(box, chunks)
+
+    def likeness(self) -> Hashable:
+        """Its place, and what its description was."""
+        return (self.url, self.name, str(self.options), *self._signs) if any(self._signs) else None
+
+    def goes_on(self, before: Source) -> bool:
+        """Whether no chunk was written meanwhile."""
+        return isinstance(before, ZarrArray) and self._written_ns <= before._newest_ns
 
     def is_current(self) -> bool:
         """Whether the store's description is the one that was read."""

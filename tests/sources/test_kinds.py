@@ -303,6 +303,24 @@ def test_line_breaks_in_quotes_are_refused(tmp_path: Path, text: str, columns: A
         np.from_csv(tmp_path / "t.csv", columns).compute()
 
 
+@pytest.mark.parametrize("text", ["1.5", "1e3", "word", "2020-01-01"])
+def test_elements_that_the_first_lines_have_not_told_of_name_the_way_out(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole numbers at first, and then others: as doubles they are read, as pandas reads them; words are
+    not."""
+    monkeypatch.setattr("spartan_ng.sources.csv_columns.CSV_BYTES", 100)
+    (tmp_path / "x.csv").write_text("a,b\n" + "1,2\n" * 100 + f"3,{text}\n")
+    is_number = text[1] in ".e"
+    way = "ask for dtype=float" if is_number else "take it out, or name other columns"
+    with pytest.raises(SourceError, match=rf"x\.csv: column 'b' has '{text}', where .*int64: {way}"):
+        np.load(tmp_path / "x.csv").sum().compute()
+    if is_number:
+        found = np.from_csv(tmp_path / "x.csv", dtype=float)
+        assert float(found[-1, 1]) == float(text)
+    assert int(np.from_csv(tmp_path / "x.csv", "a").max()) == 3
+
+
 def test_datasets_by_name(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["a"], file["b"] = TABLE, CUBE

@@ -27,6 +27,7 @@ from spartan_ng.sinks.places import check_folder, file_place
 from spartan_ng.sinks.stores import ArrayPlace, array_place, filled
 from spartan_ng.sinks.taken import check_tables, check_tables_at, check_unchanged, checked_dataset, refused
 from spartan_ng.sources.files import is_url, local_name, signs
+from spartan_ng.sources.pools import unpacked
 from spartan_ng.sources.source import checked_dtype
 from spartan_ng.sources.zarr_array import is_archive
 
@@ -259,7 +260,7 @@ def to_parquet(
     def write(temporary: str) -> None:
         with parquet.ParquetWriter(temporary, schema, **options) as writer:
             for part in in_rows(array, real, group_bytes()) if array.size else ():
-                writer.write_table(table(part, names), row_group_size=max(len(part), 1))
+                unpacked(writer.write_table, table(part, names), row_group_size=max(len(part), 1))
 
     written_anew(real, write)
 

@@ -4,8 +4,9 @@ for."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from spartan_ng.api.files.cells import FileCell
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
 from spartan_ng.ops.functions import UserFunction, require_function
 from spartan_ng.sources.column_kinds import together
 from spartan_ng.sources.columns import ArrowColumns, Columns, ParquetColumns
@@ -44,15 +46,31 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
+_leaves: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
+"""By what they are, sources that somebody has opened and needs still."""
+
+
 def over(source: Source) -> ndarray:
     """An array of what a source has: lazy, or of a mapped file the map, which counts as no memory."""
     mapped = source.mapped()
     if mapped is None:
-        ref = ArrayRef(source.shape, source.dtype, source=source)
-        return wrap_node(build.data(ref))
+        return wrap_node(_leaf(source))
     cell = FileCell(mapped, borrowed=True)
     cell.source = source
     return make(cell)
+
+
+def _leaf(source: Source) -> Node:
+    """What is opened twice is one leaf, which a pass reads once."""
+    likeness = source.likeness()
+    found = None if likeness is None else _leaves.get(likeness)
+    before = None if found is None or found.data is None else found.data.source
+    if found is not None and before is not None and source.goes_on(before):
+        return found
+    leaf = build.data(ArrayRef(source.shape, source.dtype, source=source))
+    if likeness is not None:
+        _leaves[likeness] = leaf
+    return leaf
 
 
 def from_function(
