@@ -68,9 +68,8 @@ def _filled(transform: Callable[..., Any]) -> Callable[..., Any]:
     """A transform to half a spectrum, filled up with zeros: a line keeps its length."""
 
     def call(a: Any, axis: int, norm: Any = None) -> Any:
-        half = transform(a, axis=axis, norm=norm)
-        out = np.zeros(a.shape, half.dtype)
-        out[(slice(None),) * axis + (slice(half.shape[axis]),)] = half
+        out = np.zeros(a.shape, transform(np.zeros(2, a.dtype)).dtype)
+        transform(a, axis=axis, norm=norm, out=out[(slice(None),) * axis + (slice(a.shape[axis] // 2 + 1),)])
         return out
 
     return call
