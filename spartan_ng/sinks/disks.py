@@ -16,11 +16,16 @@ from spartan_ng.system.files import free_bytes
 
 _OTHERS_SHARE, _OTHERS_BYTES = 32, 1 << 30
 """What is packed leaves others one part in so many of what was free, but no more than this."""
+_FEW_BYTES = 1 << 16
+"""These take no longer to write than to ask for, and fill no disk."""
 _WAY = "name a place on another (what goes to a URL is put together in config.disk_folder), or write less"
 
 
 def check_room(path: str, nbytes: int) -> None:
-    """OutOfResources where the disk on which `path` is to be has less than so many bytes free."""
+    """OutOfResources where the disk on which `path` is to be has less than so many bytes free; a few are not
+    asked for."""
+    if nbytes < _FEW_BYTES:
+        return
     free = free_bytes(_folder(path))
     if free is not None and nbytes > free:
         raise _refusal(path, f" of {nbytes:,} bytes", free)

@@ -60,6 +60,8 @@ class Source(ABC):
     """What a read has at a time besides what it gives."""
     whole_bytes = 0
     """What no read does without."""
+    most_together: int | None = None
+    """Bytes of whole chunks that are read best at a time; None where those of a band are."""
     waits_for_loop = False
     """Whether it is read by one of `LOOPS`."""
     _looked_ns = 0

@@ -89,6 +89,9 @@ class Unread(Struct, frozen=True):
         others = [i for i, r in enumerate(self.region) if i != first and isinstance(r, tuple)]
         yield from self._cut(self.region, [first, *others])
 
+    def _together_bytes(self) -> int:
+        return min(band_bytes(), self.source.most_together or band_bytes())
+
     def _cut(
         self, region: tuple[Any, ...], axes: list[int]
     ) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
@@ -96,8 +99,8 @@ class Unread(Struct, frozen=True):
         at, *others = axes
         own = region[at]
         line = prod(_covered(r) for i, r in enumerate(region) if i != at) * self.dtype.itemsize
-        chunk = self.source.chunks[at]
-        most = max(band_bytes() // max(line, 1) // chunk, 1) * chunk
+        chunk, together = self.source.chunks[at], self._together_bytes()
+        most = max(together // max(line, 1) // chunk, 1) * chunk
         for lo, hi in pairwise(_bounds(own, most)):
             if isinstance(own, tuple):
                 start, _, step = own
@@ -107,7 +110,7 @@ class Unread(Struct, frozen=True):
             cut = (*region[:at], part, *region[at + 1 :])
             here = [slice(None)] * len(region)
             here[at] = slice(lo, hi)
-            if not others or line * _covered(part) <= band_bytes():
+            if not others or line * _covered(part) <= together:
                 yield cut, tuple(here)
                 continue
             for deeper, place in self._cut(cut, others):

@@ -21,6 +21,7 @@ import numpy as np
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
+from spartan_ng.memory import threads
 from spartan_ng.sources.files import Path, absolute, as_zarr_takes, is_there, is_url, open_file, signs
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, Source, checked_dtype, note_loop
@@ -31,6 +32,9 @@ STORE_HEADS = (*_HEADS, ".zgroup")
 """What a store has one of: the description of an array or of a group."""
 _BESIDE = 3
 """Of a chunk zarr has so many at a time besides what it gives of it: packed, unpacked, and put together."""
+_TOGETHER_BYTES = 1 << 21
+"""Of a local store chunks of so many bytes are read together, and no more than keep all cores busy where two
+read ahead: zarr puts what it unpacks side by side together one after the other, on one thread for all."""
 _LOOKED_AT = 4096
 """Files of a store whose times are asked for when it is opened: clocks of other machines may be ahead."""
 
@@ -65,6 +69,8 @@ class ZarrArray(OpenedSource):
         self._chunks, self._packed = tuple(array.shards or array.chunks), tuple(array.chunks)
         self.beside_bytes = _BESIDE * prod(self._packed) * self.dtype.itemsize
         self.whole_bytes = prod(map(min, self._packed, self.shape)) * self.dtype.itemsize
+        if self._folder is not None:
+            self.most_together = max(_TOGETHER_BYTES, threads() // 2 * self.whole_bytes)
 
     @property
     def chunks(self) -> tuple[int, ...]:
