@@ -29,6 +29,8 @@ SHAPES = ((LENGTH,), (100, 50), (5, 20, 51), (70, 80), (3000, 2))
 OPERATORS = ("+", "-", "*", "/", "//", "%", "+", "-", "*", "<", ">=", "==")
 POWERS = ("2", "3", "-1", "0.5", "2.0", "-1.5", "0", "1")
 NAMES = ("a", "b", "c")
+OTHERS = ("row", "whole", "mask", "short")
+"""A line of the same type, and arrays of other types."""
 OF_ONE = ("exp", "sin", "cos", "tanh", "abs", "log", "square", "isnan", "sqrt", "floor", "arctan", "sign")
 OF_TWO = (
     "add",
@@ -58,7 +60,9 @@ def _texts(draw: Any, depth: int = 4, words: tuple[tuple[str, ...], ...] = OF_RE
     """An expression of arrays, parts of them, variables and constants."""
     if depth == 0 or draw(st.integers(0, 5)) == 0:
         return draw(
-            st.sampled_from((*NAMES, *NAMES, "row", "number", "2.5", "3", "a[::1]", "b[...]", "SCALE", "-c"))
+            st.sampled_from(
+                (*NAMES, *NAMES, *OTHERS, "number", "2.5", "3", "a[::1]", "b[...]", "SCALE", "-c")
+            )
         )
     of_one, of_two, operators = words
     how, called = draw(st.integers(0, 13)), draw(st.sampled_from(CALLED))
@@ -87,7 +91,9 @@ def _inputs(shape: tuple[int, ...], dtype: str, seed: int) -> dict[str, Any]:
     if dtype[0] in "iu":
         made = {name: value * 10 for name, value in made.items()}
         made = {name: numpy.abs(value) % 250 for name, value in made.items()} if dtype == "u1" else made
-    return {name: value.astype(dtype) for name, value in made.items()}
+    others = {"whole": random.integers(-9, 9, shape), "short": random.integers(0, 200, shape).astype("u1")}
+    others["mask"] = random.random(shape) < 0.5
+    return {name: value.astype(dtype) for name, value in made.items()} | others
 
 
 def _run(source: str, given: dict[str, Any], module: Any) -> tuple[Any, ...]:
@@ -139,7 +145,7 @@ def test_results(data: Any, shape: tuple[int, ...], dtype: str, seed: int) -> No
 def test_writes(to: str, left: str, right: str, how: str) -> None:
     """Into parts of what is read, too, which lie over it."""
     left, right = (
-        re.sub(r"\b(a|b|c|row)\b(\[.*?\])?", rf"\1{part}", text)
+        re.sub(r"\b(a|b|c|row|whole|mask|short)\b(\[.*?\])?", rf"\1{part}", text)
         for text, part in ((left, "[1:-1]"), (right, "[2:]"))
     )
     if to == "out[...,]":
@@ -159,12 +165,14 @@ def test_in_place(text: str, name: str, how: str) -> None:
         *("a * b + c * a - b * 2.0", "number * (a - b) + c", "SCALE * (a + b - c)", "-(a * b) / (c * c)"),
         *("np.exp(-a) * 2", "np.sqrt(a * a + b**2)", "np.where((a > b) & (b < c), a * 2, np.abs(c))"),
         *("exp(a) / np.add(np.multiply(a, 2), np.sin(-c))", "np.maximum(a - b, 0) ** 3", "a[:] * (b - c)"),
+        *("a * 2 + b[0 : len(c)]", "np.exp(-0.5 * k) * a", "(a > b) * k + 1"),
         "1 / (1 + package.exp(-a))",
     ],
 )
 def test_is_worked_on_together(text: str) -> None:
     """Operators between the first and the last one ask for no memory of a result's size."""
     space: dict[str, Any] = {"SCALE": 1.5, "np": np, "exp": np.exp}
+    space["k"] = np.asarray(numpy.arange(10 * LENGTH))
     exec(f"def run(a, b, c, number, package=np):\n    return {text}", space)
     a, b, c = (np.asarray(numpy.random.rand(10 * LENGTH)) for _ in NAMES)
     space["run"](a, b, c, 0.5)
@@ -436,16 +444,18 @@ def test_reading_ahead(source: str, at: str, expected: int) -> None:
     assert ahead.read_ahead(code, place)[0] == expected
 
 
-_PACKAGE = (ahead.BESIDE_GLOBAL, 0, True)
+_PACKAGE = (ahead.BESIDE_GLOBAL, 0, ahead.PACKAGE)
 
 
 @pytest.mark.parametrize(
     ("source", "expected", "called"),
     [
-        ("f(a + b)", ahead.TAKEN, ((ahead.BESIDE_LOCAL, 4, False),)),
-        ("(a + b) * f(c)", ahead.TAKEN, ((ahead.BESIDE_LOCAL, 4, False),)),
+        ("f(a + b)", ahead.TAKEN, ((ahead.BESIDE_LOCAL, 4, ahead.FUNCTION),)),
+        ("(a + b) * f(c)", ahead.TAKEN, ((ahead.BESIDE_LOCAL, 4, ahead.FUNCTION),)),
         ("np.exp(a + b)", ahead.TAKEN, (_PACKAGE,)),
         ("np.where(c, a + b, np.sin(c))", ahead.TAKEN, (_PACKAGE,)),
+        ("(a + b) * c[:len(t)]", ahead.TAKEN, ((ahead.BESIDE_GLOBAL, 0, ahead.BUILTIN),)),
+        ("(a + b) * c[:int(t)]", ahead.TAKEN, ((ahead.BESIDE_GLOBAL, 0, ahead.FUNCTION),)),
         ("np.sum(a + b)", ahead.NOT_TAKEN, ()),
         ("np.modf(a + b)", ahead.NOT_TAKEN, ()),
         ("np.exp(a + b, out=c)", ahead.NOT_TAKEN, ()),
@@ -457,7 +467,7 @@ _PACKAGE = (ahead.BESIDE_GLOBAL, 0, True)
         ("(a + b) * (t and c)", ahead.NOT_TAKEN, ()),
         ("np.exp(c)[1:] * (a + b)", ahead.NOT_TAKEN, ()),
         ("c[1:][2:] * (a + b)", ahead.BESIDE_LOCAL, ()),
-        ("np.exp(np.f(f(t(g(a + b)))))", ahead.TAKEN, ((ahead.BESIDE_GLOBAL, 2, False),)),
+        ("np.exp(np.f(f(t(g(a + b)))))", ahead.TAKEN, ((ahead.BESIDE_GLOBAL, 2, ahead.FUNCTION),)),
         ("np.exp(a + b, np.exp(c) + t(c) + f(c) + g(c))", ahead.NOT_TAKEN, ()),
     ],
 )
@@ -467,4 +477,4 @@ def test_reading_ahead_of_calls(source: str, expected: int, called: Any) -> None
     places = [i.offset for i in dis.get_instructions(code) if i.opname == "BINARY_OP" and i.arg == 0]
     kind, *_, found = ahead.read_ahead(code, places[0])
     assert kind == expected
-    assert [(k, is_package) for k, _, is_package in found] == [(k, p) for k, _, p in called]
+    assert [(kind, what) for kind, _, what in found] == [(kind, what) for kind, _, what in called]

@@ -82,6 +82,8 @@ def test_the_first_result_of_a_chain_is_the_last():
         lambda: placed(a < 3) & (a > 1),
         lambda: placed(a + a) * a[3],
         lambda: placed(a + a) - values("f8"),
+        lambda: placed(a + a) * i,
+        lambda: i - placed(a + a),
     ):
         found = chain()
         assert address(found) == places.pop() or not TAKES, "new memory"

@@ -39,6 +39,7 @@
 #include "plain/ahead.h"
 #include "plain/expressions.h"
 #include "plain/choosing.h"
+#include "plain/casting.h"
 #include "plain/pending.h"
 #include "plain/folds.h"
 #include "plain/masks.h"

@@ -27,9 +27,10 @@ another operator, or the only one, or an argument, or stands beside a constant; 
 more operator, or a variable, or a part of it; or it is written into a variable, or a part of it."""
 MOST_CALLED = 3
 """Functions that are called until a result is taken."""
-Called = tuple[int, int, bool]
-"""What has to be ours: a variable, as one of the kinds `BESIDE_LOCAL` to `BESIDE_NAME` and a number, and
-whether that is the package, whose function it is; else it is a function itself."""
+FUNCTION, PACKAGE, BUILTIN = range(3)
+Called = tuple[int, int, int]
+"""What has to be so: a variable, as one of the kinds `BESIDE_LOCAL` to `BESIDE_NAME` and a number, that is a
+function of ours, or the package, whose function it is, or that is none, so that Python's own is called."""
 Ahead = tuple[int, int, int, int, tuple[Called, ...]]
 _NOTHING: Ahead = (NOT_TAKEN, 0, 0, 0, ())
 _INPLACE = range(13, 26)
@@ -72,6 +73,8 @@ _EFFECTS = (
 """What an instruction takes from the stack, and what it puts there."""
 _COUNTED = _those("BUILD_SLICE", "BUILD_TUPLE")
 _SILENT = _those("CACHE", "NOP")
+_BUILTINS = frozenset({"len"})
+"""Functions of Python's whose code may be anybody's, as that of attributes."""
 _CONSTANTS = _those("LOAD_CONST", "LOAD_SMALL_INT")
 _PARTS = _those("BINARY_SUBSCR", "BINARY_SLICE")
 _VARIABLES = {
@@ -161,8 +164,8 @@ _Stack = list[_Value | None]
 
 def read_ahead(code: CodeType, at: int) -> Ahead:
     """What becomes of the result of the operator or the call at an offset of the code: one of the numbers
-    above, the number of the variable, the offset of what takes it, how many attributes are loaded before,
-    whose code may be anybody's, and what has to be ours for that."""
+    above, the number of the variable, the offset of what takes it, how many attributes are loaded before, and
+    lengths asked for, whose code may be anybody's, and what has to be ours for that."""
     instructions = _instructions(code)
     here = bisect_left(instructions, at, key=attrgetter("place"))
     if here == len(instructions) or instructions[here].place != at or not instructions[here].is_operator():
@@ -181,6 +184,7 @@ def read_ahead(code: CodeType, at: int) -> Ahead:
             if function is None:
                 return _NOTHING
             called[function] = None
+            attributes += function[2] == BUILTIN
         if is_taken:
             is_in_line = NAMES_LINES or instruction.line == instructions[here].line
             if not is_in_line or len(called) > MOST_CALLED:
@@ -225,11 +229,14 @@ def _function(operands: _Stack, code: CodeType) -> Called | None:
     if first.by is second.by and first.by.operation == _METHOD and first.of is not None:
         package = first.of.variable()
         known = _is_function(code.co_names[first.by.number()]) and package is not None
-        return (*package, True) if known and package is not None else None
+        return (*package, PACKAGE) if known and package is not None else None
     if first.by is not second.by:
         second = second if first.by.operation == _NULL else first if second.by.operation == _NULL else None
     variable = None if second is None else second.variable()
-    return None if variable is None else (*variable, False)
+    if variable is None:
+        return None
+    is_builtin = variable[0] != BESIDE_LOCAL and code.co_names[variable[1]] in _BUILTINS
+    return (*variable, BUILTIN if is_builtin else FUNCTION)
 
 
 def _is_function(name: str) -> bool:

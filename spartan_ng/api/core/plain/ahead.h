@@ -12,9 +12,10 @@ enum { NOT_TAKEN = 1, TAKEN, BESIDE_RESULT, BESIDE_LOCAL, BESIDE_GLOBAL, BESIDE_
 
 enum { MOST_CALLED = 3 };
 
-/* A variable, which has to be the package, or a function. */
+/* A variable, which has to be a function, the package, or none, so that Python's own function of its name is called. */
+enum { A_FUNCTION, THE_PACKAGE, A_BUILTIN };
 typedef struct {
-    int kind, number, is_package;
+    int kind, number, what;
 } Callee;
 
 typedef struct {
@@ -99,7 +100,7 @@ read_called(Reading *reading, PyObject *called)
         return 0;
     for (Py_ssize_t i = 0; i < n; i++) {
         Callee *callee = &reading->called[i];
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(called, i), "iip", &callee->kind, &callee->number, &callee->is_package))
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(called, i), "iii", &callee->kind, &callee->number, &callee->what))
             return 0;
     }
     reading->calls = (int)n;
@@ -138,13 +139,16 @@ variable_of(int kind, int number, PyFrameObject *frame, PyCodeObject *code)
 /* Whether a function is `where`; whether a function's result may be left for later: that of a universal function of ours, or of `where`. */
 static int chooses(PyObject *function), joins(PyObject *function);
 
-/* Whether all that is called before a result is taken is ours. */
+/* Whether all that is called before a result is taken is what it has to be. */
 static int
 calls_ours(const Reading *reading, PyFrameObject *frame, PyCodeObject *code)
 {
     for (const Callee *callee = reading->called; callee < reading->called + reading->calls; callee++) {
         PyObject *named = variable_of(callee->kind, callee->number, frame, code);
-        if (named == NULL || !(callee->is_package ? named == known.package : joins(named)))
+        int is_so = callee->what == A_BUILTIN     ? named == NULL && !PyErr_Occurred()
+                    : callee->what == THE_PACKAGE ? named == known.package
+                                                  : named != NULL && joins(named);
+        if (!is_so)
             return 0;
     }
     return 1;

@@ -239,8 +239,11 @@ power_in_expression(const Operator *op, PyObject *a, PyObject *exponent, const c
     }
     else if (PyFloat_CheckExact(exponent) && PyFloat_AS_DOUBLE(exponent) == 0.5)
         function = known.sqrt;
-    if (function != known.square && (PyTypeNum_ISINTEGER(type) || PyTypeNum_ISBOOL(type)))
-        return NULL;
+    if (function != known.square && is_whole(type)) {
+        if (!PyFloat_CheckExact(exponent))
+            return NULL;
+        function = NULL; /* of integers, no root */
+    }
     return function != NULL ? in_expression(function, given, 1, op, callers) : in_expression(op->numpys, given, 2, op, callers);
 }
 

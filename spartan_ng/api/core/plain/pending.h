@@ -91,32 +91,74 @@ typedef struct {
     Expression *pending;
     PyArrayObject *array;
     PyObject *number;
+    int type; /* of its elements, NOTYPE of a number */
+    PyUFuncGenericFunction cast;
     double value[2];
 } Operand;
 
-/* A function of NumPy's as part of an expression, for operands of a type; 0 where there is no loop for them, or one that
- * raises errors. */
+/* A function of NumPy's as part of an expression, for operands of a type, or of the first one that it has a loop for and
+ * that they fit into; 0 where there is none, or one that raises errors. */
 static int
-called_for(PyObject *function, int n, int type, Called *called)
+called_for(PyObject *function, int n, int *type, Called *called)
 {
-    *called = (Called){.n = n, .type = type, .name = "where"};
+    *called = (Called){.n = n, .type = *type, .name = "where"};
     if (function == known.where) {
-        called->loop = choosing(bytes_of(type));
+        called->loop = choosing(bytes_of(*type));
         return called->loop != NULL;
     }
     PyUFuncObject *f = (PyUFuncObject *)function;
-    int loop = loop_for(f, type);
-    if (loop < 0 || (PyTypeNum_ISINTEGER(type) && strcmp(f->name, "power") == 0))
+    int loop = loop_for(f, *type);
+    for (int i = 0; loop < 0 && !PyTypeNum_ISBOOL(*type) && i < f->ntypes; i++) /* truth values have functions refused */
+        if (PyArray_CanCastSafely(*type, f->types[i * f->nargs]) && loop_for(f, f->types[i * f->nargs]) == i)
+            loop = i;
+    if (loop < 0 || (PyTypeNum_ISINTEGER(*type) && strcmp(f->name, "power") == 0))
         return 0;
+    *type = f->types[loop * f->nargs];
     called->name = f->name;
     called->loop = f->functions[loop];
     called->data = f->data == NULL ? NULL : (void *)f->data[loop];
     called->type = f->types[loop * f->nargs + n];
-    return is_of_expressions(called->type);
+    return is_of_expressions(*type) && is_of_expressions(called->type);
+}
+
+static int
+is_whole(int type)
+{
+    return PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type);
+}
+
+/* The type that operands of two types are given to a function in; NOTYPE where that depends on the function. */
+static int
+promoted(int one, int other)
+{
+    if (one == NPY_NOTYPE || one == other)
+        return other;
+    PyArray_Descr *of_one = PyArray_DescrFromType(one), *of_other = PyArray_DescrFromType(other);
+    PyArray_Descr *both = PyArray_PromoteTypes(of_one, of_other);
+    int type = both == NULL || (is_whole(one) && is_whole(other) && !is_whole(both->type_num)) ? NPY_NOTYPE : both->type_num;
+    Py_XDECREF(both);
+    Py_DECREF(of_one);
+    Py_DECREF(of_other);
+    PyErr_Clear();
+    return type;
+}
+
+/* The same of elements of a type and a number, which takes their type if that is of its kind. */
+static int
+promoted_by(PyObject *number, int type)
+{
+    if (PyFloat_CheckExact(number))
+        return is_whole(type) ? NPY_DOUBLE : type;
+    if (PyLong_CheckExact(number))
+        return PyTypeNum_ISBOOL(type) ? NPY_LONG : type;
+    if (PyComplex_CheckExact(number))
+        return type == NPY_CDOUBLE || type == NPY_CFLOAT ? type : type == NPY_FLOAT ? NPY_CFLOAT : NPY_CDOUBLE;
+    int is_double = Py_TYPE(number) == known.number || Py_TYPE(number) == &PyDoubleArrType_Type;
+    return is_double ? promoted(type, NPY_DOUBLE) : type;
 }
 
 /* Whether all operands can take part, the first of which says of all others which are taken if it `is_chosen_by`, and what
- * of: the type of the elements, the shape that arrays are broadcast to; the number of axes, or -1. */
+ * as: the type of the elements, the shape that arrays are broadcast to; the number of axes, or -1. */
 static int
 fitting(Operand *operands, int n, int is_chosen_by, int *type, npy_intp *shape, npy_intp *bytes)
 {
@@ -125,22 +167,27 @@ fitting(Operand *operands, int n, int is_chosen_by, int *type, npy_intp *shape, 
     *type = NPY_NOTYPE;
     for (int i = 0; i < n; i++) {
         Operand *o = &operands[i];
-        int own = o->number != NULL ? NPY_NOTYPE : o->pending != NULL ? o->pending->type : PyArray_TYPE(o->array);
-        if (i == 0 && is_chosen_by ? own != NPY_BOOL : own != NPY_NOTYPE && *type != NPY_NOTYPE && own != *type)
+        o->type = o->number != NULL ? NPY_NOTYPE : o->pending != NULL ? o->pending->type : PyArray_TYPE(o->array);
+        if (i == 0 && is_chosen_by && o->type != NPY_BOOL)
             return -1;
-        if (own == NPY_NOTYPE)
+        if (o->number != NULL)
             continue;
-        if (o->array != NULL && !is_in_order(o->array))
+        if (!is_of_expressions(o->type) || (o->array != NULL && !is_in_order(o->array)))
             return -1;
-        *type = i == 0 && is_chosen_by ? NPY_NOTYPE : own;
+        int before = *type;
+        *type = i == 0 && is_chosen_by ? NPY_NOTYPE : promoted(before, o->type);
+        if (before != NPY_NOTYPE && *type == NPY_NOTYPE)
+            return -1;
         arrays[i] = o->array;
         if (o->pending != NULL && pending != NULL
             && (o->pending->axes != pending->axes
                 || !PyArray_CompareLists(o->pending->shape, pending->shape, pending->axes)))
             return -1;
         pending = o->pending != NULL ? o->pending : pending;
-        *bytes += bytes_of(own) * (o->array != NULL ? PyArray_SIZE(o->array) : PyArray_MultiplyList(pending->shape, pending->axes));
+        *bytes += bytes_of(o->type) * (o->array != NULL ? PyArray_SIZE(o->array) : PyArray_MultiplyList(pending->shape, pending->axes));
     }
+    for (int i = 0; i < n && *type != NPY_NOTYPE; i++)
+        *type = operands[i].number != NULL ? promoted_by(operands[i].number, *type) : *type;
     if (!is_of_expressions(*type))
         return -1;
     if (pending == NULL)
@@ -231,16 +278,13 @@ typedef struct {
 static int
 learn_given(Offered *all, PyObject *const *given, int n)
 {
-    *all = (Offered){.n = n, .count = 1, .buffered = 1, .is_private = 1};
-    int held = 0;
+    *all = (Offered){.n = n, .count = 1, .is_private = 1};
     for (int i = 0; i < n; i++) {
         Operand *o = &all->operands[i];
         o->pending = expression_of(given[i]);
         if (o->pending != NULL) {
             if (Py_REFCNT(given[i]) != 1)
                 return 0;
-            all->buffered = Py_MAX(all->buffered, o->pending->buffered + held);
-            held++;
             all->places += o->pending->places;
             all->count += o->pending->count;
             all->is_pending = 1;
@@ -258,15 +302,35 @@ learn_given(Offered *all, PyObject *const *given, int n)
         all->is_large = all->is_large || is_large_enough(o);
         all->places++;
     }
-    all->buffered = Py_MAX(all->buffered, held + 1);
-    return (all->is_pending || all->is_large) && all->places <= MOST_SHARED && all->count <= MOST_OPERATORS
-           && all->buffered <= MOST_BUFFERED;
+    return (all->is_pending || all->is_large) && all->places <= MOST_SHARED && all->count <= MOST_OPERATORS;
+}
+
+/* Have operands be of a type that the function takes, but numbers; 0 where one has no loop for that, or the expression
+ * would be too large. */
+static int
+are_cast(Offered *all, int first, int type)
+{
+    int held = 0;
+    for (int i = 0; i < all->n; i++) {
+        Operand *o = &all->operands[i];
+        if (i >= first && o->number == NULL && o->type != type) {
+            o->cast = casting(o->type, type);
+            if (o->cast == NULL)
+                return 0;
+            all->count++;
+        }
+        if (o->pending != NULL)
+            all->buffered = Py_MAX(all->buffered, o->pending->buffered + held);
+        held += o->pending != NULL || o->cast != NULL;
+    }
+    all->buffered = Py_MAX(all->buffered, held + 1); /* for what is cast, or the result */
+    return all->count <= MOST_OPERATORS && all->buffered <= MOST_BUFFERED;
 }
 
 /* Add a function of what is given to the expression of an operand, or to a new one; the array that is pending (a new
  * reference). */
 static PyObject *
-with_function(Called called, PyObject *const *given, Offered *all, int axes, const npy_intp *shape)
+with_function(Called called, PyObject *const *given, Offered *all, int type, int axes, const npy_intp *shape)
 {
     PyObject *array = NULL;
     for (int i = 0; array == NULL && i < all->n; i++)
@@ -276,12 +340,19 @@ with_function(Called called, PyObject *const *given, Offered *all, int axes, con
     if (array == NULL)
         return NULL;
     Expression *e = (Expression *)((Handle *)array)->cell;
+    int own = e->count - 1;
     for (int i = 0; i < all->n; i++) {
         Operand *o = &all->operands[i];
         if (o->pending != NULL && o->pending != e)
             append_expression(e, o->pending);
-        called.operands[i] = o->pending != NULL ? ~(e->count - 1)
-                                                : place_in(e, (PyArrayObject *)Py_XNewRef((PyObject *)o->array), o->value);
+        int at = o->pending == e      ? ~own
+                 : o->pending != NULL ? ~(e->count - 1)
+                                      : place_in(e, (PyArrayObject *)Py_XNewRef((PyObject *)o->array), o->value);
+        if (o->cast != NULL) {
+            e->called[e->count] = (Called){.name = called.name, .loop = o->cast, .n = 1, .type = type, .at = called.at, .operands = {at}};
+            at = ~e->count++;
+        }
+        called.operands[i] = at;
     }
     e->called[e->count++] = called;
     e->type = called.type;
@@ -317,14 +388,14 @@ in_expression(PyObject *function, PyObject *const *given, int n, const Operator 
     npy_intp shape[MOST_AXES], bytes = 0;
     int type, axes = fitting(all.operands, n, is_where, &type, shape, &bytes);
     if (axes < 0 || bytes > small_bytes() || PyArray_MultiplyList(shape, axes) < LEAST_PENDING
-        || !called_for(function, n, type, &called))
+        || !called_for(function, n, &type, &called) || !are_cast(&all, is_where, type))
         return NULL;
     for (int i = 0; i < n; i++)
         if (all.operands[i].number != NULL
             && !as_element(all.operands[i].number, type, (char *)all.operands[i].value))
             return NULL;
     called.at = here.at;
-    PyObject *array = with_function(called, given, &all, axes, shape);
+    PyObject *array = with_function(called, given, &all, type, axes, shape);
     if (array == NULL)
         return NULL;
     Expression *e = (Expression *)((Handle *)array)->cell;
@@ -379,9 +450,10 @@ taken_into(const Operator *op, PyArrayObject *target, Expression *e)
 {
     PyUFuncObject *f = (PyUFuncObject *)op->numpys;
     Called called;
+    int type = e->type;
     if (f == NULL || !Py_IS_TYPE(f, &PyUFunc_Type) || f->nin != 2 || f->nout != 1 || e->count == 0
-        || e->count == MOST_OPERATORS || e->places == MOST_SHARED || !called_for(op->numpys, 2, e->type, &called)
-        || called.type != e->type || !fits_into(e, target, e->type))
+        || e->count == MOST_OPERATORS || e->places == MOST_SHARED || !called_for(op->numpys, 2, &type, &called)
+        || type != e->type || called.type != e->type || !fits_into(e, target, e->type))
         return 0;
     called.at = -1;
     called.operands[0] = e->places;

@@ -62,6 +62,29 @@ numpys_as_element(PyObject *a, int type, char *place)
     return done;
 }
 
+/* Python's integer as an element of a type that has it; 0 where none does. */
+static int
+as_integer(PyObject *a, int type, char *place)
+{
+    int overflow;
+    long n = PyLong_AsLongAndOverflow(a, &overflow);
+#define OF_TYPE(name, of)                                                                                     \
+    case NPY_##name:                                                                                          \
+        *(of *)place = (of)n;                                                                                 \
+        return !overflow && (long)(of)n == n && (n < 0) == (((of)n) < 0);
+    switch (type) {
+        OF_TYPE(BYTE, npy_byte)
+        OF_TYPE(UBYTE, npy_ubyte)
+        OF_TYPE(SHORT, npy_short)
+        OF_TYPE(USHORT, npy_ushort)
+        OF_TYPE(INT, npy_int)
+        OF_TYPE(UINT, npy_uint)
+        OF_TYPE(LONG, npy_long)
+        OF_TYPE(ULONG, npy_ulong)
+    }
+    return 0;
+}
+
 /* A number as an element of an array's dtype, as NumPy takes it; 0 where that is another question. */
 static int
 as_element(PyObject *a, int type, char *place)
@@ -69,19 +92,8 @@ as_element(PyObject *a, int type, char *place)
     double x;
     if (PyArray_IsScalar(a, Generic) && !(type == NPY_DOUBLE && as_double(a, &x)))
         return numpys_as_element(a, type, place);
-    if (PyTypeNum_ISINTEGER(type)) {
-        int overflow;
-        if (!PyLong_CheckExact(a) || (type != NPY_LONG && type != NPY_INT))
-            return 0;
-        long n = PyLong_AsLongAndOverflow(a, &overflow);
-        if (overflow || (type == NPY_INT && (int)n != n))
-            return 0;
-        if (type == NPY_INT)
-            *(int *)place = (int)n;
-        else
-            *(long *)place = n;
-        return 1;
-    }
+    if (PyTypeNum_ISINTEGER(type))
+        return PyLong_CheckExact(a) && as_integer(a, type, place);
     int is_complex = PyComplex_CheckExact(a) && type == NPY_CDOUBLE;
     if (is_complex) {
         ((double *)place)[0] = PyComplex_RealAsDouble(a);

@@ -33,6 +33,28 @@ own_of(PyObject *a)
     return is_own ? shown : NULL;
 }
 
+/* What NumPy's function gives for an array that is written over and an operand of another type, whose elements it has room
+ * for (a new reference); NULL without an error where it gives another type or shape. */
+static PyObject *
+cast_into(PyObject *numpys, PyObject *const *given, int n, PyArrayObject *own)
+{
+    PyUFuncObject *f = (PyUFuncObject *)numpys;
+    int type = PyArray_TYPE(own), loop = Py_IS_TYPE(numpys, &PyUFunc_Type) && f->nin == n && n == 2 && f->nout == 1 ? loop_for(f, type) : -1;
+    if (loop < 0 || f->types[loop * f->nargs + 2] != type)
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        PyArrayObject *a = (PyArrayObject *)given[i];
+        if (!PyArray_CheckExact(given[i]) || !PyArray_CanCastSafely(PyArray_TYPE(a), type) || PyArray_NDIM(a) > PyArray_NDIM(own))
+            return NULL;
+        for (int axis = 1; axis <= PyArray_NDIM(a); axis++) {
+            npy_intp length = PyArray_DIM(a, PyArray_NDIM(a) - axis);
+            if (length != 1 && length != PyArray_DIM(own, PyArray_NDIM(own) - axis))
+                return NULL;
+        }
+    }
+    return call_three(numpys, given[0], given[1], (PyObject *)own);
+}
+
 /* What an operator gives for operands, as the one of them that is a temporary and has taken the result (a new
  * reference); NULL without an error where none is. */
 static PyObject *
@@ -53,6 +75,8 @@ taken_over(const Operator *op, PyObject *const *operands, int n, const char *cal
         }
         int is_small = PyArray_NBYTES(own) <= small_bytes() && bytes <= small_bytes(); /* nothing is made besides */
         PyObject *found = is_small ? shared(op->numpys, given, n, own) : NULL;
+        if (found == NULL && is_small && !PyErr_Occurred())
+            found = cast_into(op->numpys, given, n, own);
         if (found != NULL || PyErr_Occurred()) {
             Py_XDECREF(found);
             return found == NULL ? NULL : Py_NewRef(operands[i]);
