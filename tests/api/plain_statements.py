@@ -93,6 +93,29 @@ r = np.zeros(3, float, 'C')|r = np.zeros(3, like=a)|r = np.zeros(3, device='cpu'
 r = np.zeros('3')|r = np.arange(5)|r = np.arange(1, 5, 2)|r = np.arange(5, 1, -2)|r = np.arange(0.0)
 r = np.arange(1, 2, 0)|r = np.arange(s)|r = np.arange(1, 3, 0.5)|r = np.arange(float('nan'))
 r = np.arange(2 ** 70)|r = np.arange(3, dtype='f4')|r = np.arange('3')|r = np.arange(1e300)
+r = np.arange(np.int64(5))|r = np.arange(np.uint8(2), np.float64(7.5))|r = np.arange(a.size)
+r = np.arange(np.float32(3))
+r = np.arange(a.sum())|r = np.arange(x, x + 3)|r = np.arange(np.int64(3), dtype='f4')
+r = np.arange(np.int64(-2))
+r = np.repeat(a, 2)|r = np.repeat(a, 0)|r = np.repeat(a, -1)|r = np.repeat(a, 2, 0)
+r = np.repeat(a, 2, axis=-1)
+r = np.repeat(a, 2, 9)|r = np.repeat(a, [1] * len(a), 0)|r = np.repeat(a, np.arange(len(a)), 0)
+r = np.repeat(s, 3)
+r = np.repeat(a, np.arange(a.size))|r = np.repeat(np.arange(3), np.arange(3) - 1)|r = np.repeat(a, 2 ** 70)
+r = np.repeat(np.arange(3), np.arange(2))|r = np.repeat(a, np.int64(2))|r = np.repeat(a, 1.5)
+r = np.repeat([1, 2], i)
+r = a.repeat(2)|r = np.repeat(a, np.arange(2, dtype='u1'))|r = np.repeat(a, [])|r = np.repeat(a, True)
+r = a.astype(float)|r = a.astype(int)|r = a.astype('i4')|r = a.astype(np.uint8)|r = a.astype(np.dtype('f4'))
+r = a.astype(bool)|r = a.astype(complex)|r = a.astype(a.dtype)|r = a.astype(object)|r = a.astype('S4')
+r = a.astype('nono')
+r = a.astype(np.dtype('>f8'))|r = a.astype(float, copy=False)|r = a.astype(a.dtype, copy=False) is a
+r = a.astype(str)
+r = a.astype(int, 'F')|r = a.T.astype(float)|r = a.astype(int, casting='safe')|r = a.astype()
+r = a.astype(None)
+r = a.astype(np.float16)|r = a.astype(np.longdouble)|r = a.astype(np.number)|r = a.astype('M8[D]')
+r = a[::2].astype(float)
+r = np.zeros(3, np.uint8)|r = np.ones((2, 3), np.dtype(int))|r = np.full(2, s, np.float32)
+r = np.zeros(2, np.str_)
 r = np.arange(True)|q = np.asarray(a); q[...] = 2; r = a|r = np.asarray(a) is a|r = np.asarray(s)
 r = np.asarray([1, 2.5])|r = np.asarray((1, True))|r = np.asarray([a, b])|r = np.asarray([])
 r = np.asarray(3.5)|q = np.asarray(4); q[...] = 5; r = q|r = np.asarray(2j)|r = np.asarray(True)
@@ -145,7 +168,8 @@ r = a.ravel()[0]|a.flat[0] = 1; r = a[0]|a.fill(1); r = a[0]|a.shape = -1; r = a
 r = a.reshape(-1)[0]; a[...] = 1|q = a.T; q[0] = 1; a[0] += 1|r = np.dot(a, a)|r = a.real[0]
 a[[0, 1]] = a[[1, 0]]|a[[0, 1]] = a[:2]|a[[1, 0]] = a[:2]|a[[0, 0]] = b[:2]|q = a['f0']; q[0] = 5; r = a
 r = a['f1'][0]|a['f1'][1] = 2.5|a['f0'][1:] = 3|r = a[0]; a[0] = (1, 2.0)|r = a[0]['f0']|a[0]['f0'] = 3
-r = a[0]; a['f0'] = 7|with lazily(np): q = a['f0'];; a[0] = (7, 1.5); r = q|a['f0'] += 1|r = a['f0'].base is a
+r = a[0]; a['f0'] = 7|with lazily(np): q = a['f0'];; a[0] = (7, 1.5); r = q|a['f0'] += 1
+r = a['f0'].base is a
 r = a[1:]['f0'][0]; a[0] = a[1]|q = a[0]; a[0] = b[0]; r = q|r = a[..., 0]|r = a[0, ...]
 r = a.conj()|r = a.conj() is a|r = a.conjugate()|q = a.conj(); q[...] = 1; r = a
 np.put(a, [0, 1], 1); r = a|np.put(a, 0, 2.5); r = a|a.put([0, -1], [1, 2])|np.put(a, [0, 99], 1); r = a

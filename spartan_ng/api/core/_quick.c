@@ -40,6 +40,7 @@
 #include "plain/expressions.h"
 #include "plain/choosing.h"
 #include "plain/casting.h"
+#include "plain/operands.h"
 #include "plain/pending.h"
 #include "plain/folds.h"
 #include "plain/masks.h"
@@ -53,6 +54,7 @@
 #include "plain/shown.h"
 #include "plain/draws.h"
 #include "plain/letters.h"
+#include "plain/sizes.h"
 #include "plain/shortcuts.h"
 #include "plain/listed.h"
 #include "plain/methods.h"
@@ -273,13 +275,15 @@ PyInit__quick(void)
     call_name = PyUnicode_InternFromString("__call__");
     called_name = PyUnicode_InternFromString("_called");
     out_name = PyUnicode_InternFromString("out");
+    accumulate_name = PyUnicode_InternFromString("accumulate");
+    at_name = PyUnicode_InternFromString("at");
     numpy_name = PyUnicode_InternFromString("_numpy");
     size_name = PyUnicode_InternFromString("size");
     out_names = out_name == NULL ? NULL : PyTuple_Pack(1, out_name);
     be_ready_to_fork();
     ahead_place = CODE_EXTRA_PLACE(forget_readings);
     if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL
-        || numpy_name == NULL || size_name == NULL)
+        || numpy_name == NULL || size_name == NULL || accumulate_name == NULL || at_name == NULL)
         return NULL;
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;
     Probe.tp_new = PyType_GenericNew;

@@ -174,12 +174,12 @@ else:
     selected, put, binned = _module.selected, _module.put, _module.binned
 
 
-AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE = range(6)
-AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY = range(6, 11)
+AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED = range(7)
+AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY = range(7, 12)
 """What bounds a result's size: the operands'; what they are broadcast to; all of their products; what loops
-over all letters of the first argument make; the first argument, a shape; all arguments, a range. Or it is the
-only argument; a view of the first; what is Python's own; numbers of a generator, as many as the last argument
-says; a copy of the first."""
+over all letters of the first argument make; the first argument, a shape; all arguments, a range; the second,
+how often there is each of the first. Or it is the only argument; a view of the first; what is Python's own;
+numbers of a generator, as many as the last argument says; a copy of the first."""
 ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
 """Keywords that say what is to be done, and nothing of where the result goes."""
 

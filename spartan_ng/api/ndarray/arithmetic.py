@@ -20,6 +20,7 @@ from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.late import Late
+from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored, values_here
 from spartan_ng.api.core.quick import plainly
 from spartan_ng.api.core.telling import applied, told
@@ -307,7 +308,7 @@ def _compared(function: ufuncs.ufunc, a: Handle, other: Any) -> ndarray:
     answer = np.bool_(function is ufuncs.not_equal)
     if a._cell.frozen:
         return wrap(answer)
-    return wrap_node(build.broadcast(build.constant(np.asarray(answer)), a.shape))
+    return lying_as(wrap_node(build.broadcast(build.constant(np.asarray(answer)), a.shape)), a)
 
 
 def _unlike(compare: Callable[[Any, Any], Any], a: Handle, other: Any) -> ndarray:

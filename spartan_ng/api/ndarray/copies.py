@@ -16,7 +16,7 @@ from spartan_ng.api.core.dispatch import check_device, fresh
 from spartan_ng.api.core.handle import copied
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as_any
-from spartan_ng.api.core.quick import shortened, shown_by
+from spartan_ng.api.core.quick import AS_GIVEN, shortened, shown_by
 from spartan_ng.api.core.recast import Bytes, Recast
 from spartan_ng.api.core.telling import told
 from spartan_ng.api.core.views import Broadcast
@@ -43,6 +43,7 @@ class Copies(Attributes):
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + (0 if self._views else self.nbytes)
 
+    @shortened(np.ndarray.astype, 2, AS_GIVEN, frozenset())
     def astype(
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> ndarray:

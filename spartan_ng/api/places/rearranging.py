@@ -22,7 +22,7 @@ from spartan_ng.api.core.handle import Handle, copied, settle
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import converted, small_values
-from spartan_ng.api.core.quick import shown_by, told_by
+from spartan_ng.api.core.quick import AS_REPEATED, shortened, shown_by, told_by
 from spartan_ng.api.core.views import Slice, assigned
 from spartan_ng.api.core.wrapping import make, wrap, wrap_node
 from spartan_ng.api.elementwise import logic, operators, ufuncs
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-@numpy_function(np.repeat)
+@numpy_function(np.repeat, front=shortened(np.repeat, 2, AS_REPEATED))
 def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     """Each element several times."""
     a = as_handle(a)

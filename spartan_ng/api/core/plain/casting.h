@@ -4,22 +4,29 @@
 #define TO_PLAIN(from, to, name)                                                                              \
     static void as_##name(char **at, const npy_intp *n, const npy_intp *steps, void *unused)                  \
     {                                                                                                         \
+        npy_intp count = *n, of_x = steps[0], of_out = steps[1];                                              \
         const char *x = at[0];                                                                                \
         char *out = at[1];                                                                                    \
-        if (steps[0] == sizeof(from) && steps[1] == sizeof(to))                                               \
-            for (npy_intp i = 0; i < *n; i++)                                                                 \
-                ((to *)out)[i] = (to)((const from *)x)[i];                                                    \
+        if (of_x == sizeof(from) && of_out == sizeof(to)) {                                                   \
+            const from *given = (const from *)x;                                                     \
+            to *made = (to *)out;                                                                    \
+            for (npy_intp i = 0; i < count; i++)                                                              \
+                made[i] = (to)given[i];                                                                       \
+        }                                                                                                     \
         else                                                                                                  \
-            for (npy_intp i = 0; i < *n; i++)                                                                 \
-                *(to *)(out + i * steps[1]) = (to) * (const from *)(x + i * steps[0]);                        \
+            for (npy_intp i = 0; i < count; i++)                                                              \
+                *(to *)(out + i * of_out) = (to) * (const from *)(x + i * of_x);                              \
     }
 #define TO_COMPLEX(from, part, name)                                                                          \
     static void as_##name(char **at, const npy_intp *n, const npy_intp *steps, void *unused)                  \
     {                                                                                                         \
-        for (npy_intp i = 0; i < *n; i++) {                                                                   \
-            part *to = (part *)(at[1] + i * steps[1]);                                                        \
-            to[0] = (part) * (const from *)(at[0] + i * steps[0]);                                            \
-            to[1] = 0;                                                                                        \
+        npy_intp count = *n, of_x = steps[0], of_out = steps[1];                                              \
+        const char *x = at[0];                                                                                \
+        char *out = at[1];                                                                                    \
+        for (npy_intp i = 0; i < count; i++) {                                                                \
+            part *made = (part *)(out + i * of_out);                                                          \
+            made[0] = (part) * (const from *)(x + i * of_x);                                                  \
+            made[1] = 0;                                                                                      \
         }                                                                                                     \
     }
 /* From what, to what, by which loop; a truth value is 0 or 1. */

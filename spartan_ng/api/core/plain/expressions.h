@@ -92,7 +92,7 @@ bytes_of(int type)
     return bytes;
 }
 
-/* Give each function its loop, and its result a buffer, or that of an operand of the same size, which nobody else reads;
+/* Give each function its loop, and its result a buffer, or that of one of several operands of the same size, which nobody else reads;
  * the last one's has a place. The bytes of the largest element; 0 where there are not enough buffers. */
 static npy_intp
 programmed(const Expression *e, Shared *job)
@@ -116,7 +116,7 @@ programmed(const Expression *e, Shared *job)
             step->sizes[i] = made == NULL ? 0 : made->sizes[made->n];
             if (made != NULL) {
                 left &= ~(1u << ~step->places[i]);
-                to = to == -1 && step->sizes[i] == bytes ? step->places[i] : to;
+                to = to == -1 && step->n > 1 && step->sizes[i] == bytes ? step->places[i] : to;
             }
         }
         for (int i = 0; to == -1 && i < MOST_BUFFERED; i++)

@@ -9,7 +9,7 @@ typedef struct {
     char takes_place; /* the place of the result, after the operands */
 } Function;
 
-static PyObject *called_name, *out_name;
+static PyObject *called_name, *out_name, *accumulate_name, *at_name;
 
 static PyTypeObject QuickFunction;
 
@@ -90,6 +90,84 @@ function_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
     return found;
 }
 
+/* What the methods say that the class behind has. */
+static PyObject *
+by_class_behind(PyObject *self, PyObject *name, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *behind = PyObject_CallFunctionObjArgs((PyObject *)&PySuper_Type, &QuickFunction, self, NULL);
+    PyObject *method = behind == NULL ? NULL : PyObject_GetAttr(behind, name);
+    PyObject *found = method == NULL ? NULL : PyObject_Vectorcall(method, args, n, names);
+    Py_XDECREF(method);
+    Py_XDECREF(behind);
+    return found;
+}
+
+/* Whether a function is one of NumPy's, which runs nobody's code. */
+static int
+is_numpys(PyObject *self)
+{
+    PyObject *numpys = ((Function *)self)->numpys;
+    return known.array != NULL && numpys != NULL && PySet_Contains(known.ufuncs, numpys) == 1;
+}
+
+static int
+is_refused(void) /* ours say why */
+{
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError)
+        && !PyErr_ExceptionMatches(PyExc_LookupError))
+        return 0;
+    PyErr_Clear();
+    return 1;
+}
+
+/* The cumulative fold of a small array, by NumPy. */
+static PyObject *
+accumulate(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyArrayObject *a = (n == 1 || (n == 2 && PyLong_CheckExact(args[1]))) && names == NULL && Py_TYPE(args[0]) == known.array
+                           ? shown_of((Handle *)args[0])
+                           : NULL;
+    if (a != NULL && is_numpys(self) && PyArray_NBYTES(a) < Py_MIN(known.least, small_bytes())) {
+        PyObject *given[3] = {((Function *)self)->numpys, Py_NewRef((PyObject *)a), n == 2 ? args[1] : NULL};
+        PyObject *found = PyObject_VectorcallMethod(accumulate_name, given, n + 1, NULL);
+        Py_DECREF(a);
+        if (found != NULL || !is_refused())
+            return found == NULL ? NULL : wrapped(found);
+    }
+    return by_class_behind(self, accumulate_name, args, n, names);
+}
+
+/* Update a small array at places that an array of integers names, by NumPy. */
+static PyObject *
+at_places(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *where = n == 3 && names == NULL && Py_TYPE(args[0]) == known.array ? operand_of(args[1]) : NULL;
+    PyObject *by = where != NULL && PyArray_CheckExact(where) ? operand_of(args[2]) : NULL;
+    PyArrayObject *target = by == NULL || !is_numpys(self) || !PyTypeNum_ISINTEGER(PyArray_TYPE((PyArrayObject *)where)) ? NULL : open_of((Handle *)args[0]);
+    npy_intp bytes = target == NULL ? 0 : PyArray_NBYTES((PyArrayObject *)where);
+    bytes += target != NULL && PyArray_CheckExact(by) ? PyArray_NBYTES((PyArrayObject *)by) : 0;
+    if (target != NULL && PyArray_NBYTES(target) <= small_bytes() && bytes <= small_bytes()) {
+        PyObject *given[4] = {((Function *)self)->numpys, (PyObject *)target, Py_NewRef(where), plain_of(by)};
+        PyObject *found = given[3] == NULL ? NULL : PyObject_VectorcallMethod(at_name, given, 4, NULL);
+        Py_XDECREF(given[3]);
+        Py_DECREF(where);
+        Py_DECREF(target);
+        if (found != NULL || !is_refused())
+            return found;
+    }
+    else
+        Py_XDECREF(target);
+    return PyErr_Occurred() ? NULL : by_class_behind(self, at_name, args, n, names);
+}
+
+static PyMethodDef function_methods[] = {
+    {"accumulate", (PyCFunction)(void (*)(void))accumulate, METH_FASTCALL | METH_KEYWORDS,
+     "accumulate($self, /, array, axis=0, dtype=None, out=None)\n--\n\nThe cumulative fold along `axis`."},
+    {"at", (PyCFunction)(void (*)(void))at_places, METH_FASTCALL | METH_KEYWORDS,
+     "at($self, a, indices, b=None, /)\n--\n\nApply in place at `indices`, repeated indices one after the other."},
+    {NULL},
+};
+
 static PyObject *
 function_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
@@ -132,6 +210,7 @@ static PyTypeObject QuickFunction = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_doc = "The plain case of calls of a universal function, in front of the method that knows all others.",
     .tp_members = function_members,
+    .tp_methods = function_methods,
     .tp_vectorcall_offset = offsetof(Function, call),
     .tp_call = PyVectorcall_Call,
     .tp_new = function_new,

@@ -23,10 +23,10 @@ chooses(PyObject *function)
 
 enum { DEEPEST = 3, MOST_ITEM = 16 };
 /* Results are about as large as operands; as these broadcast together; as all of their products; as what loops over all
- * letters of the first argument make; as the first argument says, a shape; as the arguments say, a range; or are the only
- * argument itself; a view of the first; Python's own objects; numbers of a generator, as many as the last argument says;
- * or a copy of the first. */
-enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, SIZES };
+ * letters of the first argument make; as the first argument says, a shape; as the arguments say, a range; as the second
+ * says how often there is each of the first; or are the only argument itself; a view of the first; Python's own objects;
+ * numbers of a generator, as many as the last argument says; or a copy of the first. */
+enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, SIZES };
 
 /* What is given in a call. */
 typedef struct {
@@ -40,6 +40,17 @@ static int
 is_word(PyObject *a)
 {
     return a == Py_None || PyUnicode_CheckExact(a) || is_number(a);
+}
+
+/* Whether a dtype, or a class of NumPy's numbers, is of numbers or truth values. */
+static int
+is_plain_dtype(PyObject *a)
+{
+    if (PyArray_DescrCheck(a)) {
+        int type = ((PyArray_Descr *)a)->type_num;
+        return (PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type)) && PyArray_ISNBO(((PyArray_Descr *)a)->byteorder);
+    }
+    return PyType_Check(a) && kind_of((PyTypeObject *)a) == NULL && PySet_Contains(known.numbers, a) == 1;
 }
 
 static PyObject *given_value(PyObject *a, int depth, Given *given);
@@ -91,7 +102,7 @@ given_value(PyObject *a, int depth, Given *given)
     if (PyList_CheckExact(a) || PyTuple_CheckExact(a))
         return depth > 0 ? given_list(a, depth, given) : NULL;
     if (a == (PyObject *)&PyFloat_Type || a == (PyObject *)&PyLong_Type || a == (PyObject *)&PyBool_Type
-        || a == (PyObject *)&PyComplex_Type)
+        || a == (PyObject *)&PyComplex_Type || is_plain_dtype(a))
         return Py_NewRef(a);
     return NULL;
 }
@@ -121,37 +132,6 @@ settled(PyObject *found, PyObject *given, PyObject **values, Py_ssize_t n)
     return found;
 }
 
-/* Elements of a shape, -1 where it is none that is plain. */
-static double
-shape_size(PyObject *shape)
-{
-    Py_ssize_t n = PyTuple_CheckExact(shape) ? PyTuple_GET_SIZE(shape) : 1;
-    double size = 1;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *length = PyTuple_CheckExact(shape) ? PyTuple_GET_ITEM(shape, i) : shape;
-        double found = PyLong_CheckExact(length) ? PyLong_AsDouble(length) : -1;
-        if (!(found >= 0))
-            return -1; /* also with an error */
-        size *= found;
-    }
-    return size;
-}
-
-/* Elements of a range from one number to another, -1 where they are none that are plain. */
-static double
-range_size(PyObject *const *args, Py_ssize_t n)
-{
-    double at[3] = {0, 0, 1};
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (!PyLong_CheckExact(args[i]) && !PyFloat_CheckExact(args[i]))
-            return -1;
-        at[i] = PyFloat_AsDouble(args[i]);
-        if (at[i] == -1 && PyErr_Occurred())
-            return -1;
-    }
-    return fabs((at[1] - at[0]) / at[2]);
-}
-
 /* Whether what a function is given, and what it gives, is small; `values` are the arguments as NumPy is given them. */
 static int
 are_few(Shortcut *f, Given *given, PyObject *const *args, PyObject **values, Py_ssize_t n)
@@ -174,6 +154,11 @@ are_few(Shortcut *f, Given *given, PyObject *const *args, PyObject **values, Py_
         if (PyErr_Occurred()) /* a length that is no number of C's */
             PyErr_Clear();
         return size >= 0 && MOST_ITEM * size < (double)least;
+    case AS_REPEATED:
+        size = n < 2 ? -1 : repeated_size(values[0], values[1]);
+        if (PyErr_Occurred())
+            PyErr_Clear();
+        return given->nbytes < least && size >= 0 && size * (double)PyArray_ITEMSIZE((PyArrayObject *)values[0]) < (double)least;
     default:
         return given->nbytes < least;
     }

@@ -1,0 +1,130 @@
+/* What a function is given as part of an expression: of which types and shapes, by which of its loops. */
+
+/* Whether elements of a type are worked on in expressions. */
+static int
+is_of_expressions(int type)
+{
+    return PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type) || type == NPY_FLOAT || type == NPY_DOUBLE
+           || type == NPY_CFLOAT || type == NPY_CDOUBLE;
+}
+
+/* An operand: pending, an array, or a number. */
+typedef struct {
+    Expression *pending;
+    PyArrayObject *array;
+    PyObject *number;
+    int type; /* of its elements, NOTYPE of a number */
+    PyUFuncGenericFunction cast;
+    double value[2];
+} Operand;
+
+/* A function of NumPy's as part of an expression, for operands of a type, or of the first one that it has a loop for and
+ * that they fit into; 0 where there is none, or one that raises errors. */
+static int
+called_for(PyObject *function, int n, int *type, Called *called)
+{
+    *called = (Called){.n = n, .type = *type, .name = "where"};
+    if (function == known.where) {
+        called->loop = choosing(bytes_of(*type));
+        return called->loop != NULL;
+    }
+    PyUFuncObject *f = (PyUFuncObject *)function;
+    int loop = loop_for(f, *type);
+    for (int i = 0; loop < 0 && !PyTypeNum_ISBOOL(*type) && i < f->ntypes; i++) /* truth values have functions refused */
+        if (PyArray_CanCastSafely(*type, f->types[i * f->nargs]) && loop_for(f, f->types[i * f->nargs]) == i)
+            loop = i;
+    if (loop < 0 || (PyTypeNum_ISINTEGER(*type) && strcmp(f->name, "power") == 0))
+        return 0;
+    *type = f->types[loop * f->nargs];
+    called->name = f->name;
+    called->loop = f->functions[loop];
+    called->data = f->data == NULL ? NULL : (void *)f->data[loop];
+    called->type = f->types[loop * f->nargs + n];
+    return is_of_expressions(*type) && is_of_expressions(called->type);
+}
+
+static int
+is_whole(int type)
+{
+    return PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type);
+}
+
+/* The type that operands of two types are given to a function in; NOTYPE where that depends on the function. */
+static int
+promoted(int one, int other)
+{
+    if (one == NPY_NOTYPE || one == other)
+        return other;
+    PyArray_Descr *of_one = PyArray_DescrFromType(one), *of_other = PyArray_DescrFromType(other);
+    PyArray_Descr *both = PyArray_PromoteTypes(of_one, of_other);
+    int type = both == NULL || (is_whole(one) && is_whole(other) && !is_whole(both->type_num)) ? NPY_NOTYPE : both->type_num;
+    Py_XDECREF(both);
+    Py_DECREF(of_one);
+    Py_DECREF(of_other);
+    PyErr_Clear();
+    return type;
+}
+
+/* The same of elements of a type and a number, which takes their type if that is of its kind. */
+static int
+promoted_by(PyObject *number, int type)
+{
+    if (PyFloat_CheckExact(number))
+        return is_whole(type) ? NPY_DOUBLE : type;
+    if (PyLong_CheckExact(number))
+        return PyTypeNum_ISBOOL(type) ? NPY_LONG : type;
+    if (PyComplex_CheckExact(number))
+        return type == NPY_CDOUBLE || type == NPY_CFLOAT ? type : type == NPY_FLOAT ? NPY_CFLOAT : NPY_CDOUBLE;
+    int is_double = Py_TYPE(number) == known.number || Py_TYPE(number) == &PyDoubleArrType_Type;
+    return is_double ? promoted(type, NPY_DOUBLE) : type;
+}
+
+/* Whether all operands can take part, the first of which says of all others which are taken if it `is_chosen_by`, and what
+ * as: the type of the elements, the shape that arrays are broadcast to; the number of axes, or -1. */
+static int
+fitting(Operand *operands, int n, int is_chosen_by, int *type, npy_intp *shape, npy_intp *bytes)
+{
+    PyArrayObject *arrays[MOST_TAKEN] = {NULL};
+    Expression *pending = NULL;
+    *type = NPY_NOTYPE;
+    for (int i = 0; i < n; i++) {
+        Operand *o = &operands[i];
+        o->type = o->number != NULL ? NPY_NOTYPE : o->pending != NULL ? o->pending->type : PyArray_TYPE(o->array);
+        if (i == 0 && is_chosen_by && o->type != NPY_BOOL)
+            return -1;
+        if (o->number != NULL)
+            continue;
+        if (!is_of_expressions(o->type) || (o->array != NULL && !is_in_order(o->array)))
+            return -1;
+        int before = *type;
+        *type = i == 0 && is_chosen_by ? NPY_NOTYPE : promoted(before, o->type);
+        if (before != NPY_NOTYPE && *type == NPY_NOTYPE)
+            return -1;
+        arrays[i] = o->array;
+        if (o->pending != NULL && pending != NULL
+            && (o->pending->axes != pending->axes
+                || !PyArray_CompareLists(o->pending->shape, pending->shape, pending->axes)))
+            return -1;
+        pending = o->pending != NULL ? o->pending : pending;
+        *bytes += bytes_of(o->type) * (o->array != NULL ? PyArray_SIZE(o->array) : PyArray_MultiplyList(pending->shape, pending->axes));
+    }
+    for (int i = 0; i < n && *type != NPY_NOTYPE; i++)
+        *type = operands[i].number != NULL ? promoted_by(operands[i].number, *type) : *type;
+    if (!is_of_expressions(*type))
+        return -1;
+    if (pending == NULL)
+        return common_shape(arrays, n, shape);
+    memcpy(shape, pending->shape, pending->axes * sizeof *shape);
+    for (int i = 0; i < n; i++)
+        if (arrays[i] != NULL) {
+            int missing = pending->axes - PyArray_NDIM(arrays[i]);
+            if (missing < 0)
+                return -1;
+            for (int axis = missing; axis < pending->axes; axis++) {
+                npy_intp length = PyArray_DIM(arrays[i], axis - missing);
+                if (length != 1 && length != shape[axis])
+                    return -1;
+            }
+        }
+    return pending->axes;
+}
