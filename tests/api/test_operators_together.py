@@ -236,12 +236,12 @@ def _traced(run: Callable[..., Any], *args: Any) -> Any:
 )
 def test_whoever_traces_may_write(text: str) -> None:
     found = []
-    for module in (np, numpy):
+    for module in (numpy, np, numpy):  # Python 3.12 tells the first tracer of less
         space: dict[str, Any] = {"np": module}
         exec(f"def run(a, b):\n    return {text}", space)
         ones, twos = (module.asarray(numpy.full(LENGTH, float(k))) for k in (1, 2))
         found.append(numpy.asarray(_traced(space["run"], ones, twos)))
-    assert found[0].tobytes() == found[1].tobytes()
+    assert found[1].tobytes() == found[2].tobytes()
 
 
 def test_what_fails_midway_is_let_go() -> None:
@@ -398,6 +398,14 @@ def test_who_goes_with_an_expression_may_write(other: str) -> None:
         assert seen == [2.0 + i for i in range(k + 1)]
 
 
+@pytest.mark.parametrize("text", ["a < b / b", "b / b < a", "a * 1 <= b / b", "a == b / b", "2 > b / b"])
+def test_comparisons_are_not_turned(text: str) -> None:
+    """What is told names the function that the program has called."""
+    inputs = {name: numpy.zeros(LENGTH, "c8") for name in "ab"}
+    inputs["a"][:] = complex("nan")
+    _compare(f"return {text}", inputs)
+
+
 def test_errors_are_raised() -> None:
     a, b = np.asarray(numpy.ones(LENGTH)), np.asarray(numpy.zeros(LENGTH))
     with np.errstate(all="raise"):
@@ -425,7 +433,11 @@ def test_refused_shapes_name_themselves() -> None:
         ("(a + b) * (c if t else b)", "+", ahead.NOT_TAKEN),
         ("(a + b) and c", "+", ahead.NOT_TAKEN),
         ("(a +\n b) * c", "+", ahead.TAKEN),
-        ("a * b +\n c - a * b", "+", ahead.TAKEN),
+        ("a * b +\n c - a * b", "+", ahead.TAKEN if quick.NAMES_LINES else ahead.NOT_TAKEN),
+        ("c < a + b", "+", ahead.NOT_TAKEN),
+        ("2 < a + b", "+", ahead.TAKEN),
+        ("a * b < a + b", "+", ahead.BESIDE_RESULT),
+        ("a + b < c", "+", ahead.TAKEN),
         ("b * (\na + b)", "+", ahead.BESIDE_LOCAL if quick.NAMES_LINES else ahead.NOT_TAKEN),
         ("t.x * (a + b)", "+", ahead.NOT_TAKEN),
         ("(a + b) * t.x", "+", ahead.TAKEN),

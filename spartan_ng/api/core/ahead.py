@@ -98,7 +98,7 @@ _BINARY, _COMPARE, _CALL, _COPY, _GLOBAL, _ATTRIBUTE, _NULL, _EXTENDED = (
     )
 )
 _UNARY = _those("UNARY_NEGATIVE", "UNARY_INVERT")
-_METHOD = opmap.get("LOAD_METHOD", _ATTRIBUTE)
+_METHOD = opmap["LOAD_METHOD"] if opmap.get("LOAD_METHOD", 256) < 256 else _ATTRIBUTE
 """What loads a function to be called: `LOAD_ATTR` says so by its lowest bit, as `LOAD_GLOBAL` does."""
 
 
@@ -175,7 +175,8 @@ def read_ahead(code: CodeType, at: int) -> Ahead:
     called: dict[Called, None] = {}
     for instruction in islice(instructions, here + 1, None):
         effect = instruction.effect()
-        if effect is None or instruction.is_label:
+        is_in_line = NAMES_LINES or instruction.line == instructions[here].line
+        if effect is None or instruction.is_label or (instruction.is_operator() and not is_in_line):
             return _NOTHING
         operands = _operands(stack, effect[0])
         is_taken = ours in operands
@@ -186,7 +187,6 @@ def read_ahead(code: CodeType, at: int) -> Ahead:
             called[function] = None
             attributes += function[2] == BUILTIN
         if is_taken:
-            is_in_line = NAMES_LINES or instruction.line == instructions[here].line
             if not is_in_line or len(called) > MOST_CALLED:
                 return _NOTHING
             kind, number = _taken_by(instruction, operands, ours)
@@ -213,7 +213,10 @@ def _taken_by(taker: _Instruction, operands: _Stack, ours: _Value | None) -> tup
         return TAKEN, 0
     if left is None or left.by.operation in _CONSTANTS:
         return (NOT_TAKEN if left is None else TAKEN), 0
-    return (BESIDE_RESULT, 0) if left.by.is_operator() else _beside(left, 0)
+    if left.by.is_operator():
+        return BESIDE_RESULT, 0
+    # What is pending is asked first by an ordinary array, for the comparison's reverse.
+    return (NOT_TAKEN, 0) if taker.operation == _COMPARE else _beside(left, 0)
 
 
 def _beside(value: _Value | None, further: int) -> tuple[int, int]:

@@ -72,7 +72,7 @@ promoted_by(PyObject *number, int type)
     if (PyFloat_CheckExact(number))
         return is_whole(type) ? NPY_DOUBLE : type;
     if (PyLong_CheckExact(number))
-        return PyTypeNum_ISBOOL(type) ? NPY_LONG : type;
+        return PyTypeNum_ISBOOL(type) ? NPY_INTP : type;
     if (PyComplex_CheckExact(number))
         return type == NPY_CDOUBLE || type == NPY_CFLOAT ? type : type == NPY_FLOAT ? NPY_CFLOAT : NPY_CDOUBLE;
     int is_double = Py_TYPE(number) == known.number || Py_TYPE(number) == &PyDoubleArrType_Type;
