@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from math import prod
 from typing import Any
@@ -70,7 +72,8 @@ class RawFile(Sink):
         if list(box[1:]) != whole or self.offset % self.dtype.alignment:
             return None
         first, last = (self.offset + k * self._strides()[0] for k in box[0])
-        mapping = Mapping(self._opened(), last, of_file=True)
+        with self._opened() as descriptor:
+            mapping = Mapping(descriptor, last, of_file=True)
         self.__dict__.setdefault("_tiles", weakref.WeakSet()).add(mapping)
         return mapping.array(last)[first:].view(self.dtype).reshape(box_shape(box))
 
@@ -91,10 +94,10 @@ class RawFile(Sink):
             self._map()[box_slices(box)] = block
             return
         laid_out = np.ascontiguousarray(block, self.dtype)
-        descriptor = self._opened()
-        for index in product(*map(range, block.shape[:outer])):
-            part = laid_out[index].reshape(-1).view(np.uint8).data
-            write_at(descriptor, part, first + sum(i * s for i, s in zip(index, strides, strict=False)))
+        with self._opened() as descriptor:
+            for index in product(*map(range, block.shape[:outer])):
+                part = laid_out[index].reshape(-1).view(np.uint8).data
+                write_at(descriptor, part, first + sum(i * s for i, s in zip(index, strides, strict=False)))
 
     def finish(self) -> None:
         """Rename it."""
@@ -116,22 +119,20 @@ class RawFile(Sink):
         is_alike = block.flags.c_contiguous and block.dtype == self.dtype
         return is_alike and mapping.place_of(address(block)) == first
 
-    def _opened(self) -> int:
-        """The descriptor of the file in this process, which goes with the sink."""
-        process, found = self.__dict__.get("_descriptor", (None, -1))
-        if process != os.getpid():
-            found = os.open(self.temporary, os.O_RDWR)
-            weakref.finalize(self, os.close, found)
-            self.__dict__["_descriptor"] = os.getpid(), found
-        return int(found)
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """A descriptor of the file for a write: whoever kept one, as plans keep their sinks, would keep the
+        file's place on the disk when another has taken its name."""
+        descriptor = os.open(self.temporary, os.O_RDWR)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
     def _map(self) -> np.ndarray[Any, Any]:
-        process, found = self.__dict__.get("_mapped", (None, None))
-        if process != os.getpid() or found is None:
-            found = np.memmap(self.temporary, self.dtype, "r+", self.offset, self.shape)
-            self.__dict__["_mapped"] = os.getpid(), found
-        return found  # type: ignore[no-any-return]
+        """All of it, for a write."""
+        return np.memmap(self.temporary, self.dtype, "r+", self.offset, self.shape)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but what this process has opened."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_mapped", "_descriptor", "_tiles")}
+        """All but what this process has made tiles of."""
+        return {k: v for k, v in self.__dict__.items() if k != "_tiles"}
