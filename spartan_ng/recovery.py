@@ -313,6 +313,16 @@ def _sent(ref: ArrayRef, box: Box) -> tuple[Box, Node]:
     return box, build.data(ArrayRef(part.shape, ref.dtype, value=part))
 
 
+def noted(error: WorkerDied) -> WorkerDied:
+    """An error that is told of later: without the frames that it came through, which have what their programs
+    were made of, and itself. Arrays on workers would stay until Python looks for such circles."""
+    one: BaseException | None = error
+    while one is not None:
+        one.__traceback__ = None
+        one = one.__cause__ or one.__context__
+    return error
+
+
 def blamed(users: tuple[UserFunction, ...], first: WorkerDied, second: WorkerDied) -> UserFunctionError:
     """What is raised where two workers have died under a job that calls users' functions."""
     return UserFunctionError(

@@ -49,7 +49,7 @@ from spartan_ng.optimizer.rewrite.constants import has_constants
 from spartan_ng.plan.plan import Plan
 from spartan_ng.planner import Planned, Planner, has_local_workers
 from spartan_ng.progress import progress
-from spartan_ng.recovery import Amount, blamed, computed_again, one_at_a_time
+from spartan_ng.recovery import Amount, blamed, computed_again, noted, one_at_a_time
 from spartan_ng.replicas import Replicas
 from spartan_ng.system.processes import after_fork
 from spartan_ng.turning import turned
@@ -216,7 +216,7 @@ class Session:
                 if isinstance(error, WorkerDied):
                     ran_s = time.perf_counter() - begin
                     self.worked_s += ran_s
-                    died.append(error)
+                    died.append(noted(error))
                     left, error.left = error.left, {}
                     if len(died) > 1 and (users := planned.plan.suspects):
                         raise blamed(users, *died[-2:]) from error

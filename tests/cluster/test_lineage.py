@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -16,6 +17,7 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.arrays import Tiling
 from spartan_ng.backends.cluster import ClusterBackend
+from spartan_ng.backends.held import Tiles
 from spartan_ng.backends.link import MasterLink
 from spartan_ng.config import config
 from spartan_ng.errors import UserFunctionError, WorkerLost
@@ -258,6 +260,21 @@ def test_stages_that_were_done_are_run_again_for_what_was_lost_only(cluster, tmp
         numpy.testing.assert_array_equal(z, numpy.sort(X, axis=0) + 1)
     amount = session.current().recovered
     assert amount.computed == amount.lost > 0
+
+
+def test_nothing_stays_of_a_job_under_which_a_worker_died(cluster, tmp_path, monkeypatch):
+    """It is let go at once: a driver that waits for somebody looks for no circles of objects."""
+    monkeypatch.setattr(session, "SAVED_S", 0.0)
+    gc.collect()
+    before = [o.key for o in gc.get_objects() if isinstance(o, Tiles)]
+    gc.disable()
+    try:
+        with killing_one(tmp_path / "gate") as adds_one:
+            total = float(np.map(adds_one, np.sort(np.array(X), axis=0), dtype=float).sum())
+        assert total == pytest.approx((X + 1).sum())
+        assert [o.key for o in gc.get_objects() if isinstance(o, Tiles)] == before
+    finally:
+        gc.enable()
 
 
 def test_workers_may_die_one_after_the_other(cluster):

@@ -46,6 +46,7 @@ def held_in(folder: Path) -> list[str]:
     return [line for line in found if f"{folder}/" in line and "x.npy" not in line]
 
 
+@pytest.mark.some(8)
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="nobody tells what is open")
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("name", PROGRAMS)
