@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from spartan_ng.costs.choices import PACKED_ELEMENTS, PACKED_LINE, SORT_ELEMENTS
+from spartan_ng.costs.choices import FIRST_KEYS, PACKED_ELEMENTS, PACKED_LINE, PACKED_TOGETHER, SORT_ELEMENTS
 from spartan_ng.ops.joins import AXIS_FUNCTIONS, sort
 
 Each: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
@@ -204,18 +204,18 @@ def _without(low: int, high: int, digits: int) -> int:
 def _end_alike(keys: Array, first: Any, without: int) -> bool:
     """Whether the last digits of keys, which find no room, are those of another key: then they hide nothing.
     Those of whole numbers are zeros."""
-    return not without or not ((keys ^ first) & ((1 << without) - 1)).any()
+    digits = (1 << without) - 1
+    some = keys.reshape(-1)[:FIRST_KEYS]  # tell of most
+    return not without or not (((some ^ first) & digits).any() or ((keys ^ first) & digits).any())
 
 
 def _places(x: Array, packed: Array, digits: int, hides: bool) -> Array:
     """The indices among elements `x` behind sorted first digits of these, which may hide others."""
     places: Array = (packed & ((1 << digits) - 1)).view(np.intp)
-    if hides:
-        firsts = packed >> digits
-        if (firsts[1:] == firsts[:-1]).any():
-            keys = _keys(x.take(places))
-            if (keys[1:] < keys[:-1]).any():
-                _put_in_order(places, keys, firsts)
+    if hides and _repeat(packed, digits):
+        keys = _keys(x.take(places))
+        if (keys[1:] < keys[:-1]).any():
+            _put_in_order(places, keys, packed >> digits)
     return places
 
 
@@ -230,21 +230,22 @@ def argsorted_lines(a: Array, axis: int, kind: str = "stable") -> Array:
     around = prod(a.shape[:axis]), n, prod(a.shape[axis + 1 :])
     lines, places = (np.moveaxis(x.reshape(around), 1, -1) for x in (a, out))
     before, after = lines.shape[:2]
-    if n > _BLOCK:
+    if n > PACKED_TOGETHER:
         for at in np.ndindex(before, after):
             _put_order(lines[at], places[at], None, 1, _one_by_one)
         return out
-    few = _BLOCK // n
+    few = max(_BLOCK // n, 1)
     step = max(few // max(after, 1), 1)
     for i in range(0, before, step):
         for j in range(0, after, few):
             some = np.s_[i : i + step, j : j + few]
-            places[some] = _argsorted_together(lines[some])
+            _order_together(lines[some], places[some])
     return out
 
 
-def _argsorted_together(lines: Array) -> Array:
-    """The indices that sort lines along their last axis, all of which have room in the cache."""
+def _order_together(lines: Array, places: Array) -> None:
+    """Fill `places` with the indices that sort lines along their last axis, all of which have room in the
+    cache."""
     n = lines.shape[-1]
     (keys, low, high), digits = _ranged_keys(lines), (n - 1).bit_length()
     without = _without(low, high, digits)
@@ -254,12 +255,17 @@ def _argsorted_together(lines: Array) -> Array:
     packed <<= digits
     packed |= np.arange(n, dtype=np.uint64)
     packed.sort()
-    places: Array = (packed & ((1 << digits) - 1)).view(np.intp)
-    if hides:
+    np.bitwise_and(packed, (1 << digits) - 1, out=places.view(np.uint64))
+    if hides and _repeat(packed, digits):
         firsts = packed >> digits
         for at in map(tuple, np.argwhere((firsts[..., 1:] == firsts[..., :-1]).any(axis=-1))):
             places[at] = _places(lines[at], packed[at], digits, hides)
-    return places
+
+
+def _repeat(packed: Array, digits: int) -> bool:
+    """Whether neighbours in sorted lines have the same first digits."""
+    apart = packed[..., 1:] ^ packed[..., :-1]
+    return bool(apart.size and apart.min() < 1 << digits)
 
 
 def _keys(x: Array) -> Array:

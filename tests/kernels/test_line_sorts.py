@@ -102,14 +102,15 @@ def test_lines_along_axes(kind: str, shape: tuple[int, ...]) -> None:
     st.lists(st.integers(0, 6), min_size=1, max_size=3).map(tuple),
     st.sampled_from(["f8", "f4", "f2", "i8", "i1", "u8", "m8[s]", "?", "c16"]),
     st.integers(1, 40),
+    st.integers(1, 9),
 )
-def test_short_lines_along_axes(data: Any, shape: tuple[int, ...], dtype: str, block: int) -> None:
+def test_short_lines_along_axes(data: Any, shape: tuple[int, ...], dtype: str, block: int, long: int) -> None:
     values = [0.0, -0.0, 1.0, 1.0 + EPS, 1.0 + 2 * EPS, 2.5, *([np.nan, -np.inf] if dtype[0] in "fc" else [])]
     size = int(np.prod(shape))
     drawn = data.draw(st.lists(st.sampled_from(values), min_size=size, max_size=size))
     x = np.array(drawn, "f8").astype(dtype).reshape(shape)
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
-    with patch.multiple(line_sorts, PACKED_LINE=1, _BLOCK=block):
+    with patch.multiple(line_sorts, PACKED_LINE=1, _BLOCK=block, PACKED_TOGETHER=long):
         found = argsorted_lines(x, axis)
     np.testing.assert_array_equal(found, np.argsort(x, axis, kind="stable"), strict=True)
 
