@@ -22,13 +22,13 @@ from spartan_ng.sources.kept import kept_bytes
 from spartan_ng.sources.mapped import MappedFile
 from spartan_ng.sources.remote import RemoteFile
 from spartan_ng.sources.servers import patient
-from spartan_ng.sources.source import OpenedSource, Serial, Source, said_of
+from spartan_ng.sources.source import OpenedSource, Serial, Source, part_in_order, said_of
 
 _BESIDE = 2
 """Of a packed chunk the library has two at a time besides what it gives of it: one packed, or in the place
 where it is put together, and one unpacked."""
 _PART_BYTES = 1 << 20
-"""Of what is not packed about so many bytes are read together, and of a file at a URL of whatever is."""
+"""Of a file at a URL about so many bytes are read together."""
 _TEXT_BYTES = 64
 """What Python has of each text besides its characters, and where it is."""
 
@@ -72,7 +72,7 @@ class Hdf5Dataset(OpenedSource):
             self.beside_bytes = _BESIDE * prod(chunk) * self.dtype.itemsize
             self.whole_bytes = prod(map(min, chunk, self.shape)) * self.dtype.itemsize
         else:  # nothing has to be unpacked
-            self._chunks = _part(chunk, self.dtype.itemsize)
+            self._chunks = part_in_order(chunk, self.dtype.itemsize)
 
     @property
     def chunks(self) -> tuple[int, ...]:
@@ -129,7 +129,7 @@ class Hdf5Texts(Hdf5Dataset):
 
     def _describe(self, dataset: Any) -> None:
         self.shape = tuple(dataset.shape)
-        self._chunks = tuple(dataset.chunks or _part(self.shape, _TEXT_BYTES))
+        self._chunks = tuple(dataset.chunks or part_in_order(self.shape, _TEXT_BYTES))
         counts = [-(-n // c) for n, c in zip(self.shape, self._chunks, strict=True)]
         longest = 0
         for index in np.ndindex(*counts):
@@ -155,16 +155,6 @@ def _remote(url: Path, options: dict[str, Any] | None) -> Any:
 def _remote_bytes() -> int:
     """What is kept of a file at a URL."""
     return max(kept_bytes(), 2 * _PART_BYTES)
-
-
-def _part(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """What lies one after the other in an array of that shape, of about `_PART_BYTES`. The library reads each
-    run of bytes by itself: a column costs as much as all columns, and at a URL as all their requests."""
-    found = [max(n, 1) for n in shape]
-    for axis in range(len(found)):
-        line = max(prod(found[axis + 1 :]) * itemsize, 1)
-        found[axis] = max(min(found[axis], _PART_BYTES // line), 1)
-    return tuple(found)
 
 
 def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | None = None) -> Source:

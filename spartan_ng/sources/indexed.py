@@ -15,7 +15,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.sources.kept import kept_bytes
-from spartan_ng.sources.source import Serial, Source, checked_dtype
+from spartan_ng.sources.source import Serial, Source, checked_dtype, part_in_order
 
 _SEVERAL = 4
 """So many chunks, at the least, are kept."""
@@ -41,9 +41,10 @@ class Indexed(Source):
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """The object's own."""
-        found = self._said
-        return super().chunks if found is None else found
+        """The object's own; what is behind the first axis where it says nothing: most have their elements in
+        C's order."""
+        rows = (1, *self.shape[1:])[: len(self.shape)]
+        return self._said or part_in_order(rows, self.dtype.itemsize)
 
     @property
     def _said(self) -> tuple[int, ...] | None:

@@ -30,6 +30,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ ZARRS_LOOP = "zarr_io"
 """The thread of zarr's."""
 TRUSTED_NS = 1_000_000
 """A mapped file that has not changed is asked again after so long."""
+_PART_BYTES = 1 << 20
+"""What is not packed is read well so many bytes at a time."""
 _MOST_SAID = 200
 """Characters of a library's message."""
 _OF_A_PROCESS = ("_held", "_looked_ns", "_opened", "_owner", "_unpacked")
@@ -229,6 +232,16 @@ def read_box(source: Source, box: Box) -> np.ndarray[Any, Any]:
             f"{source} gave {said} for the box {box}, which has {source.dtype} {box_shape(box)}"
         )
     return found
+
+
+def part_in_order(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """What lies together in an array of that shape in C order, of about `_PART_BYTES`. Who reads each
+    run of bytes by itself takes as long for a column as for all columns."""
+    found = [max(n, 1) for n in shape]
+    for axis in range(len(found)):
+        line = max(prod(found[axis + 1 :]) * itemsize, 1)
+        found[axis] = max(min(found[axis], _PART_BYTES // line), 1)
+    return tuple(found)
 
 
 def checked_dtype(dtype: Any, what: str) -> np.dtype[Any]:

@@ -368,3 +368,31 @@ def test_explain_says_what_is_read() -> None:
     text = str(np.explain((over(Recorder(VALUE, (256, COLUMNS))) * 2).sum(axis=0)))
     assert "%0 float64 6000×40 source" in text
     assert "reads 256 indices of dimension 0 at a time" in text
+
+
+@pytest.mark.parametrize("memory", [None, 200_000])
+@pytest.mark.parametrize("shape", [(3000, 20), (200, 300), (60, 5, 40)])
+def test_what_says_nothing_of_its_chunks_is_read_by_rows(shape: tuple[int, ...], memory: int | None) -> None:
+    """As far as memory has room for one: a store of rows is not unpacked once for each column."""
+    value = numpy.random.default_rng(0).random(shape)
+    asked: list[Any] = []
+
+    class Stored:
+        shape, dtype = value.shape, value.dtype
+
+        def __getitem__(self, key: Any) -> Any:
+            asked.append(key)
+            return value[key]
+
+    with config.override(small_bytes=0, memory_bytes=memory):
+        for fold in (
+            lambda x: (x * 2).sum(),
+            lambda x: x.std(),
+            lambda x: x.sum(axis=0),
+            lambda x: x.max(axis=-1),
+        ):
+            numpy.testing.assert_allclose(fold(np.from_source(Stored())), fold(value), rtol=1e-9)
+    for key in asked:
+        shown = [s.stop - s.start for s in key]
+        cut = [d for d, (k, n) in enumerate(zip(shown, value.shape, strict=True)) if k < n]
+        assert all(shown[d] == 1 for d in range(max(cut, default=0))), (shown, value.shape)

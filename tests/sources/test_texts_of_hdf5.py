@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import spartan_ng as np
 from spartan_ng.errors import SourceError
-from spartan_ng.sources import hdf5
+from spartan_ng.sources import source
 from tests.sampling import examples
 
 SHAPES: list[tuple[int, ...]] = [(), (0,), (7,), (5, 3), (0, 4), (2, 3, 4)]
@@ -27,7 +27,7 @@ def test_texts_are_those_of_the_library(
 ) -> None:
     """Whatever they are long, in chunks and in one piece, which is looked at in parts; what nobody has
     written is empty."""
-    monkeypatch.setattr(hdf5, "_PART_BYTES", 200)
+    monkeypatch.setattr(source, "_PART_BYTES", 200)
     n = int(numpy.prod(shape))
     words = ["", "a", "word" * 9, "x y\n", "caf\u00e9 \U0001f600" if encoding == "utf-8" else "cafe"]
     value = numpy.array([words[k % 5] + "z" * (k // 5) for k in range(n)], object).reshape(shape)
