@@ -182,7 +182,8 @@ class Columns(OpenedSource):
     def likeness(self) -> Hashable:
         """The file in its state, and which columns these are."""
         what = type(self), self.shape, self.dtype, *self.names
-        return (*what, self.path, str(self.options), str(self.keys), self._signs) if self._signs else None
+        is_known = self._signs and not is_url(self.path)
+        return (*what, self.path, str(self.options), str(self.keys), self._signs) if is_known else None
 
     def is_current(self) -> bool:
         """Whether the file is the one that was opened."""

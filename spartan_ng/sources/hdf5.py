@@ -102,7 +102,8 @@ class Hdf5Dataset(OpenedSource):
 
     def likeness(self) -> Hashable:
         """Its place, and the state of the file and of where links lead."""
-        return (self.path, self.name, str(self.options), *self._signs) if all(self._signs) else None
+        is_known = all(self._signs) and not is_url(self.path)
+        return (self.path, self.name, str(self.options), *self._signs) if is_known else None
 
     def is_current(self) -> bool:
         """Whether the file, and the one where links lead, are those that were opened."""

@@ -3,7 +3,6 @@ for."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from math import prod
 from typing import Any
 
@@ -57,11 +56,6 @@ class RemoteFile(OpenedSource):
         rows = max(1, _RANGE_BYTES // max(self._line, 1))
         found = (rows, *(max(n, 1) for n in self._laid[1:])) if self.shape else ()
         return found[::-1] if self._turned else found
-
-    def likeness(self) -> Hashable:
-        """The place in the file, and what its server says of it."""
-        what = self.url, str(self.options), self.offset, self.shape, self.dtype, self._turned
-        return (*what, self._signs) if self._signs else None
 
     def is_current(self) -> bool:
         """Whether the server says of the file what it said when it was opened."""

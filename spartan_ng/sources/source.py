@@ -104,7 +104,8 @@ class Source(ABC):
         return False
 
     def likeness(self) -> Hashable:
-        """What is the same of two that say that they have the same elements; None of what says nothing."""
+        """What is the same of two that say that they have the same elements; None of what says nothing, and
+        of files at URLs, whose servers tell of changes by the second, if at all."""
         return None
 
     def goes_on(self, before: Source) -> bool:

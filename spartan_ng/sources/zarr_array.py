@@ -88,7 +88,8 @@ class ZarrArray(OpenedSource):
 
     def likeness(self) -> Hashable:
         """Its place, and what its description was."""
-        return (self.url, self.name, str(self.options), *self._signs) if any(self._signs) else None
+        is_known = any(self._signs) and not is_url(self.url)
+        return (self.url, self.name, str(self.options), *self._signs) if is_known else None
 
     def goes_on(self, before: Source) -> bool:
         """Whether no chunk was written meanwhile."""
