@@ -6,6 +6,7 @@ The kernel frees one with the last process that has it, however that ends.
 from __future__ import annotations
 
 import os
+import stat
 from functools import cache
 from pathlib import Path
 
@@ -48,6 +49,11 @@ def is_of(descriptor: int, size: int) -> bool:
     """Whether a segment has that size for good; OSError where it is none."""
     seals = 0 if _fcntl is None else _fcntl.fcntl(descriptor, _fcntl.F_GET_SEALS)
     return bool(seals and seals & _fcntl.F_SEAL_SHRINK) and os.fstat(descriptor).st_size == size
+
+
+def is_nameless(found: os.stat_result) -> bool:
+    """Whether it is a file of this user's that nobody finds who is not shown it."""
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 0 and found.st_uid == os.getuid()
 
 
 @cache

@@ -8,7 +8,6 @@ reader.
 from __future__ import annotations
 
 import os
-import stat
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -110,13 +109,8 @@ def _check_segment(descriptor: int, size_bytes: int) -> None:
 
 def _check_file(descriptor: int, where: SharedArray) -> None:
     found = os.fstat(descriptor)
-    if not _is_nameless(found) or found.st_size < where.size_bytes or found.st_ino != where.segment:
+    if not segments.is_nameless(found) or found.st_size < where.size_bytes or found.st_ino != where.segment:
         raise ValueError(f"what is named as a file without a name of {where.size_bytes:,} bytes is none")
-
-
-def _is_nameless(found: os.stat_result) -> bool:
-    """Whether it is a file of this user's that nobody finds who is not shown it."""
-    return stat.S_ISREG(found.st_mode) and found.st_nlink == 0 and found.st_uid == os.getuid()
 
 
 def describe_in_file(array: np.ndarray[Any, Any]) -> SharedArray | None:
@@ -125,7 +119,7 @@ def describe_in_file(array: np.ndarray[Any, Any]) -> SharedArray | None:
     if not isinstance(mapping, Mapping) or mapping.descriptor < 0:
         return None
     found = os.fstat(mapping.descriptor)
-    if not _is_nameless(found):
+    if not segments.is_nameless(found):
         return None
     offset = mapping.place_of(address(array))
     size, descriptor = found.st_size, mapping.descriptor
