@@ -53,15 +53,13 @@ def value_ranges(parts: Sequence[Array]) -> list[Range]:
         step = max(n // (ranges * _SAMPLES), 1)
         samples = np.sort(np.concatenate([part[step // 2 :: step] for part in parts]))
         values, counts = np.unique(samples[_SAMPLES::_SAMPLES], return_counts=True)
-        several = np.flatnonzero(counts > 1)
-        before = np.array([np.searchsorted(part, values) for part in parts])
-        after = np.array([np.searchsorted(part, values[several], "right") for part in parts])
-        for i, cut in enumerate(before.T.tolist()):
-            cuts.append(cut)
-            alike.append(False)
-            if counts[i] > 1:
-                cuts.append(after[:, np.searchsorted(several, i)].tolist())
-                alike.append(True)
+        is_frequent = counts > 1
+        before = np.array([np.searchsorted(part, values) for part in parts]).T.tolist()
+        after = np.array([np.searchsorted(part, values[is_frequent], "right") for part in parts]).T
+        ends_of_frequent = iter(after.tolist())
+        for cut, fills in zip(before, is_frequent.tolist(), strict=True):
+            cuts += [cut, next(ends_of_frequent)] if fills else [cut]
+            alike += [False, True] if fills else [False]
     every = zip(pairwise([*cuts, ends]), [*alike, False], strict=True)
     return [Range(a, b, is_one) for (a, b), is_one in every if a != b]
 

@@ -25,7 +25,7 @@ from spartan_ng.extras import needed
 from spartan_ng.memory import budget_bytes, free_disk_bytes
 from spartan_ng.scratch import on_disk, put
 from spartan_ng.sources.column_kinds import common_kind, kinds_of
-from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs
+from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs, tells_of_writes
 from spartan_ng.sources.kept import DISK_SHARE, KEPT, kept_bytes, owner_of, piece_bytes
 from spartan_ng.sources.keys import Keys, with_keys
 from spartan_ng.sources.pools import each_unpacked, free_unused, in_systems_pool, pool_bytes, unpacked
@@ -182,7 +182,7 @@ class Columns(OpenedSource):
     def likeness(self) -> Hashable:
         """The file in its state, and which columns these are."""
         what = type(self), self.shape, self.dtype, *self.names
-        is_known = self._signs and not is_url(self.path)
+        is_known = tells_of_writes(self.path, self._signs)
         return (*what, self.path, str(self.options), str(self.keys), self._signs) if is_known else None
 
     def is_current(self) -> bool:

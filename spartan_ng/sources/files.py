@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from glob import glob
 from pathlib import Path as LocalPath
@@ -16,6 +17,8 @@ from spartan_ng.sources.servers import asked_again, check_answers, patient
 Path = str | os.PathLike[str]
 
 _LOCAL = "file://", "local://"
+COARSE_NS = 2_000_000_000
+"""Of two writes that lie further apart than this every file system gives the times apart."""
 
 
 def is_url(path: Path) -> bool:
@@ -70,6 +73,12 @@ def signs(path: str, options: dict[str, Any] | None = None) -> tuple[Any, ...] |
     except (OSError, ValueError, NotImplementedError):
         return None
     return tuple(str(said[sign]) for sign in _SIGNS if said.get(sign) is not None)
+
+
+def tells_of_writes(path: str, said: tuple[Any, ...] | None) -> bool:
+    """Whether a file's signs would be others if it were written to from now on: those of a local file whose
+    last write lies behind the clock of its file system. Servers tell of writes by the second, if at all."""
+    return said is not None and not is_url(path) and time.time_ns() - said[-1] > COARSE_NS
 
 
 def system(url: str, options: dict[str, Any] | None) -> tuple[Any, str]:

@@ -17,7 +17,7 @@ import numpy as np
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs
+from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs, tells_of_writes
 from spartan_ng.sources.kept import kept_bytes
 from spartan_ng.sources.mapped import MappedFile
 from spartan_ng.sources.remote import RemoteFile
@@ -102,7 +102,7 @@ class Hdf5Dataset(OpenedSource):
 
     def likeness(self) -> Hashable:
         """Its place, and the state of the file and of where links lead."""
-        is_known = all(self._signs) and not is_url(self.path)
+        is_known = all(tells_of_writes(self.path, signs) for signs in self._signs)
         return (self.path, self.name, str(self.options), *self._signs) if is_known else None
 
     def is_current(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from spartan_ng.arrays import Box
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
-from spartan_ng.sources.files import is_url, open_file, signs
+from spartan_ng.sources.files import open_file, signs, tells_of_writes
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import Source, checked_dtype, said_of
 
@@ -61,7 +61,7 @@ class ImageStack(Source):
 
     def likeness(self) -> Hashable:
         """The files in their states."""
-        is_known = all(self._signs) and not any(map(is_url, self.paths))
+        is_known = all(map(tells_of_writes, self.paths, self._signs))
         return (*self.paths, str(self.options), *self._signs) if is_known else None
 
     def has_changed(self, box: Box) -> bool:

@@ -105,7 +105,7 @@ class Source(ABC):
 
     def likeness(self) -> Hashable:
         """What is the same of two that say that they have the same elements; None of what says nothing, and
-        of files at URLs, whose servers tell of changes by the second, if at all."""
+        of files whose signs need not tell of a write (`files.tells_of_writes`)."""
         return None
 
     def goes_on(self, before: Source) -> bool:

@@ -22,7 +22,17 @@ from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.memory import threads
-from spartan_ng.sources.files import Path, absolute, as_zarr_takes, is_there, is_url, open_file, signs
+from spartan_ng.sources.files import (
+    COARSE_NS,
+    Path,
+    absolute,
+    as_zarr_takes,
+    is_there,
+    is_url,
+    open_file,
+    signs,
+    tells_of_writes,
+)
 from spartan_ng.sources.servers import patient
 from spartan_ng.sources.source import OpenedSource, Source, checked_dtype, note_loop
 
@@ -59,7 +69,7 @@ class ZarrArray(OpenedSource):
         self._heads = [self.url] if is_archive(self.url) else [f"{place.rstrip('/')}/{h}" for h in _HEADS]
         if self._folder is None:  # nobody is asked about what is not there
             self._heads = [head for head in self._heads if signs(head, options) is not None]
-        self._written_ns = _newest_ns(self._folder)
+        self._written_ns, self._has_seen_all = _newest(self._folder)
         self._newest_ns = max(time.time_ns(), self._written_ns)
         self._signs = self._signs_now()
         array = self.opened
@@ -88,12 +98,13 @@ class ZarrArray(OpenedSource):
 
     def likeness(self) -> Hashable:
         """Its place, and what its description was."""
-        is_known = any(self._signs) and not is_url(self.url)
+        every = [tells_of_writes(self.url, said) for said in self._signs if said is not None]
+        is_known = self._has_seen_all and bool(every) and all(every)
         return (self.url, self.name, str(self.options), *self._signs) if is_known else None
 
     def goes_on(self, before: Source) -> bool:
         """Whether no chunk was written meanwhile."""
-        return isinstance(before, ZarrArray) and self._written_ns <= before._newest_ns
+        return isinstance(before, ZarrArray) and self._written_ns <= before._newest_ns - COARSE_NS
 
     def is_current(self) -> bool:
         """Whether the store's description is the one that was read."""
@@ -174,14 +185,15 @@ def _archive(url: str, options: dict[str, Any] | None) -> Any:
     return zarr.storage.FsspecStore(wrapped, read_only=True, path="")
 
 
-def _newest_ns(folder: str | None) -> int:
-    """When the newest of some files of a folder was written."""
+def _newest(folder: str | None) -> tuple[int, bool]:
+    """When the newest of some files of a folder was written, and whether these are all."""
     every = (
         os.path.join(where, name)
         for where, folders, names in os.walk(folder or os.devnull)
         for name in (*folders, *names)
     )
-    return max((_written_ns(path, path) for path in islice(every, _LOOKED_AT)), default=0)
+    some = list(islice(every, _LOOKED_AT))
+    return max((_written_ns(path, path) for path in some), default=0), next(every, None) is None
 
 
 def _written_ns(path: str, above: str) -> int:

@@ -3,11 +3,14 @@ been written to it between the two."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
 import imageio.v3
 import numpy
 import pytest
@@ -30,6 +33,17 @@ def _images(path: Path) -> None:
         imageio.v3.imwrite(path / f"{k}.png", (VALUE[k * 40 : k * 40 + 40] * 255).astype("u1"))
 
 
+def last_written(path: Path, then: float) -> None:
+    """Have a file, or all in a folder, say so."""
+    for one in (path, *path.rglob("*")):
+        os.utime(one, (then, then))
+
+
+def past(path: Path) -> None:
+    """Have them be written a minute ago."""
+    last_written(path, time.time() - 60)
+
+
 KINDS: dict[str, tuple[Any, Callable[[Path], Any]]] = {
     "x.zarr": (zarr_array.ZarrArray, lambda p: zarr.create_array(p, data=VALUE, chunks=(500, 6))),
     "x.zip": (zarr_array.ZarrArray, lambda p: np.to_zarr(np.array(VALUE), p)),
@@ -47,6 +61,7 @@ def test_what_is_opened_twice_is_read_once(
 ) -> None:
     kind, write = KINDS[name]
     write(path := tmp_path / name)
+    past(path)
     times: Counter[Any] = Counter()
     plain = kind.read
 
@@ -87,6 +102,7 @@ def test_another_part_or_place_is_another_array(tmp_path: Path) -> None:
 def test_a_chunk_that_was_written_meanwhile_tells_them_apart(zarr_format: Any, tmp_path: Path) -> None:
     """The description stays; what was opened first has changed, what is opened now has not."""
     store = zarr.create_array(tmp_path / "x.zarr", data=VALUE, chunks=(500, 6), zarr_format=zarr_format)
+    past(tmp_path / "x.zarr")
     with np.config.override(small_bytes=0):
         first = np.load(tmp_path / "x.zarr")
         store[600:700] = 5
@@ -103,6 +119,7 @@ def test_a_chunk_that_was_written_meanwhile_tells_them_apart(zarr_format: Any, t
 
 def test_a_write_to_one_leaves_the_other(tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "x.zarr", data=VALUE, chunks=(500, 6))
+    past(tmp_path / "x.zarr")
     with np.config.override(small_bytes=0):
         x, y = (np.load(tmp_path / "x.zarr") for _ in range(2))
         x[:10] = 7
@@ -120,3 +137,57 @@ def test_what_lies_at_a_url_is_opened_anew(name: str) -> None:
     np.save(url, np.array(VALUE))
     with np.config.override(small_bytes=0):
         assert np.load(url)._node() is not np.load(url)._node()
+
+
+def _h5(path: Path, value: Any) -> None:
+    with h5py.File(path, "a") as file:
+        file.require_dataset("data", value.shape, value.dtype, chunks=(500, 6))[...] = value
+
+
+def _zarr(path: Path, value: Any) -> None:
+    store = zarr.open_array(path, mode="a", shape=value.shape, dtype=value.dtype, chunks=(500, 6))
+    store[...] = value
+
+
+def _csv(path: Path, value: Any) -> None:
+    path.touch()
+    with open(path, "r+") as file:
+        file.writelines(["a,b,c,d,e,f\n", *(",".join(f"{x:.6f}" for x in row) + "\n" for row in value)])
+
+
+AGAIN: dict[str, Callable[[Path, Any], None]] = {"x.h5": _h5, "x.zarr": _zarr, "x.csv": _csv}
+"""Writes where the file is, and as many bytes each time."""
+
+
+@pytest.mark.parametrize("age", [0.0, 0.5])
+@pytest.mark.parametrize("name", AGAIN)
+def test_what_was_written_twice_in_a_tick_of_the_clock_is_opened_anew(
+    name: str, age: float, tmp_path: Path
+) -> None:
+    """On most file systems a tick takes milliseconds, on some two seconds."""
+    path, then = tmp_path / name, time.time() - age
+    kept: list[Any] = []
+    with np.config.override(small_bytes=0):
+        for value in (VALUE, VALUE + 1):
+            AGAIN[name](path, value)
+            last_written(path, then)
+            kept.append(np.load(path))
+            numpy.testing.assert_allclose(numpy.asarray(kept[-1] * 1), value, atol=1e-5)
+
+
+def test_a_store_of_more_files_than_are_looked_at_is_opened_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zarr_array, "_LOOKED_AT", 3)
+    store = zarr.create_array(tmp_path / "x.zarr", data=VALUE, chunks=(100, 6))
+    past(tmp_path / "x.zarr")
+    with np.config.override(small_bytes=0):
+        first = np.load(tmp_path / "x.zarr")
+        wanted = VALUE.copy()
+        for row in range(0, len(VALUE), 100):
+            wanted[row] = store[row] = row
+            numpy.testing.assert_array_equal(
+                np.load(tmp_path / "x.zarr")[row : row + 100], wanted[row : row + 100]
+            )
+        with pytest.raises(SourceError, match="has changed"):
+            numpy.asarray(first)

@@ -256,7 +256,7 @@ class TileServer:
             return False
         number = next(self._numbers)
         self._leases[peer, number] = _Lease(message, part)
-        self.sent_bytes += 0 if message.looks else part.nbytes
+        self.sent_bytes += 0 if where.of_file else part.nbytes
         self._send(peer, encode(SharedTile(message.number, number, where)))
         return True
 

@@ -68,7 +68,9 @@ def _sort_runs(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
         places = ex.store.allocate(shape, run.plan.slots[stage.indices].dtype)
 
     def sorter() -> Callable[[int], None]:
-        run_of_ours = _room(values, stage.length)
+        # What goes to disk is at work in memory before it is written there.
+        length = min(stage.length, len(values))
+        run_of_ours = np.empty(length, values.dtype) if is_mapped(values) else None
 
         def one(lo: int) -> None:
             hi = min(lo + stage.length, len(values))
@@ -89,12 +91,6 @@ def _sort_runs(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
     ex.put(run, stage.values, values)
     if stage.indices is not None:
         ex.put(run, stage.indices, places)
-
-
-def _room(out: Any, length: int) -> Any | None:
-    """Memory for so many elements that go to `out`, where that lies on disk: they are at work there before
-    they are written."""
-    return np.empty(min(length, len(out)), out.dtype) if length and is_mapped(out) else None
 
 
 def _filling(ex: Executor, run: Run, task: Task) -> Callable[[Any, int, int], None]:
