@@ -6,7 +6,7 @@ neighbours say. So a test that is marked `some(n)` runs for `n` of its parameter
 seed, shown at the top. `--whole` asks everything, `--seed N` asks what another run has asked, and a case that
 is named by its id is always run.
 
-A run of all tests, for whoever has changed something and waits, asks a third of that, and of every other
+A run of all tests, for whoever has changed something and waits, asks a fourth of that, and of every other
 table that has more than `TABLE` cases, too; but all cases of one marked `every`. And it asks one in `SLOW` of
 the tests that are marked `slow`, which take half a second or more: they start daemons, an engine or a
 compiler, or fit a model. These are drawn as well. CI asks them all, as whoever names files or folders does.
@@ -29,12 +29,12 @@ Some = Callable[[Iterable[Any], int], list[Any]]
 _SEED_OF_MERGES = 2000
 """The seed where CI is set: a merge is judged by what it changes, and not by a fault of before that it
 happens to draw. Everybody else's run draws anew."""
-SLOW = 16
+SLOW = 20
 """Of so many slow tests a run of everything asks one."""
-TABLE = 8
+TABLE = 6
 """So many cases of a table a run of everything asks at least, if there are as many."""
 _PART = 8
-_THIRD = 3
+_FOURTH = 4
 _asked = {"whole": False, "few": False}
 """What the command line asks for, for modules that want to know it as they are imported."""
 
@@ -123,7 +123,7 @@ def some(request: pytest.FixtureRequest) -> Some:
 
 def part(n: int) -> int:
     """How many of `n` examples a run takes: all of them with `--whole`."""
-    return n if _asked["whole"] else -(-n // (_PART * (_THIRD if _asked["few"] else 1)))
+    return n if _asked["whole"] else -(-n // (_PART * (_FOURTH if _asked["few"] else 1)))
 
 
 def examples(n: int) -> hypothesis.settings:
@@ -136,13 +136,13 @@ def _whole(config: pytest.Config) -> bool:
 
 
 def _is_short(config: pytest.Config) -> bool:
-    """Whether a run asks a third of what others ask: one of everything, for somebody who waits."""
+    """Whether a run asks a fourth of what others ask: one of everything, for somebody who waits."""
     return not _whole(config) and not config.option.slow
 
 
 def _few(config: pytest.Config, n: int) -> int:
     """How many of `n` cases the run asks."""
-    return -(-n // _THIRD) if _is_short(config) else n
+    return -(-n // _FOURTH) if _is_short(config) else n
 
 
 def _drawn(config: pytest.Config, name: str, cases: list[T], n: int) -> list[T]:

@@ -45,6 +45,7 @@ def by_numpy(script):
     return found.getvalue()
 
 
+@pytest.mark.slow
 def test_a_script_finds_numpys_version_and_submodules(tmp_path):
     """What scripts decide by, and ways to import that lead to one module."""
     version = numpy.__version__
@@ -133,6 +134,7 @@ def test_only_the_script_sees_another_numpy(tmp_path):
     assert (total, argument) == ("6", "7")
 
 
+@pytest.mark.slow
 def test_star_brings_numpys_names_only(tmp_path):
     text = """
         from numpy import *

@@ -143,6 +143,7 @@ go.set()
 
 
 @pytest.mark.slow
+@pytest.mark.some(6)
 @pytest.mark.parametrize("takes_s", [0.05, 0.1, 0.4])
 @pytest.mark.parametrize(
     "what", ["(a * k).sum(axis=0)", "a @ (a[0] * k)", "abs(a[:100] - k)", "np.sort(a[k])"]

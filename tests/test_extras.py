@@ -87,6 +87,7 @@ def test_every_extra_that_programs_ask_for_has_a_door_here():
 
 
 @pytest.mark.slow
+@pytest.mark.some(3)
 @pytest.mark.parametrize("budget", [None, 26_000_000])
 @pytest.mark.parametrize("said", ["", "system", "mimalloc"])
 @pytest.mark.parametrize("first", ["ours", "theirs"])

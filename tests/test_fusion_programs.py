@@ -64,6 +64,7 @@ def find(backend: Backend, seeds: Iterable[int], **options: Any) -> None:
                     raise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"kinds": "sparse"}, {"special": True}], ids=str)
 def test_embedded(options: dict[str, Any], some: Some) -> None:
     find(EmbeddedBackend(2), some(range(_EACH), 16), **options)
@@ -77,6 +78,7 @@ def test_compiled(options: dict[str, Any], some: Some) -> None:
         find(EmbeddedBackend(2), some(range(5000, 5000 + _EACH // 15), 2), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"kinds": "sparse"}, {"special": True}], ids=str)
 def test_numexpr(options: dict[str, Any], some: Some) -> None:
     with config.override(kernels="numexpr"):

@@ -76,6 +76,7 @@ def test_a_planted_fault_is_found_and_made_short(monkeypatch, fault, kind):
     assert len(short.steps) <= 2
 
 
+@pytest.mark.slow
 def test_what_moves_in_opposite_directions_is_rounded_all_the_same():
     """Of a sum of two rounded numbers the last bit may be another, however the draws move the two."""
     lines: list[Step] = [

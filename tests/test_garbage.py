@@ -26,6 +26,7 @@ def collecting() -> Iterator[None]:
     gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("workers", [1, 4])
 @pytest.mark.parametrize("program", [gradient_steps, shared_values])

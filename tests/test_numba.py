@@ -174,6 +174,7 @@ def made(n):
     return np.linalg.norm(a), a[np.newaxis, :], np.zeros_like(a) + np.nan, np.int64(n)
 
 
+@pytest.mark.slow
 def test_the_package_is_numpy_inside():
     for found, wanted in zip(_compiled("made")(5), made(5), strict=True):
         numpy.testing.assert_array_equal(found, wanted)
@@ -189,6 +190,7 @@ def test_modules_by_other_names(name):
     assert numba.njit(found)(np.array([3.0, 4.0])) == (5 if name == "linalg" else 7)
 
 
+@pytest.mark.slow
 def test_numpys_own_modules_are_typed_as_before():
     module = numpy.random
     assert 0 <= numba.njit(lambda: module.random())() < 1

@@ -102,6 +102,7 @@ def formats() -> list[str]:
     return sorted(FigureCanvasBase.get_supported_filetypes())
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("form", formats())
 def test_formats_are_drawn_or_refused_before(form, tmp_path) -> None:

@@ -111,6 +111,7 @@ print(*sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_a_program_of_small_arrays_imports_numpy_and_no_more() -> None:
     """What it never uses is most of the time that an import takes."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)

@@ -54,6 +54,7 @@ def check(program: Program) -> None:
         np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9, equal_nan=True)
 
 
+@pytest.mark.slow
 @SLOW
 @given(program=programs())
 def test_embedded(program: Program) -> None:
@@ -61,6 +62,7 @@ def test_embedded(program: Program) -> None:
         check(program)
 
 
+@pytest.mark.slow
 @SLOW
 @given(program=programs(), workers=st.sampled_from([1, 2, 3, 5]), tiling=st.sampled_from([None, *TILINGS]))
 def test_workers_and_tilings(program: Program, workers: int, tiling: str | None) -> None:
@@ -80,6 +82,7 @@ def test_numexpr(program: Program, workers: int, fusion: str) -> None:
         check(program)
 
 
+@pytest.mark.slow
 @SLOW
 @given(program=programs(), workers=st.sampled_from([2, 3, 4]))
 def test_kept_copies(program: Program, workers: int) -> None:
@@ -125,6 +128,7 @@ def test_each_way_to_fuse(program: Program, fusion: str, workers: int) -> None:
         check(program)
 
 
+@pytest.mark.slow
 @SLOW
 @given(program=programs(), seed=st.integers(0, 2**32 - 1), workers=st.sampled_from([1, 1, 3]))
 def test_any_choice_of_materialization_points(program: Program, seed: int, workers: int) -> None:

@@ -66,6 +66,7 @@ assert numpy.linalg is not spartan_ng.linalg and numpy.lib.__spec__.name == "num
 """
 
 
+@pytest.mark.slow
 def test_programs_import_them_first():
     """In a process of its own: nothing has asked for the attributes before."""
     subprocess.run([sys.executable, "-W", "error", "-c", IMPORTS], check=True)

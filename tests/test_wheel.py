@@ -98,6 +98,7 @@ def check_compiled(installed: Path, tmp_path: Path) -> None:
     assert said == str(COMPILER is not None)
 
 
+@pytest.mark.slow
 def test_without_a_compiler_there_is_a_package(tmp_path) -> None:
     """What compiles is optional: the build goes on without it."""
     for room in ("api/core", "system"):

@@ -115,6 +115,7 @@ def assigned(target, place, value):
     return f"{target}[{place}] = {value!r}", run
 
 
+@pytest.mark.slow
 def test_elements_are_set_as_numpy_sets_them(mode, some):
     places = some(itertools.product(TARGETS, PLACES, VALUES), 300)
     assert not differences(itertools.starmap(assigned, places))
@@ -154,6 +155,7 @@ def converted(use, element, dtype):
     return f"{use}, x = {element}, d = {dtype}", run
 
 
+@pytest.mark.slow
 def test_elements_become_arrays_as_numpys_scalars_do(mode, some):
     cases = some(itertools.product(USES, ELEMENTS, [*TARGETS, "S", "U"]), 300)
     assert not differences(itertools.starmap(converted, cases))

@@ -62,6 +62,7 @@ WRONG = [
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.some(40)
 @pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "eager"])
 @pytest.mark.parametrize("statement", WRONG)
 def test_a_caught_error_keeps_no_array(statement: str, small: int) -> None:

@@ -135,6 +135,7 @@ OPERANDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("dtype", ["i8", "f4", "f8"])
 @pytest.mark.parametrize("zeros", [0, 1, 9], ids="{} leading zeros".format)

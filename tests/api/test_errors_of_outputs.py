@@ -58,6 +58,7 @@ def _outcome(xp, function, ones, keywords):
     return [(a.shape, a.dtype, numpy.asarray(a).tolist()) for a in out]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.filterwarnings("ignore::spartan_ng.FallbackWarning")
 def test_outputs_take_or_refuse_what_numpys_do(mode):

@@ -21,6 +21,7 @@ def _drawn(seed: int) -> tuple[numpy.ndarray, numpy.ndarray]:
     return a, numbers.random(shape[0]) < kept
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_numpys(some: Some) -> None:
     for seed in some(range(400), 60):
         theirs, kept = _drawn(seed)

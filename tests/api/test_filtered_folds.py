@@ -43,6 +43,7 @@ def _answer(np, shape, kept, fold, axis, options):
     return found.shape, found.dtype, str(found.tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_left_folds_as_numpy_folds_it(some):
     wrong = []

@@ -34,6 +34,7 @@ def long_axis(shape: tuple[int, ...]) -> int:
     return shape.index(max(shape))
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("kind", ["a file", "a map", "computed"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("case", CASES)

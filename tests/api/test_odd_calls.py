@@ -339,6 +339,7 @@ def test_integers_to_negative_powers(mode, base):
             assert not differences([(text.format(a, b), called(text.format(a, b)))])
 
 
+@pytest.mark.slow
 def test_single_calls(mode):
     assert not differences((text, called(text)) for text in CALLS.strip().splitlines())
 

@@ -115,6 +115,7 @@ def test_memory_lies_as_it_did(mode, order):
     assert numpy.asarray(np.array(X, order=order)).flags[order]
 
 
+@pytest.mark.slow
 def test_compiled_kernels_write_into_it(mode):
     numba = pytest.importorskip("numba")
 

@@ -67,6 +67,7 @@ diagonals of no rows and some columns, which NumPy takes for one; writes between
 which share no memory."""
 
 
+@pytest.mark.slow
 def test_answers_are_numpys(request):
     """Where NumPy answers so do we, and where it refuses so do we."""
     for case in plain_cases.drawn(request.config.option.seed, part(8_000)):

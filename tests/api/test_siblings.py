@@ -77,6 +77,7 @@ def states(count: int) -> list[Any]:
     return [*numpy.random.default_rng(count).random((count, SIDE, SIDE))]
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("ask", ["sum", "persist", "least"])
 @pytest.mark.parametrize("loop", LOOPS)
@@ -97,6 +98,7 @@ def test_one_after_the_other_takes_no_more_than_all_together(loop: str, ask: str
     assert taken[1] <= 1.3 * taken[0], taken
 
 
+@pytest.mark.slow
 @examples(40)
 @given(
     st.sampled_from(sorted(LOOPS)),

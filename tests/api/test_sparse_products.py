@@ -92,6 +92,7 @@ def test_products_are_sparse(drawn: tuple[Any, Any, Any], name: str, workers: in
         agree(program(*map(np.asarray, drawn)), expected, is_sparse=True)
 
 
+@pytest.mark.slow
 @examples(200)
 @given(operands(), st.sampled_from([*BEHIND]), st.sampled_from([1, 1, 2, 4]))
 def test_what_stands_on_them(drawn: tuple[Any, Any, Any], name: str, workers: int) -> None:

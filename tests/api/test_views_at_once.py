@@ -199,6 +199,7 @@ def changed(of: Any, layout: str, dtype: str, ask: Ask, lazily: bool) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.some(5)
 @pytest.mark.parametrize("lazily", [False, True])
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("stretched", "to read")])
 def test_writes_go_both_ways_and_readers_keep_what_was(layout: str, lazily: bool) -> None:

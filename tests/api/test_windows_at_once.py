@@ -31,6 +31,7 @@ def _drawn(seed: int) -> tuple[Any, Any, tuple[int, ...], tuple[slice, ...]]:
     return a, lengths, axes, step
 
 
+@pytest.mark.slow
 def test_answers_are_numpys(some: Some) -> None:
     for seed in some(range(600), 40):
         a, lengths, axes, step = _drawn(seed)

@@ -106,6 +106,7 @@ BACKENDS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_answers_are_numpys(backend: str, request: Any) -> None:
     draw = random.Random(request.config.option.seed)

@@ -57,6 +57,7 @@ def stolen(session: Session) -> int:
     return sum(s.stolen for s in session.last_run[1].stages)
 
 
+@pytest.mark.slow
 def test_idle_workers_share_the_work_of_one_that_is_held(session: Session, gate: Gate) -> None:
     with config.override(tiling="row", reproducible=True):
         node = on_workers(session)

@@ -159,6 +159,7 @@ def test_a_short_program_measures_nothing(path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_a_program_may_end_while_it_is_measured(path: Path) -> None:
     program = (
         "import atexit, threading; from spartan_ng.costs import measured\n"

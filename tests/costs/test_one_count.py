@@ -213,6 +213,7 @@ def test_programs(name: str) -> None:
         check([made._node()], at_most=name in AT_MOST)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(program=programs(most=12))
 def test_random_programs(program: Program) -> None:

@@ -64,6 +64,7 @@ def places() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_numbers_outside_are_limits() -> None:
     known = {place: {*names.split()} for place, names in LIMITS.items()}
     there = places()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from unittest import mock
 
 import numpy
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,7 @@ def test_workers_may_come_and_go_at_any_moment_before_there_are_arrays(numbers, 
             del x, y
 
 
+@pytest.mark.slow
 @examples(80)
 @given(
     programs(),

@@ -84,6 +84,7 @@ def test_every_kind_of_stage_is_a_task(name, shared, several, slots):
         check_one(name)
 
 
+@pytest.mark.some(16)
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_comes_in_the_middle_of_a_message_is_moved_to_where_words_begin(name, several, monkeypatch):
@@ -107,6 +108,7 @@ def test_what_comes_in_the_middle_of_a_message_is_moved_to_where_words_begin(nam
     assert all(a.flags.aligned for a in arrays)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(programs(), st.sampled_from([1, 2, 3, 4, 7]), st.booleans(), st.booleans())
 def test_programs_give_numpys_answers(program, slots, several, shared):

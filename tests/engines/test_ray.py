@@ -141,6 +141,7 @@ def test_data_sets_come_and_go(on_ray, shape, dtype):
 
 
 @pytest.mark.slow
+@pytest.mark.some(12)
 @pytest.mark.parametrize("shape", [(5,), (5, 3), (4, 3, 2), (0,)])
 @pytest.mark.parametrize("dtype", ["c16", "c8", ">f8", ">i4", ">c16", "f4", "i8", "M8[s]"])
 def test_what_was_given_to_ray_is_taken_back(on_ray, shape, dtype):

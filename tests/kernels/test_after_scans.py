@@ -32,6 +32,7 @@ def made(name, seen, scan):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("dtype", ["i8", "f8", "?"])
 @pytest.mark.parametrize("scan", ["add", "maximum", "logical_or"])

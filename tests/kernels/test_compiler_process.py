@@ -385,6 +385,7 @@ def test_what_is_done_meanwhile_may_fail(shared):
     assert result(native.load_code("kernel", shared.compile("kernel", STORE.format(6)))) == 6
 
 
+@pytest.mark.slow
 def test_the_loader_is_not_waited_for_before_the_compiler_has_its_work(tmp_path):
     """The folder's name asks neither LLVM nor the list of what is installed."""
     program = """

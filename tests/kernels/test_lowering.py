@@ -74,6 +74,7 @@ def values_of(dtype):
 
 
 @pytest.mark.slow
+@pytest.mark.some(4)
 @pytest.mark.parametrize("code", DTYPES)
 def test_the_same_bits_as_with_numba(code):
     from spartan_ng.kernels.compiled.child import _lowered_by_numba

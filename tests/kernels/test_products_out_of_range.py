@@ -135,6 +135,7 @@ def test_what_leaves_the_range_is_reported() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.some(8)
 @pytest.mark.parametrize("kernels", ["interpret", "compile"])
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("reproducible", [False, True])

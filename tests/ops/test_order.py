@@ -96,6 +96,7 @@ def test_one_unit_is_numpys_own_sum(shape: tuple[int, ...], dtype: str) -> None:
                 assert np.asarray(found).tobytes() == np.asarray(ufunc.reduce(x, axis=axes)).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")  # of NumPy, where nothing is left to average
 @examples(100)
 @given(program=programs(most=12, kinds=EXACT, more=ROUNDING), data=st.data())

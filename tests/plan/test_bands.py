@@ -7,6 +7,7 @@ from math import prod
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,6 +107,7 @@ def by_hand(draft: Draft, slots: list[Slot], grid: Tiling, target: int) -> dict[
     return found
 
 
+@pytest.mark.slow
 @examples(400)
 @given(drafts(), st.integers(8, 20_000), st.integers(0, 1), st.integers(1, 4))
 def test_a_band_is_what_counting_finds(

@@ -190,6 +190,7 @@ def test_texts_fit_into_their_boxes() -> None:
         assert picture._stage_box(stage).width >= widest * picture.LETTER
 
 
+@pytest.mark.slow
 @given(st.lists(st.text("abcdefgh_", min_size=1, max_size=60), min_size=1, max_size=40))
 def test_operators_lie_beside_each_other_inside_their_box(operators: list[str]) -> None:
     stage = replace(explain(regression(1)).stages[0], operators=tuple(operators), domain=(), grid="")

@@ -132,6 +132,7 @@ def test_what_is_put_together_counts_with_the_own_part_of_it(name: str, workers:
         assert backend.peak_bytes <= projected * 1.15 + 2 * 64
 
 
+@pytest.mark.slow
 @examples(200)
 @given(
     program=programs(most=6, kinds=sorted({*KINDS} - {"mask"})),
@@ -179,6 +180,7 @@ def test_what_threads_work_on_is_said_beside_arrays(tmp_path: Path) -> None:
         assert np.explain(x[:2].sum(axis=0)).working_bytes < 5000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 3])
 def test_sparse_arrays_count_what_they_store(workers: int) -> None:
     """Chains of products with a matrix that, with all its zeros, no machine has room for."""
@@ -225,6 +227,7 @@ def test_what_cannot_fit_is_told_before_anything_runs(workers: int) -> None:
     assert source.asked == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 3])
 def test_what_memory_has_no_room_for_goes_to_disk(workers: int) -> None:
     profile = Profile(memory_bytes=1_000_000, limited=True)

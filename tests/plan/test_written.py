@@ -206,6 +206,7 @@ def test_a_tool_that_is_installed_is_told_of_its_own_lines():
     assert set(written(sp.explain(alone(outside, x)))) == {"program.py:2"}
 
 
+@pytest.mark.slow
 def test_an_app_from_the_command_line_is_told_of_its_own_lines(tmp_path, monkeypatch):
     places: set[UserLine] = set()
     evaluate = sessions.Session.evaluate

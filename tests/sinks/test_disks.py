@@ -81,6 +81,7 @@ def test_what_is_copied_of_a_file_takes_room_too(tmp_path: Path, monkeypatch: py
     np.to_hdf5(np.array(VALUE), tmp_path / "y.h5", "second")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PACKED)
 def test_what_is_packed_leaves_something_to_others(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

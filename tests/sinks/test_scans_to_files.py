@@ -113,6 +113,7 @@ def test_chunks_are_written_whole(axis: int, tmp_path: Path) -> None:
     assert len(whole) >= 6000 // 70 - parts
 
 
+@pytest.mark.slow
 def test_a_block_of_narrow_chunks_is_no_larger_for_them(tmp_path: Path) -> None:
     x = numpy.random.default_rng(5).random((600, 4000))
     with (

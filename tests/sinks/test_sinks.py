@@ -242,6 +242,7 @@ def test_elements_that_other_libraries_know_otherwise(tmp_path: Path) -> None:
         np.to_parquet(numpy.zeros((4, 0)), tmp_path / "x.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_folder_of_parquet_files_is_written_by_workers(name: str, tmp_path: Path, workers: int) -> None:

@@ -84,6 +84,7 @@ def test_a_sort_writes_its_runs_and_its_result(tmp_path: Path, dtype: str) -> No
     assert (written.bytes, written.copied) == (2 * line.nbytes, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 3])
 def test_each_worker_writes_its_ranks(tmp_path: Path, workers: int) -> None:
     x = over(Recorder(LINE))

@@ -54,6 +54,7 @@ def little_memory() -> Iterator[None]:
 
 
 @pytest.mark.slow
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_keep_parts(name: str) -> None:
     value = VALUE.reshape(-1) if "histogram" in name else VALUE
@@ -114,6 +115,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.some(6)
 @pytest.mark.parametrize("name", MAPPED)
 def test_programs_over_mapped_files_keep_parts(name: str, files: list[Path]) -> None:
     """Files that are mapped are arrays that are here, and yet take no memory."""
@@ -187,6 +189,7 @@ def test_products_have_few_states_beside_what_they_make() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.some(10)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "?"])
 @pytest.mark.parametrize("asked", ["inverse", "index", "inverse counts", "index inverse counts"])
 @pytest.mark.parametrize("workers", [0, 3])
@@ -271,6 +274,7 @@ WRITTEN = {
 
 
 @pytest.mark.slow
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("chunks", [(10, 25, 100), (8, 25, 100), (400, 5, 10)])
 def test_what_is_written_in_chunks_is_read_in_their_order(

@@ -59,6 +59,7 @@ def test_one_thread_reads_for_all_where_the_pool_keeps_too_much(
     assert {*freed} == (readers if is_alone else set())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [500, 40_000])
 def test_tables_are_read_and_packed_by_that_thread(
     rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -85,6 +85,7 @@ TABLES: dict[str, Callable[[Path], Any]] = {"parquet": _parquet, "csv": _csv}
 KINDS: dict[str, Callable[[Path, int], Any]] = {"hdf5": _hdf5, "zarr": _zarr, "arrow": _arrow}
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_chunk_that_memory_has_no_room_for_is_said_before_anything_is_read(
@@ -106,6 +107,7 @@ def test_a_chunk_that_memory_has_no_room_for_is_said_before_anything_is_read(
 
 
 @pytest.mark.slow
+@pytest.mark.some(8)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("kind", ["parquet", "csv", "dear"])
 def test_what_goes_on_with_less_is_never_refused(kind: str, program: str, tmp_path: Path) -> None:
@@ -159,6 +161,7 @@ class UnpackingRecorder(Recorder):
 
 
 @pytest.mark.slow
+@pytest.mark.some(4)
 @pytest.mark.parametrize("several", ["joined", "picked", "alone"])
 @pytest.mark.parametrize("share", [1, 2, 3, 5, 40])
 def test_no_more_read_at_a_time_than_have_room(share: int, several: str) -> None:

@@ -120,6 +120,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
+@pytest.mark.slow
 def test_arrays_that_come_and_go_get_pages_from_the_system_once():
     """Also in programs that NumPy does at once, and that never ask for a session."""
     done = subprocess.run(

@@ -35,6 +35,7 @@ def test_whole_pages_read_as_zeros_and_all_else_stays(size: int, ends: tuple[int
         assert (page == (0 if gone else 1)).all()
 
 
+@pytest.mark.slow
 @examples(100)
 @given(pages=st.integers(1, 5), beyond=NEAR, filled=st.integers(0, 2), more=NEAR, answers=st.booleans())
 def test_large_pages_are_asked_for_and_elements_stay(pages, beyond, filled, more, answers):

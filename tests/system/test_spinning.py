@@ -28,11 +28,13 @@ def _said(script: str, **variables: str) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_numpy_reads_it_as_it_is_loaded() -> None:
     script = f"import spartan_ng, numpy\nprint(os.environ[{VARIABLE!r}]){WORK}"
     assert int(_said(script)) < 28
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["numpy", "numpy, scipy.linalg"])
 def test_threads_that_are_there_are_begun_anew(first: str) -> None:
     """One for each library that is loaded: who kept its threads would go on as it was."""
@@ -40,6 +42,7 @@ def test_threads_that_are_there_are_begun_anew(first: str) -> None:
     assert len(_said(script).split()) == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_begun_anew_where_other_threads_may_be_in_it() -> None:
     script = f"""
 import numpy, threading
@@ -53,6 +56,7 @@ done.set(){WORK}"""
     assert _said(script) == "True"
 
 
+@pytest.mark.slow
 def test_who_has_decided_is_not_overruled() -> None:
     script = "import numpy\nbefore = threads()\nimport spartan_ng\n"
     script += f"print(os.environ[{VARIABLE!r}], before <= threads())"

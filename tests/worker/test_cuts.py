@@ -44,6 +44,7 @@ def wanted(parts: Sequence[Any], rank: int) -> list[int]:
     return np.bincount(owners[order[:rank]], minlength=len(parts)).tolist()
 
 
+@pytest.mark.slow
 @examples(400)
 @given(
     seed=st.integers(0, 2**32),

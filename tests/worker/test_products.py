@@ -260,6 +260,7 @@ def test_broadcast_takes_the_disk_where_cuboids_finish_in_memory() -> None:
     assert projected_peak(plan, profile).disk_bytes > 0
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("room", [0.25, 0.5, 1.0, 1.5, 3.0])
 @pytest.mark.parametrize("shape", [(600, 200, 500), (300, 4000, 280), (2000, 30, 40), (4000, 60, 60)])

@@ -123,6 +123,7 @@ def running():
     return {t for t in threading.enumerate() if t.name == "blocks"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["close", "forget"])
 def test_threads_end_with_their_owner(how):
     before = running()

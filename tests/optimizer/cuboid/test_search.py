@@ -42,6 +42,7 @@ def cases(draw: st.DrawFn) -> tuple[Space, Resources]:
     return space, Resources(draw(st.integers(1, 6)), draw(st.integers(1, 5)), budget, draw(rate), draw(rate))
 
 
+@pytest.mark.slow
 @examples(500)
 @given(case=cases())
 def test_pruned_is_exhaustive_with_tight_memory(case: tuple[Space, Resources]) -> None:

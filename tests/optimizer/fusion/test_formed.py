@@ -137,6 +137,7 @@ def test_random_graphs(workers: int) -> None:
     assert total["apart"] < total["passes"] / 50
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("most", [12, 40])
 @pytest.mark.parametrize("workers", [1, 4])
@@ -167,6 +168,7 @@ def scanned_graph(rng: random.Random) -> list[Node]:
     return [*folds, *[n for n in large[2:] if rng.random() < 0.2], large[-1]]
 
 
+@pytest.mark.slow
 @pytest.mark.some(1)
 @pytest.mark.parametrize("workers", [1, 4])
 def test_scans_and_random_numbers_are_made_once(workers: int) -> None:
@@ -300,6 +302,7 @@ def _given() -> Given:
     }
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("workers", [1, 4])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_well_known_programs(name: str, workers: int, checked: Counts) -> None:

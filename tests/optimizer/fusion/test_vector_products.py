@@ -74,6 +74,7 @@ def test_one_pass_reads_the_matrix(name: str, shape: str) -> None:
     assert sum(matrix in stage.reads for stage in explained.stages) == expected, explained
 
 
+@pytest.mark.some(14)
 @pytest.mark.parametrize("kernels", ["interpret", "compile"])
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,6 +87,7 @@ def test_read_bytes_counts_what_is_needed_and_not_held(case, data):
             assert table[g, t] == 8 * expected, (grid, tiling)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 6), st.lists(LENGTHS, min_size=1, max_size=3), st.data())
 @examples(400)
 def test_combine_bytes_counts_the_states_of_other_workers(workers, domain, data):

@@ -109,6 +109,7 @@ def test_forcing_always_finds_something(kind, shape, workers):
 LENGTHS = st.sampled_from([1, 8, 64, 1 << 20])
 
 
+@pytest.mark.slow
 @examples(1000)
 @given(
     shape=st.tuples(st.integers(1, 40), st.integers(60, 3000), st.integers(1, 300)),

@@ -46,6 +46,7 @@ def best_cost(problem):
     return min(problem.cost(c) for c in choices if problem.weight(c) <= limit)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("solver", [exact.solve, brute.solve])
 @pytest.mark.parametrize("kind", [np.int64, object])
@@ -76,6 +77,7 @@ def test_greedy_finds_a_possible_choice_of_a_tree_if_there_is_one():
     assert 20 < possible < 180
 
 
+@pytest.mark.slow
 def test_greedy_is_never_below_the_best_and_its_bound_never_above():
     for seed in range(60):
         problem = random_problem(seed)
@@ -113,6 +115,7 @@ def test_bounded_tables_still_give_a_choice_and_say_so():
     assert worse < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [exact.solve, brute.solve])
 def test_the_budget_is_kept_and_used_best(solver):
     for seed in range(40):
