@@ -94,9 +94,17 @@ FEW_LINES_HOT_BYTES = 1 << 31
 """Bytes of matrices that such products have read before their kernel is asked for: a fifth of a second.
 (chosen)"""
 
-NARROW_WIDTH = 32
-"""Numbers of a row from which its product with few columns is worth a kernel: with less of them it is
-writing the result that takes time. (chosen)"""
+NARROW_WIDTH = 16
+"""Numbers of a row from which its product with few columns is worth a kernel. (Measured with 4,096 rows of
+doubles: rows of 16 take .6 to .9 of BLAS's time, of 32 to 250 .4 to .8; of 8 .6 to 1.2)"""
+
+NARROW_SINGLE = 3
+"""Times as many bytes as in double precision that a row of the few columns has at least in single precision,
+for which BLAS has loops of its own. (Measured with 4,096 rows: with 8 columns the kernel takes 1.1 to 1.3 of
+BLAS's time, with 24 .8 to 1, with 32 .6 to .8)"""
+
+NARROW_TURNED_BYTES = 192
+"""What a row takes at most of such a product that is turned behind it. (chosen)"""
 
 NARROW_TALL = 8
 """Times as many rows as a row has numbers there are at least. (chosen)"""
@@ -120,8 +128,8 @@ ABREAST_LENGTH = 128
 of 250 and more)"""
 
 NARROW_HOT_BYTES = 1 << 29
-"""Bytes of rows that such products have read before their kernel is asked for: a tenth of a second.
-(chosen)"""
+"""Bytes of rows and results that such products have gone over before their kernel is asked for: a tenth of a
+second. (chosen)"""
 
 TALL_BYTES, TALL_WIDTH = 128, 160
 """Bytes that a row has at least, and numbers that it has at most, in a compiled product of many short rows:

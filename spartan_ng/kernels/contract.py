@@ -22,9 +22,13 @@ COPIED_BYTES = 1 << 23
 """What is copied of an operand at a time to lie as BLAS wants it; with less its threads are slow."""
 
 
-def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: bool = False) -> Any:
+def contract(
+    a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: bool = False, out: Any = None
+) -> Any:
     """Sum over the labels that `lo` lacks of a[la] * b[lb], with axes in the order `lo`.
 
+    `out` is an array that a product of dense matrices of its dtype may be put into, where `makes_matrix` says
+    so.
     `in_threads` says that the program's threads each have products of their own: there is other Python to run
     meanwhile, and BLAS has no threads beside them.
     """
@@ -37,10 +41,11 @@ def contract(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels, in_threads: boo
     if shape.plain:
         a, b = a.T if shape.turn_a else a, b.T if shape.turn_b else b
         # On its own, a product that keeps arithmetic busy has all of BLAS's threads.
-        found = _compiled_product(a, b) if in_threads else _product_of_few_lines(a, b)
+        out = out if out is not None and a.dtype == b.dtype == out.dtype else None
+        found = _compiled_product(a, b, out) if in_threads else _product_of_few_lines(a, b)
         if found is not None:
             return found
-        return _multiply_in_threads(a, b) if in_threads else np.matmul(a, b)
+        return _multiply_in_threads(a, b, out) if in_threads else np.matmul(a, b, out=out)
     if not shape.inner:
         return _outer(a, b, shape, lo)
     if shape.batch and not (shape.rows or shape.columns):
@@ -104,7 +109,7 @@ def _compiled_product(a: Any, b: Any, out: Any = None) -> Any:
     return None
 
 
-def _multiply_in_threads(a: Any, b: Any) -> Any:
+def _multiply_in_threads(a: Any, b: Any, out: Any) -> Any:
     """The product of two matrices, or of a matrix and a vector, without the interpreter's lock.
 
     NumPy's `matmul` keeps the lock unless there are many rows; its `dot` calls the same BLAS without it, but
@@ -114,8 +119,8 @@ def _multiply_in_threads(a: Any, b: Any) -> Any:
     """
     several = a.dtype == b.dtype and a.dtype.char in "fdFD" and a.size > 1 and b.size > 1
     if several and a.flags.forc and b.flags.forc and not error_state().is_strict:
-        return np.dot(a, b)
-    return np.matmul(a, b)
+        return np.dot(a, b, out=out if out is None or out.flags.c_contiguous else None)
+    return np.matmul(a, b, out=out)
 
 
 class _Arrangement:
@@ -146,6 +151,11 @@ class _Arrangement:
 @lru_cache(maxsize=4096)
 def _arrange(la: Labels, lb: Labels, lo: Labels) -> _Arrangement:
     return _Arrangement(la, lb, lo)
+
+
+def makes_matrix(la: Labels, lb: Labels, lo: Labels) -> bool:
+    """Whether a product of two operands is that of two matrices, as they are or turned, and a matrix."""
+    return len(lo) == 2 and _arrange(la, lb, lo).plain
 
 
 def _outer(a: Any, b: Any, shape: _Arrangement, lo: Labels) -> Any:

@@ -15,7 +15,7 @@ from spartan_ng.arrays import WHOLE, Box, box_shape, sparse
 from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import UserFunctionError
 from spartan_ng.kernels.choice import choose, has_bits
-from spartan_ng.kernels.contract import contract
+from spartan_ng.kernels.contract import contract, makes_matrix
 from spartan_ng.kernels.exact import exactly
 from spartan_ng.kernels.formats import dense, is_sparse_block
 from spartan_ng.kernels.line_sorts import line_function
@@ -66,9 +66,11 @@ value."""
 
 
 def fills(row: Row) -> bool:
-    """Whether the row's function writes into a buffer it is given."""
+    """Whether the row's function writes into a buffer it is given; a product does of dense operands."""
     if row.kind == "program":
         return True
+    if row.kind == "contract":
+        return row.format == "dense" and row.dtype.kind in "fc" and makes_matrix(*row.params)
     if row.kind != "map" or not isinstance(row.fn, str) or row.format != "dense":
         return False
     if row.fn == "where":
@@ -194,7 +196,7 @@ def _contract(row: Row) -> Evaluate:
     la, lb, lo = row.params
 
     def evaluate(regs: list[Any], block: Box, out: Any) -> Any:
-        value = contract(regs[a], regs[b], la, lb, lo, in_threads=True)
+        value = contract(regs[a], regs[b], la, lb, lo, in_threads=True, out=out)
         if is_sparse_block(value):
             return value.toarray() if row.format == "dense" else value
         return value.astype(row.dtype, copy=False)

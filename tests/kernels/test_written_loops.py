@@ -41,7 +41,7 @@ SOURCES = {
     "many short rows f4": source_of("tall", NUMBER="np.float32", WIDTH="4"),
     "many short rows f8": source_of("tall"),
     "few columns f4": source_of("narrow", NUMBER="np.float32", WIDTH="4"),
-    "few columns f8": source_of("narrow", VECTORS="192 // BYTES"),
+    "few columns f8": source_of("narrow"),
     "sums by labels": source_of("group_sums", NUMBER="np.float32"),
     "sparse product": source_of("sparse_product", NUMBER="np.float64"),
     "sparse product by strips": source_of("strips", NUMBER="np.float32", INDEX="np.uint64"),

@@ -198,18 +198,26 @@ def vector_bytes() -> int:
     return found
 
 
-def tile_adder(lines: int, vectors: int, lanes: int, turned: bool = False) -> Any:
+def tile_adder(lines: int, vectors: int, lanes: int) -> Any:
     """The function that adds to a tile, `lines` by so many vectors of `lanes` numbers, the product of columns
     of two matrices: the tile stays in registers while all rows go by.
 
     It is called with the addresses of first elements, `a`, `b` and `out`, each with the bytes from line to
-    line, with the rows, and with the first of as many cache lines that are asked for meanwhile. Where `a` is
-    `turned`, its lines are those of the tile, and go along the sum. LLVM's vectorizer finds no such tiles by
-    itself.
+    line, with the rows, and with the first of as many cache lines that are asked for meanwhile. LLVM's
+    vectorizer finds no such tiles by itself.
     """
+    return _tile_function(lines, vectors, lanes, turned=False)
 
+
+def tile_filler(lines: int, vectors: int, lanes: int) -> Any:
+    """As `tile_adder`, of the function that fills a tile with the product of lines of `a`, which go along the
+    sum, and columns of `b`, whatever it held."""
+    return _tile_function(lines, vectors, lanes, turned=True)
+
+
+def _tile_function(lines: int, vectors: int, lanes: int, turned: bool) -> Any:
     @intrinsic
-    def add(
+    def multiply(
         typing_context: Any,
         dtype: Any,
         a: Any,
@@ -224,12 +232,14 @@ def tile_adder(lines: int, vectors: int, lanes: int, turned: bool = False) -> An
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             element = context.get_data_type(dtype.dtype)
             tile = _Tile(builder, element, context.get_abi_sizeof(element), lanes)
-            tile.add(lines, vectors, turned, args[1:])
+            _, a, a_line, b, b_line, out, out_line, rows, ahead = args
+            sums = tile.sums(lines, vectors, turned, (a, a_line, b, b_line, rows, ahead))
+            tile.store(sums, vectors, (out, out_line), adds=not turned)
             return context.get_dummy_value()
 
         return types.void(dtype, *(types.int64,) * 8), generate
 
-    return add
+    return multiply
 
 
 class _Tile:
@@ -240,9 +250,10 @@ class _Tile:
         self._vector = ir.VectorType(element, lanes)
         self._undefined = ir.Constant(self._vector, ir.Undefined)
 
-    def add(self, lines: int, vectors: int, turned: bool, given: Sequence[Any]) -> None:
-        """A loop over rows, one at least, and the sums behind it; `given` is as in `tile_adder`."""
-        a, a_line, b, b_line, out, out_line, rows, ahead = given
+    def sums(self, lines: int, vectors: int, turned: bool, given: Sequence[Any]) -> list[Any]:
+        """A loop over rows, one at least; what its products come to, line by line. `given` is as in
+        `tile_adder`."""
+        a, a_line, b, b_line, rows, ahead = given
         builder, before, number = self._builder, self._builder.block, ir.IntType(64)
         loop, end = builder.append_basic_block("rows"), builder.append_basic_block("sums")
         along, across = (number(self._nbytes), a_line) if turned else (a_line, number(self._nbytes))
@@ -270,10 +281,16 @@ class _Tile:
         following = builder.add(places[0], number(1))
         builder.cbranch(builder.icmp_signed("<", following, rows), loop, end)
         builder.position_at_end(end)
-        for n, made in enumerate(added):
+        return added
+
+    def store(self, sums: Sequence[Any], vectors: int, place: tuple[Any, Any], adds: bool) -> None:
+        """Put sums into the lines of a tile, given its address and the bytes from line to line, or add them
+        to what is there."""
+        builder, (out, out_line) = self._builder, place
+        for n, made in enumerate(sums):
             line, v = divmod(n, vectors)
-            at = self._at(builder.add(out, builder.mul(out_line, number(line))), v * self._lanes)
-            total = builder.fadd(self._loaded(at, self._vector), made)
+            at = self._at(builder.add(out, builder.mul(out_line, ir.IntType(64)(line))), v * self._lanes)
+            total = builder.fadd(self._loaded(at, self._vector), made) if adds else made
             builder.store(total, builder.inttoptr(at, self._vector.as_pointer())).align = self._nbytes
 
     def _at(self, address: Any, elements: int) -> Any:

@@ -123,8 +123,7 @@ class CompiledRunner:
         if register < body.first:
             return int(self._bases[register] + body.walks[register].offset(block))
         value = np.asarray(self._registers[register])  # the address of a NumPy scalar is that of a copy
-        placed = register in body.buffers.numbers or register in body.plain
-        if not placed and not (value.flags.c_contiguous and value.dtype == dtype):
+        if register not in body.plain and not (value.flags.c_contiguous and value.dtype == dtype):
             value = np.ascontiguousarray(value, dtype)
         self._registers[register] = value
         return address(value)

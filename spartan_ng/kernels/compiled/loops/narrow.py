@@ -4,47 +4,76 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.kernels.compiled.intrinsics import array_at, compiled, tile_adder, vector_bytes
+from spartan_ng.kernels.compiled.intrinsics import array_at, compiled, load, tile_filler, vector_bytes
 
 NUMBER = np.float64
 WIDTH = 8
 BYTES = vector_bytes()
-VECTORS = 1
-"""That a row of the result takes."""
 LANES = BYTES // WIDTH
-LINES = 8
-"""Rows whose products are added up in registers at a time."""
-add_lines = tile_adder(LINES, VECTORS, LANES, turned=True)
-add_line = tile_adder(1, VECTORS, LANES, turned=True)
+LINES, VECTORS = BYTES // 8, 3
+"""Of a tile: its sums, a row of few columns and a number of a row are all registers that there are."""
+fill_one, fill_two, fill_three = (tile_filler(LINES, v, LANES) for v in (1, 2, 3))
 
 
 @compiled
-def store(sums: Any, out: Any, out_line: Any, rows: Any, n: Any) -> None:
-    """Take the sums to where they belong, and leave zeros."""
-    for r in range(rows):
-        source = array_at(sums + r * VECTORS * BYTES, (VECTORS * LANES,), NUMBER)
-        target = array_at(out + r * out_line, (n,), NUMBER)
+def fill(vectors: Any, a: Any, a_line: Any, b: Any, out: Any, out_line: Any, inner: Any, ahead: Any) -> None:
+    """A tile so many vectors wide."""
+    line = vectors * BYTES
+    if vectors == 3:
+        fill_three(NUMBER, a, a_line, b, line, out, out_line, inner, ahead)
+    elif vectors == 2:
+        fill_two(NUMBER, a, a_line, b, line, out, out_line, inner, ahead)
+    else:
+        fill_one(NUMBER, a, a_line, b, line, out, out_line, inner, ahead)
+
+
+@compiled
+def copy(tile: Any, line: Any, out: Any, out_line: Any, n: Any) -> None:
+    """Take to where they belong the first numbers of a tile's lines."""
+    for r in range(LINES):
+        source, target = array_at(tile + r * line, (n,), NUMBER), array_at(out + r * out_line, (n,), NUMBER)
         for j in range(n):
             target[j] = source[j]
-        for j in range(VECTORS * LANES):
-            source[j] = 0.0
+
+
+@compiled
+def pack(b: Any, b_line: Any, b_step: Any, inner: Any, n: Any, strips: Any) -> None:
+    """Copy the columns to strips of whole vectors, each in a piece of its own, with zeros behind the last."""
+    strip = strips
+    for left in range(0, n, VECTORS * LANES):
+        columns = min(n - left, VECTORS * LANES)
+        width = (columns + LANES - 1) // LANES * LANES
+        own = array_at(strip, (inner, width), NUMBER)
+        for k in range(inner):
+            line = b + k * b_line + left * b_step
+            for j in range(columns):
+                own[k, j] = load(line + j * b_step, NUMBER)
+            for j in range(columns, width):
+                own[k, j] = 0.0
+        strip += inner * width * WIDTH
 
 
 @compiled
 def kernel(t: Any) -> None:
-    """Some rows after the other; while they are multiplied, the next ones are asked for."""
-    a, a_line, b, out, out_line = t[0, 0], t[0, 1], t[0, 2], t[0, 3], t[0, 4]
-    rows, inner, n, sums = t[0, 5], t[0, 6], t[0, 7], t[0, 8]
-    line = VECTORS * BYTES
-    r = 0
-    while r + LINES <= rows:
-        here = a + r * a_line
-        ahead = here + LINES * a_line if r + 2 * LINES <= rows else here
-        add_lines(NUMBER, here, a_line, b, line, sums, line, inner, ahead)
-        store(sums, out + r * out_line, out_line, LINES, n)
-        r += LINES
-    while r < rows:
-        here = a + r * a_line
-        add_line(NUMBER, here, a_line, b, line, sums, line, inner, here)
-        store(sums, out + r * out_line, out_line, 1, n)
-        r += 1
+    """Some rows after the other stay near while strips of the columns go by; meanwhile the next rows are
+    asked for. The last lines of all are those of the last tile, some again."""
+    a, a_line, b, b_line, b_step = t[0, 0], t[0, 1], t[0, 2], t[0, 3], t[0, 4]
+    out, out_line = t[0, 5], t[0, 6]
+    rows, inner, n, near, strips, tile = t[0, 7], t[0, 8], t[0, 9], t[0, 10], t[0, 11], t[0, 12]
+    pack(b, b_line, b_step, inner, n, strips)
+    for first in range(0, rows, near):
+        last = min(first + near, rows)
+        strip = strips
+        for left in range(0, n, VECTORS * LANES):
+            columns = min(n - left, VECTORS * LANES)
+            vectors = (columns + LANES - 1) // LANES
+            for r in range(first, last, LINES):
+                row = min(r, rows - LINES)
+                here, there = a + row * a_line, out + row * out_line + left * WIDTH
+                ahead = here + near * a_line if left == 0 and r + near + LINES <= rows else here
+                if columns == vectors * LANES:
+                    fill(vectors, here, a_line, strip, there, out_line, inner, ahead)
+                else:
+                    fill(vectors, here, a_line, strip, tile, vectors * BYTES, inner, ahead)
+                    copy(tile, vectors * BYTES, there, out_line, columns)
+            strip += inner * vectors * BYTES
