@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from spartan_ng.arrays import Box, box_slices
+from spartan_ng.arrays.copying import private_copy
 from spartan_ng.errors import SourceError
 from spartan_ng.scratch import copy_fits, read_from
 from spartan_ng.sources.files import file_identity
@@ -31,6 +32,8 @@ _LOCAL_HEADER = 30
 four of them."""
 _PAGES_BYTES = 1 << 16
 """What the kernel maps, and reads at least, where one byte is used."""
+_COPIES = 2
+"""What NumPy makes at most of elements that it does not take as they lie."""
 
 
 class FileShortened(SourceError):
@@ -153,6 +156,34 @@ class MappedFile(Source):
 
     def __str__(self) -> str:
         return self.path
+
+
+class CopiedFile(MappedFile):
+    """A part of a file whose elements do not lie at multiples of their alignment: its boxes are copied.
+
+    NumPy and BLAS take such elements as they lie only where they go over them once; else they copy whatever
+    they are given, as a whole.
+    """
+
+    def mapped(self) -> None:  # type: ignore[override]
+        """Nobody is given the whole."""
+        return
+
+    def has_changed(self, box: Box) -> bool:
+        """Whether the file has been written to, or is another one."""
+        return self.is_spoiled() or not self.is_current()
+
+    def read(self, box: Box) -> np.ndarray[Any, Any]:
+        """A copy of a part of the map."""
+        return private_copy(super().mapped()[box_slices(box)])
+
+
+def in_pieces(source: MappedFile) -> MappedFile:
+    """The same part of a file, of which nobody copies more than memory has room for."""
+    nbytes = prod(source.shape) * source.dtype.itemsize
+    if source.offset % source.dtype.alignment == 0 or copy_fits(_COPIES * nbytes):
+        return source
+    return CopiedFile(source.path, source.shape, source.dtype, source.offset, source.order)
 
 
 def npy_file(path: str) -> MappedFile:

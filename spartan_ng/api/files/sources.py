@@ -37,7 +37,7 @@ from spartan_ng.sources.images import SUFFIXES, ImageStack
 from spartan_ng.sources.indexed import Indexed
 from spartan_ng.sources.joined import Joined
 from spartan_ng.sources.keys import Keys, partitioned_files
-from spartan_ng.sources.mapped import MappedFile, npy_file
+from spartan_ng.sources.mapped import MappedFile, in_pieces, npy_file
 from spartan_ng.sources.remote import RemoteFile, remote_npy
 from spartan_ng.sources.source import Source, checked_dtype
 from spartan_ng.sources.zarr_array import STORE_HEADS, ZarrArray, is_store
@@ -52,6 +52,8 @@ _leaves: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
 
 def over(source: Source) -> ndarray:
     """An array of what a source has: lazy, or of a mapped file the map, which counts as no memory."""
+    if isinstance(source, MappedFile):
+        source = in_pieces(source)
     mapped = source.mapped()
     if mapped is None:
         return wrap_node(_leaf(source))
