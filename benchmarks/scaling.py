@@ -25,7 +25,8 @@ from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.master.state import MasterState
-from spartan_ng.optimizer.pipeline import PASSES, run_passes
+from spartan_ng.optimizer.passes import run_passes
+from spartan_ng.optimizer.pipeline import PASSES
 from spartan_ng.plan.lower import lower
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings

@@ -20,9 +20,9 @@ from spartan_ng.arrays import ArrayRef, Box, Key, Tiling, box_of, box_slices
 from spartan_ng.backends.protocol import Progress, RunStats
 from spartan_ng.costs import Profile
 from spartan_ng.errors import JobCancelled, MemoryBudgetError, WorkerLost
-from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Slot
+from spartan_ng.plan.stats import StageStats
 from spartan_ng.sources import SourceTile
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.memory.pool import BufferPool

@@ -9,8 +9,8 @@ takes, a thread imports the session, which is never dearer than twice the best. 
 busy that thread gets little of them: once NumPy has worked beside it for twice the import, programs wait for
 it. What NumPy is about to do counts before it is done, as long as it is predicted to take, and so do the
 numbers that it draws: who draws many has much to do with them, and they are drawn by one thread. What the
-allocator keeps for arrays to come is said at once, as many programs never ask for the session. Where
-kernels lie on disk, what loads them comes next, for which nobody waits: it takes longer than many a plan.
+allocator keeps for arrays to come is said at once, as many programs never ask for the session. What
+the first plan needs comes next, and where kernels lie on disk, what loads them; for these nobody waits.
 
 Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching (Algorithmica 1988), the rule of renting and
 buying.
@@ -154,6 +154,10 @@ def _import() -> None:
             import spartan_ng.session  # noqa: F401
 
             _there.set()
+            if threading.main_thread().is_alive():
+                from spartan_ng.planner import load_ahead
+
+                load_ahead()
             if config.compiles and threading.main_thread().is_alive():
                 from spartan_ng.kernels.compiled.compile import compiler
 

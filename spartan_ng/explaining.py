@@ -18,7 +18,8 @@ from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.graph.trail import Trail
-from spartan_ng.optimizer.pipeline import VALUE_PASSES, run_passes
+from spartan_ng.optimizer.passes import run_passes
+from spartan_ng.optimizer.rewrite.constants import VALUE_PASSES
 from spartan_ng.plan.advice import Facts, narrowed
 from spartan_ng.plan.explanation import Earlier
 from spartan_ng.plan.plan import Plan

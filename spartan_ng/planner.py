@@ -1,7 +1,8 @@
 """From programs to plans: what a program is found by, the plan it had before, or a new one.
 
 A plan is kept under the program's structure and the settings it was made for, and made anew where sizes that
-depend on data have been measured since.
+depend on data have been measured since. In this process's own memory first; then among those that earlier
+processes have left (`kept_plans`). What makes plans is imported for the first that nobody has made.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from spartan_ng.backends.protocol import Backend, RunStats, bring
 from spartan_ng.callers import UserLine
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
+from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.graph.trail import Trail, passed_down
+from spartan_ng.kept_plans import kept_plans
 from spartan_ng.memory import available_bytes, free_disk_bytes
-from spartan_ng.optimizer.pipeline import PASSES, ROUNDING, run_passes
-from spartan_ng.plan.lessons import learn_bytes, subjects
-from spartan_ng.plan.lower import Origins, lower, origins, weigh_grids
-from spartan_ng.plan.peak import check, projected_peak
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
+from spartan_ng.plan.stages import Fused
 from spartan_ng.sources.reading import read_whole
+from spartan_ng.worker.stages.stages import handler
 
 if TYPE_CHECKING:
     from spartan_ng.lineage import Recipe
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from spartan_ng.plan.explain import Words
     from spartan_ng.plan.explanation import Explanation
     from spartan_ng.plan.fusion import ExplainedFusion
+    from spartan_ng.plan.lower import Origins
 
 _WEIGHED_STAGES = 40
 """`explain` weighs the alternatives of plans with up to so many stages."""
@@ -99,12 +101,35 @@ class Planner:
             if found is not None and (not found.measured or self._is_current(found)):
                 self._plans.move_to_end(key)
                 return found, leaves
-        planned = self._make(roots, settings, leaves)
+        with collected_later():
+            planned = self._kept_or_made(structure, roots, settings, leaves)
         with self._lock:
             self._plans[key] = planned
             if len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)
         return planned, leaves
+
+    def _kept_or_made(
+        self, structure: Hashable, roots: Sequence[Node], settings: Settings, leaves: list[ArrayRef]
+    ) -> Planned:
+        """The plan that an earlier process has left, or one that is left for later ones, where it may be."""
+        is_for_others = isinstance(self._backend, EmbeddedBackend) and not (self._recipes or config.check)
+        place = (
+            kept_plans.place_of(structure, leaves, settings, config.disabled_passes)
+            if is_for_others
+            else None
+        )
+        found = None if place is None else kept_plans.find(place)
+        if found is not None:
+            plan, numbers, outputs = found
+            return Planned(replace(plan, key=self._new_key()), numbers, outputs, (), None)
+        planned = self._make(roots, settings, leaves)
+        if place is not None and not planned.measured and not self._backend.profile.limited:
+            kept_plans.leave(place, (planned.plan, planned.leaves, planned.outputs))
+        return planned
+
+    def _new_key(self) -> str:
+        return f"{self._name}/{next(self._numbers)}"
 
     def _is_current(self, planned: Planned) -> bool:
         """Whether no size has been measured since that the plan depends on."""
@@ -112,6 +137,8 @@ class Planner:
 
     def learn(self, plan: Plan, stats: RunStats) -> None:
         """Remember the sizes that a run has measured."""
+        from spartan_ng.plan.lessons import learn_bytes
+
         learn_bytes(plan, stats.stages, self._measured)
 
     def keep(self, copy: ArrayRef) -> None:
@@ -149,10 +176,14 @@ class Planner:
         )
 
     def _make(self, roots: Sequence[Node], settings: Settings, leaves: list[ArrayRef]) -> Planned:
-        rewritten = run_passes(PASSES, roots, _left_out())
+        from spartan_ng.plan.lessons import subjects
+        from spartan_ng.plan.lower import lower
+        from spartan_ng.plan.peak import check, projected_peak
+
+        rewritten = _rewritten(roots)
         order = topological(rewritten)
         distinct = list(dict.fromkeys(rewritten))
-        plan = lower(order, distinct, settings, f"{self._name}/{next(self._numbers)}", self._measured)
+        plan = lower(order, distinct, settings, self._new_key(), self._measured)
         profile = settings.profile
         backend = self._backend
         if (
@@ -224,14 +255,18 @@ class Planner:
 
     def _origins(self, roots: Sequence[Node], plan: Plan) -> tuple[list[Node], Origins]:
         """The roots as they were rewritten for a plan, and of which nodes it was made."""
+        from spartan_ng.plan.lower import origins
+
         settings, _ = self._settle(plan.workers)
-        rewritten = run_passes(PASSES, roots, _left_out())
+        rewritten = _rewritten(roots)
         distinct = list(dict.fromkeys(rewritten))
         return rewritten, origins(plan, topological(rewritten), distinct, settings, self._measured)
 
     def _weigh(self, roots: Sequence[Node], settings: Settings) -> dict[int, tuple[PossibleGrid, ...]]:
         """What other grids of the plan's stages would cost."""
-        rewritten = run_passes(PASSES, roots, _left_out())
+        from spartan_ng.plan.lower import weigh_grids
+
+        rewritten = _rewritten(roots)
         distinct = list(dict.fromkeys(rewritten))
         return weigh_grids(topological(rewritten), distinct, settings, self._measured)
 
@@ -267,7 +302,7 @@ def _compare(roots: Sequence[Node], settings: Settings) -> ExplainedFusion | Non
     """What the policies for fusion are predicted to cost."""
     from spartan_ng.plan.fusion import explain_fusion
 
-    rewritten = run_passes(PASSES, roots, _left_out())
+    rewritten = _rewritten(roots)
     stored = {r for r in rewritten if r.op is not Op.DATA}
     return explain_fusion(topological(rewritten), stored, settings.fusion, settings.profile)
 
@@ -298,14 +333,30 @@ def _adopt(backend: Backend, leaves: list[ArrayRef]) -> bool:
     return bool(foreign or read or kept)
 
 
+def load_ahead() -> None:
+    """Import what the first plan will need: what runs most stages; and what makes plans, or reads those that
+    are kept, where there are any."""
+    handler(Fused)
+    if kept_plans.are_there():
+        import spartan_ng.wire.plans
+    else:
+        import spartan_ng.optimizer.pipeline
+        import spartan_ng.plan.lower
+        import spartan_ng.plan.peak  # noqa: F401
+
+
 def has_local_workers(backend: Backend) -> bool:
     """Whether a backend's workers are on this machine."""
     return isinstance(backend, EmbeddedBackend) or getattr(backend, "is_local", False)
 
 
-def _left_out() -> frozenset[str]:
-    """The passes that are not to run."""
-    return config.disabled_passes | ROUNDING if config.reproducible else config.disabled_passes
+def _rewritten(roots: Sequence[Node]) -> list[Node]:
+    """The roots after the passes that are to run."""
+    from spartan_ng.optimizer.passes import run_passes
+    from spartan_ng.optimizer.pipeline import PASSES, ROUNDING
+
+    left_out = config.disabled_passes | ROUNDING if config.reproducible else config.disabled_passes
+    return run_passes(PASSES, roots, left_out)
 
 
 def _settings(

@@ -44,8 +44,8 @@ from spartan_ng.joining import pays
 from spartan_ng.kernels.direct import as_array_ref, run_direct
 from spartan_ng.lineage import record
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
-from spartan_ng.optimizer.pipeline import VALUE_PASSES, run_passes
-from spartan_ng.optimizer.rewrite.constants import has_constants
+from spartan_ng.optimizer.passes import run_passes
+from spartan_ng.optimizer.rewrite.constants import VALUE_PASSES, has_constants
 from spartan_ng.plan.plan import Plan
 from spartan_ng.planner import Planned, Planner, has_local_workers
 from spartan_ng.progress import progress

@@ -113,7 +113,7 @@ def test_the_page_leads_to_a_broken_pass(name: str, monkeypatch) -> None:
         return [build.map_("negative", root) for root in right(roots)]
 
     broken = tuple((n, wrong if n == name else step) for n, step in pipeline.PASSES)
-    monkeypatch.setattr("spartan_ng.planner.PASSES", broken)
+    monkeypatch.setattr("spartan_ng.optimizer.pipeline.PASSES", broken)
     with running_on(EmbeddedBackend(2)):
         assert mends(A.sum() + 1, lambda: sp.array(A).sum() + 1) == [{"disabled_passes": {name}}]
 

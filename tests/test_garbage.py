@@ -13,7 +13,8 @@ from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import topological
-from spartan_ng.optimizer.pipeline import PASSES, run_passes
+from spartan_ng.optimizer.passes import run_passes
+from spartan_ng.optimizer.pipeline import PASSES
 from spartan_ng.plan.lower import lower
 from spartan_ng.plan.settings import Settings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -148,6 +149,11 @@ print(begun.count("start"))
 """
 
 
+def alone_in(folder: Path) -> dict[str, str]:
+    """The environment of a program that finds no plans nor kernels of earlier ones."""
+    return {**os.environ, "SPARTAN_NG_CACHE_DIR": str(folder)}
+
+
 PASSED = """
 import sys, threading
 import numpy, spartan_ng as np
@@ -173,9 +179,11 @@ for name, module in sorted(sys.modules.items()):
 
 
 @pytest.mark.slow
-def test_a_first_pass_calls_what_it_imports() -> None:
+def test_a_first_pass_calls_what_it_imports(tmp_path: Path) -> None:
     """Modules whose functions it never calls are for those who do: they were half of what it waited for."""
-    done = subprocess.run([sys.executable, "-c", PASSED], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PASSED], env=alone_in(tmp_path), capture_output=True, text=True, check=True
+    )
     told = [line.split() for line in done.stdout.splitlines()]
     unused = [name for name, is_called in told if is_called == "False"]
     assert len(told) - len(unused) > 80
@@ -183,9 +191,11 @@ def test_a_first_pass_calls_what_it_imports() -> None:
 
 
 @pytest.mark.slow
-def test_a_plan_for_this_process_imports_no_sockets_and_no_scipy() -> None:
+def test_a_plan_for_this_process_imports_no_sockets_and_no_scipy(tmp_path: Path) -> None:
     """Nor what only explains it; and Python looks for no garbage among what has just been imported."""
-    done = subprocess.run([sys.executable, "-c", PLANNED], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PLANNED], env=alone_in(tmp_path), capture_output=True, text=True, check=True
+    )
     modules, collections = done.stdout.splitlines()
     late = "scipy zmq numba statistics subprocess threadpoolctl click importlib.metadata spartan_ng.version"
     late += " spartan_ng.listing spartan_ng.plan.explain spartan_ng.plan.explanation spartan_ng.plan.picture"

@@ -11,7 +11,8 @@ from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import Op, topological
-from spartan_ng.optimizer.pipeline import PASSES, run_passes
+from spartan_ng.optimizer.passes import run_passes
+from spartan_ng.optimizer.pipeline import PASSES
 from spartan_ng.plan.lower import lower, origins
 from spartan_ng.plan.settings import Settings
 from spartan_ng.recovery import computed_again

@@ -18,8 +18,8 @@ from spartan_ng.error_state import Heard, entered
 from spartan_ng.errors import JobCancelled
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.user import Acting, interrupt
-from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stats import StageStats
 from spartan_ng.worker.network.protocol import Transfer
 from spartan_ng.worker.scheduling.backups import Backup, Until
 from spartan_ng.worker.scheduling.blas import single_blas

@@ -26,9 +26,9 @@ from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.user import Acting
 from spartan_ng.memory import copied_bytes
-from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import Stage
+from spartan_ng.plan.stats import StageStats
 from spartan_ng.sources import Unread
 from spartan_ng.worker.blocks import BlockThreads, Run
 from spartan_ng.worker.memory.regions import Piece, PiecedOperand, data_bytes, gathered_pieces

@@ -22,8 +22,8 @@ from spartan_ng.errors import JobCancelled
 from spartan_ng.events import now_ns, record
 from spartan_ng.kernels.user import interrupt, running
 from spartan_ng.ops.functions import named_functions
-from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stats import StageStats
 from spartan_ng.sources import SourceTile
 from spartan_ng.texts import encodable, error_trace
 from spartan_ng.wire.codec import NOTHING, Blob

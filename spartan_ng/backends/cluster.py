@@ -31,8 +31,8 @@ from spartan_ng.costs import Profile
 from spartan_ng.ending import at_end, not_at_end
 from spartan_ng.errors import ConnectionFailed, Unfinished, WorkerLost, WorkersChanged, WorkerUnreachable
 from spartan_ng.events import record
-from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stats import StageStats
 from spartan_ng.wire.access import Access, is_local
 from spartan_ng.wire.codec import NOTHING, Blob
 from spartan_ng.wire.failures import rebuild_error

@@ -10,8 +10,8 @@ from msgspec import Struct, field
 
 from spartan_ng.arrays import ArrayRef, Box, Tiling, box_of
 from spartan_ng.costs import Profile
-from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stats import StageStats
 
 INLINE_BYTES = 64 * 1024
 """Results of up to this size come to the driver with the news that the job is done."""

@@ -11,6 +11,9 @@ from msgspec import Struct
 from spartan_ng.callers import user_line
 from spartan_ng.texts import encodable
 
+_PLAIN = frozenset({bool, float, int, str, type(None)})
+"""What most of a plan is made of, and has no functions in it."""
+
 
 class UserFunction:
     """A user's function and the user's file and line that put it into the program.
@@ -53,9 +56,10 @@ def users_of(part: Any) -> tuple[UserFunction, ...]:
         if isinstance(value, UserFunction):
             found[value] = None
         elif isinstance(value, tuple | list):
-            waiting.extend(reversed(value))
+            waiting.extend([v for v in reversed(value) if type(v) not in _PLAIN])
         else:
-            waiting.extend([getattr(value, name) for name in _fields(type(value))])  # type: ignore[arg-type]
+            fields = [getattr(value, name) for name in _fields(type(value))]  # type: ignore[arg-type]
+            waiting.extend([v for v in fields if type(v) not in _PLAIN])
     return tuple(found)
 
 

@@ -19,8 +19,8 @@ from spartan_ng.ops.joins import REDUCING
 from spartan_ng.optimizer.fusion.group import Group
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_transparent, root
 from spartan_ng.optimizer.fusion.sampling import Drivers, is_sampled
-from spartan_ng.plan.reads import base_of, view_read
 from spartan_ng.plan.rows import Read, Row
+from spartan_ng.plan.views import base_of, view_read
 
 _Pending = tuple[Node, Labels, tuple[int, ...]]
 _End = int | _Pending

@@ -10,31 +10,14 @@ Spartan (ATC '15), section 3.3 (the cost of join_update) and 3.4 (sparse arrays)
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-
-from msgspec import Struct
+from collections.abc import Hashable, Iterator
 
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.optimizer.sizes import sparse_key
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.sketches import updates_key
 from spartan_ng.plan.stages import Accumulate, Fused, Join
-
-
-class StageStats(Struct):
-    """What one stage took: seconds from the end of the one before, on the slowest worker of each (or on one);
-    bytes received from other workers; the bytes made where these cannot be known before (users' updates, CSR
-    tiles); and tasks that others took over."""
-
-    seconds: float = 0.0
-    bytes_moved: int = 0
-    bytes_made: int = 0
-    stolen: int = 0
-    busy_s: float = 0.0
-    """On one worker: for how long it worked, and did not wait for others; 0 where that was not measured."""
-
-
-Made = Sequence[StageStats]
+from spartan_ng.plan.stats import Made
 
 
 def subjects(plan: Plan) -> tuple[Hashable, ...]:

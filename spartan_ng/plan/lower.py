@@ -22,11 +22,11 @@ from spartan_ng.plan.absorb import Together, absorb_sides, is_heavy
 from spartan_ng.plan.cut import Cut
 from spartan_ng.plan.draft import Draft, Drafting, DraftResult
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.reads import base_of, view_read
 from spartan_ng.plan.rows import Read
 from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.sketches import sketch_array, sketch_cascade, sketch_stage
 from spartan_ng.plan.strategies import constrain
+from spartan_ng.plan.views import base_of, view_read
 
 if TYPE_CHECKING:
     from spartan_ng.optimizer.tiling.choose import PossibleGrid

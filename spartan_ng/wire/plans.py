@@ -8,8 +8,7 @@ from spartan_ng.arrays import Tiling
 from spartan_ng.plan import rows, stages
 from spartan_ng.plan.plan import Plan
 from spartan_ng.wire.codec import Blob
-from spartan_ng.wire.functions import load_function
-from spartan_ng.wire.values import pack, register, unpack
+from spartan_ng.wire.values import Load, pack, register, unpack
 
 register(Tiling)
 register(Plan)
@@ -25,7 +24,18 @@ def encode_plan(plan: Plan) -> Blob:
 
 def decode_plan(blob: Blob) -> Plan:
     """The plan of `encode_plan`. Unpickles users' functions: for clients that were let in."""
-    plan = unpack(blob, load_function)
+    from spartan_ng.wire.functions import load_function
+
+    return _decoded(blob, load_function)
+
+
+def decode_plain_plan(blob: Blob) -> Plan:
+    """The same of a plan that is data alone, TypeError where anything of it is code."""
+    return _decoded(blob, None)
+
+
+def _decoded(blob: Blob, load: Load | None) -> Plan:
+    plan = unpack(blob, load)
     if not isinstance(plan, Plan):
         raise TypeError(f"a plan was expected, not a {type(plan).__name__}")
     return plan

@@ -36,7 +36,8 @@ from spartan_ng.ops.random import DISTRIBUTIONS
 from spartan_ng.ops.scans import MONOIDS, SCANS
 from spartan_ng.optimizer.cuboid.sizes import count_nonzeros, matrix_bytes, operations
 from spartan_ng.optimizer.fusion.operators import estimates, stored_parts
-from spartan_ng.optimizer.pipeline import PASSES, run_passes
+from spartan_ng.optimizer.passes import run_passes
+from spartan_ng.optimizer.pipeline import PASSES
 from spartan_ng.plan.lower import Lowering
 from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.settings import Settings

@@ -119,7 +119,7 @@ def test_the_passes_of_a_program_are_asked(monkeypatch) -> None:
         return [replace(r, params=(1,)) if r.op is Op.SCAN else r for r in step(roots)]
 
     broken = tuple((n, wrong if n == name else s) for n, s in pipeline.PASSES)
-    monkeypatch.setattr("spartan_ng.planner.PASSES", broken)
+    monkeypatch.setattr("spartan_ng.optimizer.pipeline.PASSES", broken)
     with config.override(small_bytes=0):
         with pytest.raises(BrokenRule, match=f"after {name}: <scan:add .* breaks the rule 'scan'"):
             sp.cumsum(sp.arange(20.0) * 3).compute()

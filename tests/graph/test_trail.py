@@ -11,7 +11,9 @@ from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Op, topological
 from spartan_ng.graph.trail import Trail, passed_down
-from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
+from spartan_ng.optimizer.passes import run_passes
+from spartan_ng.optimizer.pipeline import PASSES
+from spartan_ng.optimizer.rewrite.constants import VALUE_PASSES
 from tests import reference
 from tests.programs import programs
 from tests.sampling import examples

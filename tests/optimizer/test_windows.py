@@ -11,7 +11,8 @@ import spartan_ng as np
 from spartan_ng.config import config
 from spartan_ng.costs.choices import WINDOW_ELEMENTS
 from spartan_ng.graph.node import Op, topological
-from spartan_ng.optimizer.pipeline import PASSES, run_passes
+from spartan_ng.optimizer.passes import run_passes
+from spartan_ng.optimizer.pipeline import PASSES
 from tests.sampling import examples
 
 FOLDS = ("sum", "prod", "min", "max", "any", "all", "mean", "std", "argmax")

@@ -17,8 +17,9 @@ from spartan_ng.config import TILINGS, config
 from spartan_ng.costs import Profile
 from spartan_ng.graph.node import topological
 from spartan_ng.optimizer.sizes import expected_bytes, expected_nonzeros
-from spartan_ng.plan.lessons import StageStats, learn_bytes, subjects
+from spartan_ng.plan.lessons import learn_bytes, subjects
 from spartan_ng.plan.stages import Join
+from spartan_ng.plan.stats import StageStats
 from tests.test_programs import running_on
 
 BINS = 40_000

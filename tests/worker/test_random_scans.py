@@ -20,7 +20,9 @@ from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.kernels import ordered, scans
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import Recurrence
-from spartan_ng.optimizer.pipeline import PASSES, VALUE_PASSES, run_passes
+from spartan_ng.optimizer.passes import run_passes
+from spartan_ng.optimizer.pipeline import PASSES
+from spartan_ng.optimizer.rewrite.constants import VALUE_PASSES
 from spartan_ng.plan.lower import lower
 from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.stages import ScanTotals

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from spartan_ng.arrays import Key
 from spartan_ng.errors import JobCancelled
 from spartan_ng.kernels.user import interrupt
-from spartan_ng.plan.lessons import StageStats
+from spartan_ng.plan.stats import StageStats
 from spartan_ng.worker.memory.regions import PiecedOperand
 from spartan_ng.worker.memory.store import Place, Region, Store, dropped
 from spartan_ng.worker.scheduling.backups import Until

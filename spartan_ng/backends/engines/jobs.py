@@ -12,8 +12,8 @@ from spartan_ng.backends.engines.inlined import InlinedValue
 from spartan_ng.backends.engines.protocol import Engine, Handle
 from spartan_ng.backends.engines.steps import LITTLE_BYTES, EngineStep, RankShare
 from spartan_ng.backends.protocol import Progress
-from spartan_ng.plan.lessons import StageStats
 from spartan_ng.plan.plan import Plan
+from spartan_ng.plan.stats import StageStats
 from spartan_ng.worker.memory.store import Region
 from spartan_ng.worker.tasks import (
     Given,

@@ -1,10 +1,10 @@
 """Where compiled kernels lie on disk: one folder for all that generated code depends on, bounded in size.
 
 It is machine code that will be run: a folder or a file that anybody else owns, or may write, is not used.
-Processes read it without locks. Files are put in place whole, and what cannot be read, whoever broke it, is
-removed and compiled anew; so a folder that is deleted, or thinned out, under a process does no harm. A lock
-only keeps processes, such as the workers of a host, from compiling the same at one time. Sources that a
-process leaves when it ends wait there, too, see `heir`.
+Processes read it without locks, see `system.sealed`; what is broken is compiled anew. A lock only keeps
+processes, such as the workers of a host, from compiling the same at one time. Sources that a process leaves
+when it ends wait there, too, see `heir`. Beside it lies what else later processes find (`beside_kernels`);
+all of it is bounded together.
 """
 
 from __future__ import annotations
@@ -30,22 +30,24 @@ from spartan_ng.kernels.compiled.native import target
 from spartan_ng.system.files import locked
 from spartan_ng.system.machine import processor_kind
 from spartan_ng.system.ownership import why_not_own
+from spartan_ng.system.sealed import put_sealed, put_whole, read_sealed
 
 CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
 """Environment variable with the directory of compiled kernels."""
 MOST_BYTES = 1 << 28
-"""What the kernels of all versions may take together."""
+"""What the kernels of all versions may take together, and what lies beside them."""
 THINNED_S = 3600.0
 """How long nobody looks at all of them again: there may be tens of thousands."""
 _STAMP = "thinned"
 """A file that was touched when somebody has looked last."""
-_PREFIX = "spartan_ng_kernel_"
+_KEPT = "spartan_ng_"
+"""What the names of all that is kept begin with, and those of kernels:"""
+_PREFIX = f"{_KEPT}kernel_"
 _WANTED = ".wanted"
 """Behind a kernel's name: a file with its source, which waits to be compiled."""
 _TITLE = 48
 """Letters of a kernel's title in its name."""
 _WORDS = re.compile(r"[a-z0-9]+")
-_DIGEST_BYTES = 32
 _COMPILED_WITH = (
     *("child.py", "frontend.py", "instructions.py", "intrinsics.py", "lowering.py", "machine.py"),
     *("vectors.py", "loops/dictionary_rows.py"),
@@ -56,8 +58,7 @@ _COMPILED_WITH = (
 def cache_directory() -> Path:
     """The folder for the kernels of this version; a temporary one where the user's cannot be written, or
     where others can, of which a warning says why."""
-    root = os.environ.get(CACHE_VARIABLE)
-    base = Path(root) if root else Path.home() / ".cache" / "spartan_ng" / "kernels"
+    base = _base()
     path = base / _version()
     try:
         base.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -74,6 +75,22 @@ def cache_directory() -> Path:
         warnings.warn(text, RuntimeWarning, stacklevel=2)
         return _temporary_directory()
     return path
+
+
+def beside_kernels(kind: str, version: str) -> Path:
+    """The folder for what is kept of some kind and version. Who reads or writes there finds out whether it is
+    there, and ours."""
+    return _base() / f"{kind}_{version}"
+
+
+def kept_name(kind: str, digest: str) -> str:
+    """The name of a file there."""
+    return f"{_KEPT}{kind}_{digest}"
+
+
+def _base() -> Path:
+    root = os.environ.get(CACHE_VARIABLE)
+    return Path(root) if root else Path.home() / ".cache" / "spartan_ng" / "kernels"
 
 
 def _temporary_directory() -> Path:
@@ -99,16 +116,7 @@ def kernel_name(source: str) -> str:
 def find(directory: Path, name: str) -> bytes | None:
     """A kernel's machine code, and note its use; None, and no file left, where it is not there whole, or may
     be somebody else's."""
-    path = directory / name
-    with suppress(OSError):
-        content = path.read_bytes()
-        code = content[_DIGEST_BYTES:]
-        if why_not_own(path) is None and content == _sealed(code):
-            # Those that were used least recently go first.
-            os.utime(path)
-            return code
-        path.unlink()
-    return None
+    return read_sealed(directory / name)
 
 
 def is_kept(directory: Path, name: str) -> bool:
@@ -124,7 +132,7 @@ def has_kernels(directory: Path) -> bool:
 
 def keep_code(directory: Path, name: str, code: bytes) -> None:
     """Put a kernel's machine code in place; a disk that has no room for it changes nothing."""
-    _put(directory, name, _sealed(code))
+    put_sealed(directory / name, code)
 
 
 @contextmanager
@@ -147,15 +155,15 @@ def _remove(path: Path) -> None:
 def keep_source(directory: Path, name: str, source: str) -> Path:
     """Put a kernel's source beside its machine code, for people to read; its file."""
     path = directory / f"{name}.py"
-    _put(directory, path.name, source.encode())
+    put_whole(path, source.encode())
     return path
 
 
 def want(directory: Path, source: str) -> Path:
     """Put a kernel's source where who compiles it next will find it; its file."""
-    name = f"{kernel_name(source)}{_WANTED}"
-    _put(directory, name, source.encode())
-    return directory / name
+    path = directory / f"{kernel_name(source)}{_WANTED}"
+    put_whole(path, source.encode())
+    return path
 
 
 def waiting_sources(directory: Path) -> list[Path]:
@@ -176,25 +184,9 @@ def take_source(file: Path) -> tuple[str, str] | None:
     return None if file.name != f"{name}{_WANTED}" or is_kept(file.parent, name) else (name, source)
 
 
-def _put(directory: Path, name: str, content: bytes) -> None:
-    """Write a file that is there as a whole or not at all."""
-    with suppress(OSError):
-        descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=f"{name}.", suffix=".tmp")
-        try:
-            with os.fdopen(descriptor, "wb") as f:
-                f.write(content)
-            os.replace(temporary, directory / name)
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
-
-
-def _sealed(code: bytes) -> bytes:
-    """Machine code behind its digest: what is broken must not run."""
-    return hashlib.sha256(code).digest() + code
-
-
 def thin_out(directory: Path) -> None:
-    """Once in a while, remove what is beyond `MOST_BYTES` of all versions' kernels; `directory` is one's."""
+    """Once in a while, remove what is beyond `MOST_BYTES` of all versions' kernels, and of what lies beside
+    them; `directory` is one's."""
     stamp = directory.parent / _STAMP
     with suppress(OSError):
         # A stamp of the future, as of a clock that was set back, is none.
@@ -205,12 +197,12 @@ def thin_out(directory: Path) -> None:
 
 
 def _thin_out(base: Path, most_bytes: int) -> None:
-    """Remove the kernels that were used least recently, of any version, until the others take less."""
+    """Remove what was used least recently, of any version, until the rest takes less."""
     files: list[tuple[float, int, Path]] = []
-    for file in base.rglob(f"{_PREFIX}*"):
+    for file in base.rglob(f"{_KEPT}*"):
         with suppress(OSError):
             status = file.stat()
-            files.append((status.st_mtime, status.st_size, file))  # `find` sets the time
+            files.append((status.st_mtime, status.st_size, file))  # reading sets the time
     left = sum(size for _, size, _ in files)
     for _, size, file in sorted(files):
         if left <= most_bytes:

@@ -14,6 +14,7 @@ from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.optimizer.passes import Pass
 from spartan_ng.optimizer.rewrite.rebuild import rebuild
 
 _SHORT = 1 << 12
@@ -138,3 +139,11 @@ def _over_empty(node: Node) -> Node:
     if node.fn in ("assign", "scatter"):
         return node.inputs[0]
     return node
+
+
+VALUE_PASSES: tuple[tuple[str, Pass], ...] = (
+    ("resolve_empty", resolve_empty),
+    ("fold_constants", fold_constants),
+    ("name_ranges", name_ranges),
+)
+"""Passes that look at values; they run before a plan is looked up."""
