@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.callers import warn_user
 from spartan_ng.costs.choices import (
     BLAS_SIDE,
     FEW_THREADS,
@@ -27,6 +28,7 @@ from spartan_ng.costs.choices import (
 from spartan_ng.costs.operations import of_node, work_of_node
 from spartan_ng.costs.profile import ONE_THREAD
 from spartan_ng.costs.tuned import DIRECT_FLOPS, FRESH
+from spartan_ng.error_state import Heard, entered, error_state
 from spartan_ng.graph.node import OPERATORS, Node, Op, sliced, topological
 from spartan_ng.graph.windows import are_windows, is_every_start
 from spartan_ng.kernels.contract import contract
@@ -134,7 +136,19 @@ def _stepped_ns(node: Node, stored: StoredSteps | None) -> int:
 def run_stepwise(
     roots: Sequence[Node], order: Sequence[Node], stored: StoredSteps | None = None
 ) -> list[Any]:
-    """The values of `roots`, whose graph is `order`, step by step; what no later step needs is let go."""
+    """The values of `roots`, whose graph is `order`, step by step; what no later step needs is let go.
+
+    NumPy's warnings become warnings of the caller's line: users' functions are no steps."""
+    state = error_state()
+    heard = Heard() if state.warns else None
+    with entered(state.kinds, heard):
+        found = _stepwise(roots, order, stored)
+    for text in heard.texts if heard is not None else ():
+        warn_user(text, RuntimeWarning)
+    return found
+
+
+def _stepwise(roots: Sequence[Node], order: Sequence[Node], stored: StoredSteps | None) -> list[Any]:
     if stored is None and is_sparse_graph(order):
         stored = StoredSteps(roots, order)
     last = {i: node for node in order for i in node.inputs}

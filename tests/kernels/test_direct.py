@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tracemalloc
+import warnings
 from typing import Any
 
 import numpy
@@ -283,3 +284,34 @@ def test_windows_are_not_made() -> None:
     numpy.testing.assert_array_equal(found, numpy.arange(99.0, 30_000))
     assert peak < 10 * x.nbytes
     assert stepwise_s([root], order) < 0.1
+
+
+@pytest.mark.parametrize("state", ["warn", "ignore", "raise"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda xp, a: xp.sqrt(a),
+        lambda xp, a: xp.log(a) + xp.log(a),
+        lambda xp, a: xp.isnan(a / (a - a)).sum(),
+        lambda xp, a: xp.cumsum(a * 1e308),
+    ],
+    ids=["sqrt", "twice", "two kinds", "scan"],
+)
+def test_errors_of_numbers_are_told_of_the_users_line(function: Any, state: Any) -> None:
+    """Whatever NumPy finds, each once, and not of the line of ours that has called NumPy."""
+    a = numpy.arange(-5.0, 5.0)
+    with config.override(small_bytes=0):
+        root = function(np, np.asarray(a))._node()
+    told = []
+    for run in (lambda: function(numpy, a), lambda: run_stepwise([root], topological([root]))):
+        with warnings.catch_warnings(record=True) as seen, numpy.errstate(all=state, under="ignore"):
+            warnings.simplefilter("always")
+            try:
+                run()
+            except FloatingPointError as error:
+                told.append({str(error)})
+                continue
+        told.append({str(w.message) for w in seen})
+    assert {w.filename for w in seen} <= {__file__}
+    assert told[0] == told[1]
+    assert (told[0] == set()) is (state == "ignore")
