@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cache, partial
 from itertools import accumulate, pairwise
@@ -76,12 +76,14 @@ class Columns(OpenedSource):
         with said_of(path):
             schema, lengths = self._described()
         schema = with_keys(schema, self.keys)
-        wanted = schema.names if columns is None else columns
+        there = schema.names
+        wanted = there if columns is None else columns
         names = [wanted] if isinstance(wanted, str) else list(wanted)
-        missing = [n for n in names if n not in schema.names]
+        times = Counter(there)
+        missing = [n for n in names if n not in times]
         if missing:
-            raise KeyError(f"{path} has no column {missing[0]!r}; it has {', '.join(schema.names)}")
-        twice = [n for n in names if schema.names.count(n) > 1]
+            raise KeyError(f"{path} has no column {missing[0]!r}; it has {', '.join(there)}")
+        twice = [n for n in names if times[n] > 1]
         if twice:
             raise SourceError(
                 f"{path} has several columns of the name {twice[0]!r}, which tells none of them"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
@@ -249,7 +250,7 @@ def to_parquet(
     names = [str(k) for k in range(width)] if columns is None else list(columns)
     if len(names) != width:
         raise ShapeError(f"to_parquet: {len(names)} names do not fit the shape {array.shape}")
-    if twice := sorted({n for n in names if names.count(n) > 1}):
+    if twice := sorted(n for n, times in Counter(names).items() if times > 1):
         raise ValueError(f"to_parquet: two columns are called {twice[0]!r}: nobody could ask for one of them")
     parquet = needed("pyarrow.parquet", "tables")
     schema = table(np.empty((0, width), array.dtype), names).schema
