@@ -70,8 +70,7 @@ class ArgFold(Struct, frozen=True):
 
     def of_lines(self, x: Any, axes: tuple[int, ...]) -> State:
         """The same of whole lines, with whose states no others are combined: nobody needs the values."""
-        index = self.find(x, axis=axes[0])
-        return (index, index)
+        return (self.find(x, axis=axes[0]),)
 
     def combine(self, a: State, b: State) -> State:
         """The earlier of two equal values wins; a NaN wins over every number."""
@@ -82,7 +81,7 @@ class ArgFold(Struct, frozen=True):
 
     def finalize(self, state: State) -> Any:
         """The index."""
-        return state[1]
+        return state[-1]
 
 
 class PrefixFold(Struct, frozen=True):

@@ -7,9 +7,13 @@ short partial sums and loses no precision.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from spartan_ng.costs.choices import ABREAST
 from spartan_ng.kernels.compiled.cache import titled
-from spartan_ng.kernels.compiled.folds import FOLD_TEXTS, PRODUCT, start
+from spartan_ng.kernels.compiled.folds import EXTREMES, FOLD_TEXTS, PRODUCT, start
 from spartan_ng.kernels.compiled.formulas import code, expression
 from spartan_ng.kernels.compiled.layout import Layout
 from spartan_ng.kernels.compiled.segments import Ending, Segment
@@ -61,7 +65,9 @@ class _Emitter:
         self.widths = [d.itemsize for d in dtypes]
         self.folded = [i for i in range(len(segment.endings)) if layout.reduced[i][-1]]
         """Endings that fold the innermost loop."""
-        self.laned = [i for i in self.folded if self._is_laned(segment.endings[i])]
+        self.sought = [i for i, e in enumerate(segment.endings) if e.fold in EXTREMES]
+        """Endings that find a place in the line of the innermost loop."""
+        self.laned = [i for i in self.folded if self._is_laned(i)]
         self.lanes = _LANES[self.depth == 1]
         self.first_ending = len(segment.operands) + len(segment.stores)
         self.abreast = 1
@@ -71,12 +77,16 @@ class _Emitter:
         """The text of the function that runs the segment on the block of one line of a table."""
         self._say(*self._unpack())
         for k, ending in enumerate(self.segment.endings):
-            if ending.register >= 0:  # the stage's own result goes on from block to block
+            # The stage's own result goes on from block to block, and a place is written once.
+            if ending.register >= 0 and k not in self.sought:
                 self._begin(k)
         for i in self.laned:
-            dtype = self.segment.endings[i].dtype
+            _, dtype = self._folds(i)
             nbytes = self.lanes * dtype.itemsize
             self._say(f"l{i} = array_at(local({nbytes}), ({self.lanes},), {code(dtype)})")
+        for i in self.sought:
+            _, dtype = self._folds(i)
+            self._say(f"v{i} = array_at(local({STRIP * dtype.itemsize}), ({STRIP},), {code(dtype)})")
         for level in range(self.depth - 2):
             self._turn(level, f"range(n{level})")
         if self.depth == 1:
@@ -103,7 +113,7 @@ class _Emitter:
     def _goes_abreast(self) -> bool:
         """Whether lines go side by side: they are folded only, each of them, or each of their elements, for
         itself and in the order that there is without it."""
-        if self.segment.rows or self.segment.stores or self.laned or self.layout.short:
+        if self.segment.rows or self.segment.stores or self.laned or self.sought or self.layout.short:
             return False
         still = self.layout.still
         if any(still[self.first_ending + i] for i in self.folded):
@@ -181,6 +191,8 @@ class _Emitter:
             self._say(f"m = n{level}")
             self._strip()
             return
+        for i in self.sought:
+            self._say(f"z{i} = {self._start(i)}")
         self._say(f"for k{level} in range(0, n{level}, {STRIP}):")
         self.indent += 1
         self._say(f"m = min(n{level} - k{level}, {STRIP})")
@@ -226,7 +238,29 @@ class _Emitter:
             for line in every:
                 place = f"{self._named(self.first_ending + i, line)}_a"
                 self._say(f"c{i} = array_at({place}, (1,), {code(self.segment.endings[i].dtype)})")
+                if i in self.sought:
+                    self._seek(i)
+                    continue
                 self._say(f"c{i}[0] = {self._step(i, f'c{i}[0]', _of('a', i, line))}")
+
+    def _seek(self, i: int) -> None:
+        """Look for the first of a strip's values that is its extreme, or of those that are NaN if any is, and
+        keep its place where it goes before that of all strips before."""
+        _, dtype = self._folds(i)
+        self._say(f"p{i} = m", *[f"q{i} = m"] * (dtype.kind == "f"), "for i in range(m):")
+        self._say(f"    p{i} = min(p{i}, choose(v{i}[i] == a{i}, i, m))")
+        before = f"a{i} {self._sign(i)} z{i}"
+        if dtype.kind == "f":
+            self._say(f"    q{i} = min(q{i}, choose(v{i}[i] != v{i}[i], i, m))")
+            self._say(f"p{i} = choose(q{i} < m, q{i}, p{i})")
+            self._say(f"a{i} = choose(q{i} < m, {code(dtype)}(nan), a{i})")
+            before = f"(z{i} == z{i}) & ((q{i} < m) | ({before}))"
+        first = f"k{self.depth - 1}"
+        self._say(f"if ({first} == 0) | ({before}):", f"    z{i} = a{i}", f"    c{i}[0] = {first} + p{i}")
+
+    def _sign(self, i: int) -> str:
+        """What the values that such an ending looks for are to others."""
+        return "<" if self._folds(i)[0] == "minimum" else ">"
 
     def _element(self, in_lanes: bool) -> None:
         """One element of each line: operands, rows, stores, folds."""
@@ -264,7 +298,7 @@ class _Emitter:
         return f"{self._named(number, line)}_a{step}"
 
     def _fold(self, i: int, ending: Ending, value: dict[int, str], in_lanes: bool, line: int) -> None:
-        target = code(ending.dtype)
+        target = code(self._folds(i)[1])
         args = [value[a] for a in ending.args]
         a = _of("a", i, line)
         if ending.fold == PRODUCT:
@@ -310,31 +344,42 @@ class _Emitter:
             self._say(f"{place} = {here}")
 
     def _fold_line(self, i: int, in_lanes: bool, a: str) -> None:
+        if i in self.sought:
+            self._say(f"v{i}[i] = e{i}")
         if i in self.laned and in_lanes:
             self._say(f"l{i}[j] = {self._step(i, f'l{i}[j]', f'e{i}')}")
             return
-        ending = self.segment.endings[i]
-        row = FOLD_TEXTS[ending.fold]
-        if row.line and ending.dtype.kind == "f":
+        fold, dtype = self._folds(i)
+        row = FOLD_TEXTS[fold]
+        if row.line and dtype.kind == "f" and i not in self.sought:
             self._say(f"{a} = {row.line.format(a, f'e{i}')}")
         else:
             self._say(f"{a} = {self._step(i, a, f'e{i}')}")
 
     def _step(self, i: int, a: str, b: str) -> str:
+        if i in self.sought:  # NaN are looked for once their line is there
+            return f"choose({b} {self._sign(i)} {a}, {b}, {a})"
+        fold, dtype = self._folds(i)
+        return FOLD_TEXTS[fold].step.format(a, b, T=code(dtype))
+
+    def _folds(self, i: int) -> tuple[str, np.dtype[Any]]:
+        """What an ending folds its values by, and that one's type: for places, the extreme's."""
         ending = self.segment.endings[i]
-        return FOLD_TEXTS[ending.fold].step.format(a, b, T=code(ending.dtype))
+        if ending.fold in EXTREMES:
+            return EXTREMES[ending.fold], self.dtype_of[ending.args[0]]
+        return ending.fold, ending.dtype
 
     def _start(self, i: int) -> str:
-        ending = self.segment.endings[i]
-        value = start(ending.fold, ending.dtype, len(ending.args) > 1)
-        if ending.dtype.kind == "b":
+        fold, dtype = self._folds(i)
+        value = start(fold, dtype, len(self.segment.endings[i].args) > 1)
+        if dtype.kind == "b":
             return str(bool(value))
         special = {"inf": "infinity", "-inf": "-infinity"}
-        return f"{code(ending.dtype)}({special.get(str(value), str(value))})"
+        return f"{code(dtype)}({special.get(str(value), str(value))})"
 
-    @staticmethod
-    def _is_laned(ending: Ending) -> bool:
-        return FOLD_TEXTS[ending.fold].lanes and ending.dtype.kind == "f"
+    def _is_laned(self, i: int) -> bool:
+        fold, dtype = self._folds(i)
+        return dtype.kind == "f" and (i in self.sought or FOLD_TEXTS[fold].lanes)
 
 
 def _of(letter: str, i: int, line: int) -> str:

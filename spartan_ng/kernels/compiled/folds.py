@@ -45,10 +45,14 @@ _ROWS = [
 
 FOLD_TEXTS: dict[str, FoldText] = {row.name: row for row in _ROWS}
 """Every fold that has a text, by its name."""
+EXTREMES = {"argmin": "minimum", "argmax": "maximum"}
+"""The folds that find where the first extreme of a line is, by that."""
 
 
 def fold_obstacle(name: str, operand: np.dtype[Any], out: np.dtype[Any]) -> str:
     """Why a fold has no text for this operand and result; empty where it has one."""
+    if name in EXTREMES:
+        return fold_obstacle(EXTREMES[name], operand, operand)
     row = FOLD_TEXTS.get(name)
     if row is None:
         return "a fold with NumPy's own loop"
@@ -61,6 +65,8 @@ def fold_obstacle(name: str, operand: np.dtype[Any], out: np.dtype[Any]) -> str:
 
 def start(name: str, dtype: np.dtype[Any], masked: bool) -> Any:
     """What a fold starts from; NumPy's start for masked extremes differs from a plain one's."""
+    if name in EXTREMES:  # a place, which is written over once its line has been looked through
+        return dtype.type(0)
     if name in ("add", PRODUCT, "bitwise_or", "bitwise_xor", "logical_or", "logical_xor"):
         return dtype.type(0)
     if name in ("multiply", "logical_and"):

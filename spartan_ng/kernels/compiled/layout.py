@@ -11,6 +11,7 @@ from math import prod
 from msgspec import Struct
 
 from spartan_ng.costs.choices import ABREAST_LENGTH
+from spartan_ng.kernels.compiled.folds import EXTREMES
 from spartan_ng.kernels.compiled.segments import Segment
 
 Strides = tuple[int, ...]
@@ -46,6 +47,8 @@ def lay_out(
     if axes:
         inner = max(axes, key=lambda k: (_votes(k, strides, widths), k))
         inner = _longer_fold(segment, strides[: len(segment.operands)], sizes, axes, inner)
+        if any(e.fold in EXTREMES for e in segment.endings):  # lines are looked through once they are made
+            inner = len(segment.space) - 1
         axes = [*(k for k in axes if k != inner), inner]
     loops: list[tuple[int, ...]] = []
     for k in axes:

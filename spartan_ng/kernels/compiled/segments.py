@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from spartan_ng.arrays import WHOLE
-from spartan_ng.kernels.compiled.folds import PRODUCT, fold_obstacle
+from spartan_ng.kernels.compiled.folds import EXTREMES, PRODUCT, fold_obstacle
 from spartan_ng.kernels.compiled.formulas import FORMULAS, code, obstacle
 from spartan_ng.kernels.reducers import sums_on_the_way
 from spartan_ng.plan.rows import Read, Row
@@ -136,10 +136,23 @@ class Splitter:
             reason = fold_obstacle(name, operands[0], row.dtype)
             if not reason and any(self.shapes[a] != self.shapes[row.args[0]] for a in row.args):
                 reason = "a broadcast mask"
+            if not reason and name in EXTREMES and not self._makes_lines(row):
+                reason = "a fold with NumPy's own loop"
             return (None, reason) if reason else (self.shapes[row.args[0]], "")
         if row.kind == "contract":
             return self._product_space(row)
         return None, row.kind
+
+    def _makes_lines(self, row: Row) -> bool:
+        """Whether a loop makes the operand of a fold, and makes it in whole lines that go to one place each:
+        what lies in memory NumPy looks through as fast."""
+        (operand, *mask), (axes,) = row.args, row.params
+        space = self.shapes[operand]
+        if mask or axes != (len(space) - 1,) or space[-1][0] != WHOLE or space[-1][1] == 1:
+            return False
+        if operand < self.first or self.rows[operand - self.first].kind != "map":
+            return False
+        return self.places[operand].space == space
 
     def _product_space(self, row: Row) -> tuple[Space | None, str]:
         """A product where one operand has all the labels is a loop over that operand."""
