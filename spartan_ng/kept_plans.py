@@ -38,6 +38,8 @@ MOST = 64
 """Plans that a process looks for, and that it leaves behind: who makes more goes on for long."""
 MOST_BYTES = 1 << 18
 """What a plan may take there."""
+VERSIONS = 8
+"""Versions of the package whose plans are kept: those of a checkout change with each edit."""
 MAKERS = (
     "arrays",
     "costs",
@@ -51,6 +53,11 @@ MAKERS = (
     "wire",
 )
 """The rooms and files of the package that say what a plan is, and what file has it."""
+
+_FOLDER = "plans"
+"""What the folder of a version's plans is called, before as many digits as"""
+_DIGITS = 16
+"""its version has."""
 
 Found = tuple[Plan, tuple[int, ...], tuple[int, ...]]
 """A plan, and the numbers of the program's leaves and roots, as in `planner.Planned`."""
@@ -134,8 +141,23 @@ class KeptPlans:
 
 
 def _is_our_folder(folder: Path) -> bool:
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return why_not_own(folder) is None
+    if why_not_own(folder) is not None:
+        return False
+    if is_new:
+        _forget_versions(folder)
+    return True
+
+
+def _forget_versions(newest: Path) -> None:
+    """Remove the plans of versions beyond `VERSIONS`, those first for which none has come for longest."""
+    others = [other for other in newest.parent.glob(f"{_FOLDER}_{'?' * _DIGITS}") if other != newest]
+    for other in sorted(others, key=lambda folder: folder.stat().st_mtime)[: 1 - VERSIONS]:
+        with suppress(OSError):  # somebody else may be at it, or have something there
+            for plan in other.glob(kept_name("plan", "*")):
+                plan.unlink(missing_ok=True)
+            other.rmdir()
 
 
 def _text(found: Found) -> bytes | None:
@@ -161,11 +183,11 @@ def _version() -> str:
     """A name for all that a plan depends on besides its program and its settings."""
     here = Path(__file__).parent
     signs = [np.__version__, *signs_of([here / maker for maker in MAKERS])]
-    return hashlib.sha256("\n".join(signs).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join(signs).encode()).hexdigest()[:_DIGITS]
 
 
 def _folder() -> Path:
-    return beside_kernels("plans", _version())
+    return beside_kernels(_FOLDER, _version())
 
 
 def signs_of(places: Iterable[Path]) -> list[str]:

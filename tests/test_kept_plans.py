@@ -260,6 +260,22 @@ def test_plans_are_bounded_with_the_kernels(folder: Path) -> None:
     assert files(folder) == kept[:1]
 
 
+def test_plans_of_few_versions_are_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing goes that is not ours."""
+    theirs = folder / "plans_2026", folder / f"plans_{'0' * 16}" / "theirs"
+    for place in theirs:
+        place.mkdir(parents=True)
+        os.utime(place.parent, (1, 1))
+    for age in range(12):
+        monkeypatch.setattr(module, "_version", lambda age=age: f"{age + 1:016}")
+        with config.override(small_bytes=0):
+            planned(sp.array(np.arange(30_000.0)) * 2, makes=True)
+        os.utime(folder / f"plans_{age + 1:016}", (1e9 + age, 1e9 + age))
+    kept = sorted(place.parent.name for place in files(folder))
+    assert kept == [f"plans_{age + 1:016}" for age in range(12 - module.VERSIONS, 12)]
+    assert all(place.is_dir() for place in theirs)
+
+
 def test_another_version_of_a_file_is_another_sign(tmp_path: Path) -> None:
     room = tmp_path / "room" / "inner"
     room.mkdir(parents=True)
