@@ -19,13 +19,14 @@ from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.ndarray.array import ndarray
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.config import MASTER_VARIABLE
+from spartan_ng.config import MASTER_VARIABLE, config
 from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import Evaluator, answer_by
 from spartan_ng.graph.node import OPERATORS, Node, topological
+from spartan_ng.memory import budget_bytes
 
 if TYPE_CHECKING:
     from spartan_ng.local_clusters import Cluster
@@ -69,7 +70,13 @@ def _shares_files() -> bool:
     return bool(_begun().shares_files())
 
 
-answer_by(Evaluator(_evaluate, _is_in_process, _is_dear, _shares_files, ahead=_work_ahead))
+def _worker_bytes() -> tuple[int, int, bool]:
+    if _is_in_process():
+        return budget_bytes(), budget_bytes(), config.memory_bytes is not None
+    return _begun().worker_bytes()  # type: ignore[no-any-return]
+
+
+answer_by(Evaluator(_evaluate, _is_in_process, _is_dear, _shares_files, _worker_bytes, ahead=_work_ahead))
 
 
 def connect(

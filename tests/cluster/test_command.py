@@ -100,6 +100,33 @@ def test_a_program_works_to_its_very_end(tmp_path):
     assert not any(done.stderr for done in told), told
 
 
+ASKED = """
+import numpy
+import spartan_ng as np
+from spartan_ng.graph import evaluation
+def answers():
+    asked = (evaluation.in_process, evaluation.worker_bytes, evaluation.together_bytes, evaluation.is_limited)
+    return [one() for one in (*asked, evaluation.shares_files)]
+before = answers()
+x = np.from_function(lambda box: numpy.ones([b - a for a, b in box]), (40, 300), "f8")
+kinds = len(evaluation.topological([np.median(x, axis=0)._node()]))
+float((np.ones(3000000) * 2).sum())
+assert answers() == before, (answers(), before)
+print(kinds)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [[], ["-n", "2", "--threads", "1", "--memory", "64M"]])
+def test_what_is_asked_before_anything_is_computed_is_answered_as_behind_it(tmp_path, flags):
+    """A cluster's memory was 0 to a program that had computed nothing: lines of 40 numbers did not fit it."""
+    script = tmp_path / "script.py"
+    script.write_text(ASKED)
+    done = call("run", *flags, str(script))
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 50
+
+
 @pytest.mark.slow
 def test_run_without_workers_is_the_script_in_a_process_of_its_own(tmp_path):
     script = tmp_path / "script.py"

@@ -50,10 +50,10 @@ def siblings_of(asked: Sequence[Node], order: Sequence[Node]) -> list[tuple[Node
 def _shared(asked: Sequence[Node], order: Sequence[Node], apart: Sequence[int]) -> set[Node]:
     """Large results on the way that no array has, and steps outside of `order` read: those at the places
     `apart` that are dear, and what is made of them."""
-    dear: set[Node] = set()
+    dear, places = set[Node](), set(apart)
     for i in range(apart[0], len(order)):
         node = order[i]
-        is_dear_itself = i in apart and not door.is_small(node.nbytes)
+        is_dear_itself = i in places and not door.is_small(node.nbytes)
         if is_dear_itself and node.fn == "contract":
             is_dear_itself = is_dear(node, ())
         if (is_dear_itself or not dear.isdisjoint(node.inputs)) and holder_of(node) is None:
