@@ -113,7 +113,7 @@ def _held(node: Node) -> Range | None:
 
 
 def _drawn(node: Node) -> Range | None:
-    if node.fn != "integers":
+    if node.fn != "integers" or len(node.params) < 3:  # a walk's bounds are its stream's
         return None
     low, high = node.params[1:3]
     return (int(low), int(high) - 1) if np.ndim(low) == np.ndim(high) == 0 else None

@@ -20,7 +20,7 @@ from spartan_ng.kernels.sequences import Run, blocks, cut_at_multiples
 from spartan_ng.kernels.widths import NUMBER_BYTES, footprint, widths_of
 from spartan_ng.memory import BLOCK_BYTES, threads
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.random import is_stream, logical_block
+from spartan_ng.ops.random import RUN_DRAWS, is_stream, is_walk, logical_block
 from spartan_ng.plan.stages import Fused
 from spartan_ng.sinks import Sink
 
@@ -54,8 +54,6 @@ _MOST_ELEMENTS = 1 << 24
 """Elements of the domain in a task: what takes long is done in steps that can be counted; but not in more"""
 _MOST_STEPS = 1 << 13
 """than so many."""
-_RUN_DRAWS = 1 << 16
-"""Random numbers of a stream that are drawn at a time."""
 HEAVY_TASKS = 4
 """The same for a product: each task has a state of the size of the result."""
 
@@ -141,7 +139,7 @@ def _cached_sizes(
         return sparse_blocks(stage, sizes)
     for row in stage.rows:
         if row.kind == "random":
-            return _random_blocks(row.shape, row.params[0])
+            return _random_blocks(row.shape, row.params[0])[: len(sizes)]  # the rest is whole
     chunks = _written_chunks(stage)
     if chunks is not None:
         return tuple(min(n, chunks.get(d, n)) for d, n in enumerate(sizes))
@@ -249,9 +247,9 @@ def _random_blocks(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[int, .
     if not is_stream(key):
         _, _, around, view = key
         return tuple(-(-b // abs(step)) for b, (_, step) in zip(logical_block(around), view, strict=True))
-    sizes, left = [], _RUN_DRAWS
+    sizes, left = [], RUN_DRAWS
     for n in reversed(shape):
-        parts = -(-n // _RUN_DRAWS) if left == _RUN_DRAWS else 1
+        parts = -(-n // RUN_DRAWS) if left == RUN_DRAWS else 1
         sizes.append(max(1, min(-(-n // parts), left)) if n else 1)
         left //= max(n, 1)
     return tuple(reversed(sizes))
@@ -309,13 +307,22 @@ def is_one_block(span: tuple[int, int], size: int) -> bool:
     return len(cut_at_multiples(*span, size)) <= 1
 
 
-def sweep(tile: Box, sizes: tuple[int, ...], band: tuple[int, int] | None = None) -> Sweep:
-    """A tile's blocks in runs that differ in one dimension only, for results reduced over different ones."""
+def walks(stage: Fused) -> bool:
+    """Whether random numbers are drawn in a stage that are walked to: its blocks go in C order."""
+    return any(row.kind == "random" and is_walk(row.params[0]) for row in stage.rows)
+
+
+def sweep(
+    tile: Box, sizes: tuple[int, ...], band: tuple[int, int] | None = None, in_order: bool = False
+) -> Sweep:
+    """A tile's blocks in runs that differ in one dimension only, for results reduced over different ones;
+    along the first that is cut, where all blocks are to go `in_order`."""
     spans = [cut_at_multiples(lo, hi, b) for (lo, hi), b in zip(tile, sizes, strict=True)]
     if not spans:
         return Sweep(-1, (((),),))
-    if band is None:
-        split = max(range(len(spans)), key=lambda d: (len(spans[d]), -d))
+    if in_order or band is None:
+        most = max(range(len(spans)), key=lambda d: (len(spans[d]), -d))
+        split = next((d for d, own in enumerate(spans) if len(own) > 1), 0) if in_order else most
         own = spans[split]
         count = min(max(TASKS, _steps_of(tile)), len(own))
         parts = [own[i * len(own) // count : (i + 1) * len(own) // count] for i in range(count)]
@@ -328,8 +335,8 @@ def sweep(tile: Box, sizes: tuple[int, ...], band: tuple[int, int] | None = None
 
 def cut_tile(stage: Fused, tile: Box, sizes: tuple[int, ...], together: bool) -> Cut:
     """A tile cut as its stage's results want it; `together`: a plain result's blocks need no patches."""
-    if len(stage.writes) > 1:
-        return sweep(tile, sizes, stage.band)
+    if len(stage.writes) > 1 or walks(stage):
+        return sweep(tile, sizes, stage.band, in_order=walks(stage))
     if stage.band is not None:
         return _banded(stage, tile, sizes, together)
     (write,) = stage.writes

@@ -1,7 +1,8 @@
 """Random numbers as functions of the global index, so that no layout changes them.
 
-Three kinds of keys. `("stream", state)` gives NumPy's own stream: element i of the array is draw i of the
+Kinds of keys. `("stream", state)` gives NumPy's own stream: element i of the array is draw i of the
 bit generator, reached by jumping; only draws that take exactly one step of the generator can do it.
+`("walk", key)` gives the others of NumPy's, for which a generator has to walk (`ops.walks`).
 `("blocks", seed)` cuts the array's index space into fixed logical blocks and draws each from a
 generator of its own, seeded by the block's position; any distribution, drawn in parallel.
 `("part", key, shape, view)` is a part of the array of `shape` that another key names: a first place and a
@@ -20,8 +21,11 @@ import numpy as np
 from msgspec import Struct
 
 from spartan_ng.arrays import Box, box_shape
+from spartan_ng.ops.walks import walk_of
 
 _BLOCK_ELEMENTS = 1 << 16
+RUN_DRAWS = 1 << 16
+"""Numbers of a stream that are drawn at a time: as many of the last axes as go into one."""
 _JUMP_DRAWS = 1024
 """So many numbers are drawn in the time that a jump takes."""
 
@@ -43,58 +47,62 @@ class Distribution(Struct, frozen=True):
 
     name: str
     draw: Callable[..., Any]
-    flops: int = 100
+    flops: int
+    """Ten to the nanosecond that NumPy takes for one, as measured with parameters that are usual."""
     dtype: np.dtype[Any] = _DOUBLE
     """Of its numbers, where nobody asks for another."""
 
 
 _ROWS = [
-    Distribution("random", lambda g, shape, dtype: g.random(shape, dtype=dtype), 60),
-    Distribution("uniform", lambda g, shape, dtype, low, high: low + (high - low) * g.random(shape)),
-    Distribution("standard_normal", lambda g, shape, dtype: g.standard_normal(shape, dtype=dtype)),
+    Distribution("random", lambda g, shape, dtype: g.random(shape, dtype=dtype), 30),
+    Distribution("uniform", lambda g, shape, dtype, low, high: low + (high - low) * g.random(shape), 30),
+    Distribution("standard_normal", lambda g, shape, dtype: g.standard_normal(shape, dtype=dtype), 120),
     Distribution(
         "integers",
         lambda g, shape, dtype, low, high: g.integers(low, high, shape, dtype=dtype),
-        dtype=_INTEGER,
+        30,
+        _INTEGER,
     ),
-    Distribution("standard_exponential", lambda g, shape, dtype: g.standard_exponential(shape, dtype=dtype)),
+    Distribution(
+        "standard_exponential", lambda g, shape, dtype: g.standard_exponential(shape, dtype=dtype), 50
+    ),
     *(
-        Distribution(name, _by_name(name))
-        for name in (
-            "beta",
-            "chisquare",
-            "exponential",
-            "f",
-            "gamma",
-            "gumbel",
-            "laplace",
-            "logistic",
-            "lognormal",
-            "noncentral_chisquare",
-            "noncentral_f",
-            "normal",
-            "pareto",
-            "power",
-            "rayleigh",
-            "standard_cauchy",
-            "standard_gamma",
-            "standard_t",
-            "triangular",
-            "vonmises",
-            "wald",
-            "weibull",
+        Distribution(name, _by_name(name), flops)
+        for name, flops in (
+            ("beta", 440),
+            ("chisquare", 220),
+            ("exponential", 60),
+            ("f", 470),
+            ("gamma", 230),
+            ("gumbel", 190),
+            ("laplace", 200),
+            ("logistic", 100),
+            ("lognormal", 190),
+            ("noncentral_chisquare", 220),
+            ("noncentral_f", 470),
+            ("normal", 140),
+            ("pareto", 190),
+            ("power", 410),
+            ("rayleigh", 60),
+            ("standard_cauchy", 250),
+            ("standard_gamma", 210),
+            ("standard_t", 360),
+            ("triangular", 130),
+            ("vonmises", 810),
+            ("wald", 400),
+            ("weibull", 280),
         )
     ),
     *(
-        Distribution(name, _by_name(name), dtype=_INTEGER)
-        for name in (
-            "binomial",
-            "geometric",
-            "hypergeometric",
-            "logseries",
-            "negative_binomial",
-            "poisson",
-            "zipf",
+        Distribution(name, _by_name(name), flops, _INTEGER)
+        for name, flops in (
+            ("binomial", 910),
+            ("geometric", 140),
+            ("hypergeometric", 380),
+            ("logseries", 360),
+            ("negative_binomial", 700),
+            ("poisson", 360),
+            ("zipf", 1140),
         )
     ),
 ]
@@ -138,6 +146,8 @@ def draw(
         asked = [(a + step * lo, step, hi - lo) for (a, step), (lo, hi) in zip(view, box, strict=True)]
         return _part(partial(draw, distribution, whole, parameters, around, dtype), whole, around, asked)
     kind, seed = key
+    if kind == "walk":
+        return _in_runs(shape, dtype, box, walk_of(seed).numbers)
     if kind == "stream":
         return _stream(row, seed, parameters, shape, dtype, box)
     block = logical_block(shape)
@@ -170,7 +180,40 @@ def part_key(
 
 def is_stream(key: tuple[Any, ...]) -> bool:
     """Whether numbers are those of a stream, all of them or a part."""
-    return key[0] == "stream" or (key[0] == "part" and is_stream(key[1]))
+    return key[0] in ("stream", "walk") or (key[0] == "part" and is_stream(key[1]))
+
+
+def is_walk(key: tuple[Any, ...]) -> bool:
+    """Whether they are those of a stream that a generator has to walk through, all of them or a part."""
+    return key[0] == "walk" or (key[0] == "part" and is_walk(key[1]))
+
+
+def walked(key: tuple[Any, ...], shape: tuple[int, ...]) -> int:
+    """How many numbers of a walk, whose array or part has that shape, are drawn up to the last one of it."""
+    if 0 in shape:
+        return 0
+    box: Box = tuple((0, n) for n in shape)
+    if key[0] == "part":
+        _, _, shape, view = key
+        box = _covered(view, box)
+    return 1 + sum((hi - 1) * prod(shape[d + 1 :]) for d, (_, hi) in enumerate(box))
+
+
+def _covered(view: Sequence[tuple[int, int]], box: Box) -> Box:
+    """The box of an array from the first to the last that a box of a part of it has."""
+    ends = [(a + step * lo, a + step * (hi - 1)) for (a, step), (lo, hi) in zip(view, box, strict=True)]
+    return tuple((min(e), max(e) + 1) for e in ends)
+
+
+def is_near(key: tuple[Any, ...], shape: tuple[int, ...], box: Box) -> bool:
+    """Whether this process has been through a walk up to the end of a box of the array of `shape`."""
+    if 0 in box_shape(box):
+        return True
+    if key[0] == "part":
+        _, key, shape, view = key
+        box = _covered(view, box)
+    last = sum((hi - 1) * prod(shape[d + 1 :]) for d, (_, hi) in enumerate(box))
+    return walk_of(key[1]).knows(last)
 
 
 def _part(
@@ -210,17 +253,31 @@ def _stream(
     dtype: np.dtype[Any],
     box: Box,
 ) -> np.ndarray[Any, Any]:
-    """Numbers of one PCG64 stream: jump to the first index of each contiguous run, draw the run.
+    """Numbers of one PCG64 stream: jump to the first index of each contiguous run, draw the run."""
+    generator, move = _at(state)
 
-    Where a jump takes longer than drawing what lies between two runs, that is drawn, and dropped.
+    def numbers(first: int, count: int) -> np.ndarray[Any, Any]:
+        move(first)
+        return row.draw(generator, (count,), dtype, *parameters)  # type: ignore[no-any-return]
+
+    return _in_runs(shape, dtype, box, numbers)
+
+
+def _in_runs(
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    box: Box,
+    numbers: Callable[[int, int], np.ndarray[Any, Any]],
+) -> np.ndarray[Any, Any]:
+    """The numbers inside a box, of which `numbers(first, count)` gives those of each contiguous run.
+
+    Where to go to a run takes longer than drawing what lies between two of them, that is drawn, and dropped.
     """
     out = np.empty(box_shape(box), dtype)
     if out.size == 0:
         return out
-    generator, move = _at(state)
     if not shape:
-        move(0)
-        out[()] = row.draw(generator, (1,), dtype, *parameters)[0]
+        out[()] = numbers(0, 1)[0]
         return out
     cut = max([d for d in range(len(shape)) if box[d] != (0, shape[d])], default=0)
     step = prod(shape[cut:])
@@ -236,9 +293,8 @@ def _stream(
         start = sum((i + b0) * s for i, (b0, _), s in zip(index, box, strides, strict=False))
         for at in range(lo, hi, rows):
             count = min(rows, hi - at)
-            move(start + at * step)
-            numbers = row.draw(generator, (count * step,), dtype, *parameters)
-            out[index][at - lo : at - lo + count] = numbers.reshape(count, *shape[cut + 1 :])[inner]
+            found = numbers(start + at * step, count * step)
+            out[index][at - lo : at - lo + count] = found.reshape(count, *shape[cut + 1 :])[inner]
     return out
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from functools import partial
 from typing import Any
 
@@ -9,9 +11,13 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from benchmarks.simulated import SimulatedBackend
+from spartan_ng import scratch
 from spartan_ng.api.drawing import streams
-from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.config import config
+from spartan_ng.errors import OutOfResources
+from spartan_ng.ops import walks
+from tests.test_programs import running_on
 
 SHAPE = (37, 1001)
 CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
@@ -41,6 +47,7 @@ INTEGERS = [(dtype, top) for dtype in ("?", "i1", "u2", "i4", "u4", "i8", "u8") 
 @pytest.fixture(autouse=True)
 def there_is_little_memory(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(streams, "PIECE", 1013)
+    monkeypatch.setattr(walks, "PIECE", 1013)
     with config.override(memory_bytes=1 << 16, small_bytes=1 << 10):
         yield
 
@@ -82,27 +89,189 @@ def test_long_streams_of_integers_of_any_width(dtype: str, top: Any) -> None:
     _check(ours, theirs, "randint", (0, most), {"dtype": dtype})
 
 
-def _is_on_disk(x: Any) -> bool:
-    value = x._peek()
-    return value is not None and is_mapped(value)
-
-
-def test_long_streams_lie_on_disk() -> None:
+def test_long_streams_are_stored_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Because they are folded, masked, or read in part; what is written to is an array of its own."""
     x = np.random.default_rng(0).normal(size=SHAPE)
-    assert _is_on_disk(x)
+    wanted = numpy.random.default_rng(0).normal(size=SHAPE)
+    monkeypatch.setattr(scratch, "nameless", lambda: pytest.fail("a file was made"))
+    for fold in (
+        lambda a: a.mean(),
+        lambda a: a.std(axis=0),
+        lambda a: (a * 2 + 1).max(axis=1),
+        lambda a: a[a > 1].sum(),
+        lambda a: (a > 0.5).mean(axis=0),
+        lambda a: a[3:30:4].sum(axis=1),
+        lambda a: a.reshape(-1, 7).mean(axis=0),
+    ):
+        numpy.testing.assert_allclose(fold(x), fold(wanted), rtol=1e-12)
+    monkeypatch.undo()
     x[0, 0] = 5
     assert x[0, 0] == 5
     assert x.sum() != np.random.default_rng(0).normal(size=SHAPE).sum()
-    assert not _is_on_disk(np.random.default_rng(0).normal(size=100))
+
+
+def test_each_number_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the way to all of them, and a part takes no more than the way to its end; what is asked for again
+    begins near it."""
+    counts: list[int] = []
+    draw = walks._Cursor.draw
+
+    def counted(self: Any, n: int) -> Any:
+        counts.append(n)
+        return draw(self, n)
+
+    monkeypatch.setattr(walks._Cursor, "draw", counted)
+    monkeypatch.setattr(walks, "PIECE", 1 << 10)
+    n = SHAPE[0] * SHAPE[1]
+    g = np.random.default_rng(11)
+    x = g.normal(size=SHAPE)
+    assert sum(counts) == 0
+    float(x[:5].sum())
+    assert sum(counts) <= 6 * SHAPE[1]
+    float(x.mean())
+    assert sum(counts) <= 1.5 * n
+    before = sum(counts)
+    g.normal()  # somebody has been at the end
+    float(x[30, 7])
+    assert sum(counts) - before <= 4 << 10
+
+
+OTHERS: dict[str, Any] = {
+    "default_rng": lambda m: m.default_rng(3),
+    "spawned": lambda m: m.default_rng(3).spawn(2)[1],
+    "shared": lambda m: m.default_rng(m.default_rng(3)),
+    "of legacy": lambda m: m.default_rng(m.RandomState(3)),
+    **{
+        f"{kind} {bits}": lambda m, kind=kind, bits=bits: getattr(m, kind)(getattr(m, bits)(3))
+        for kind in ("Generator", "RandomState")
+        for bits in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+    },
+}
+BETWEEN: dict[str, Any] = {
+    "number": lambda g: g.normal(),
+    "few": lambda g: g.standard_normal(3),
+    "many": lambda g: g.uniform(size=SHAPE).sum(),
+    "bytes": lambda g: list(g.bytes(5)),
+    "pickled": lambda g: pickle.loads(pickle.dumps(g)).normal(size=3),
+    "copied": lambda g: copy.deepcopy(g).normal(size=3),
+    "shuffled": lambda g: g.permutation(5),
+    "bits": lambda g: g._bit_generator.random_raw(),
+    "again": lambda g: g.poisson(3, SHAPE).sum() + g.normal(size=SHAPE).max(),
+    "chosen": lambda g: g.choice(7, SHAPE).sum(),
+    "chosen by weights": lambda g: g.choice(3, SHAPE, p=[0.1, 0.3, 0.6]).sum(),
+    "of an array": lambda g: g.choice(numpy.arange(5) ** 2, SHAPE).sum(),
+}
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_generator_goes_on_behind_what_nobody_has_drawn(kind: str, is_read: bool) -> None:
+    for name, call in BETWEEN.items():
+        ours, theirs = OTHERS[kind](np.random), OTHERS[kind](numpy.random)
+        x, y = ours.gamma(2, size=SHAPE), theirs.gamma(2, size=SHAPE)
+        if is_read:
+            numpy.testing.assert_allclose(x.sum(axis=0), y.sum(axis=0))
+        numpy.testing.assert_allclose(call(ours), call(theirs), err_msg=name, rtol=1e-12)
+        numpy.testing.assert_array_equal(ours.normal(size=3), theirs.normal(size=3), err_msg=name)
+        numpy.testing.assert_array_equal(x, y)
+
+
+def test_who_else_draws_from_the_bits_goes_on_behind_them() -> None:
+    ours, theirs = (m.PCG64(5) for m in (np.random, numpy.random))
+    x, y = np.random.Generator(ours).normal(size=SHAPE), numpy.random.Generator(theirs).normal(size=SHAPE)
+    assert ours.random_raw() == theirs.random_raw()
+    numpy.testing.assert_array_equal(x, y)
+    numpy.random.seed(4)
+    y, last = numpy.random.normal(size=SHAPE), numpy.random.normal()
+    np.random.seed(4)
+    x = np.random.normal(size=SHAPE)
+    assert numpy.random.normal() == last  # NumPy's own functions have that state, too
+    numpy.testing.assert_array_equal(x, y)
+
+
+def test_what_begins_anew_walks_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    r = np.random.RandomState(3)
+    state = r.get_state()
+    monkeypatch.setattr(walks.Walk, "end", lambda *args: pytest.fail("it walked"))
+    r.normal(size=SHAPE)
+    r.seed(4)
+    r.normal(size=SHAPE)
+    r.set_state(state)
+    assert r.normal() == numpy.random.RandomState(3).normal()
+
+
+@pytest.mark.parametrize("name", ["normal", "poisson", "integers"])
+def test_parameters_of_arrays(name: str) -> None:
+    """Each row of numbers has them."""
+    args = {
+        "normal": (numpy.arange(1001.0), 2),
+        "poisson": (numpy.arange(1001) % 7,),
+        "integers": (0, [5] * 1001),
+    }
+    ours, theirs = np.random.default_rng(3), numpy.random.default_rng(3)
+    numpy.testing.assert_array_equal(
+        getattr(ours, name)(*args[name], size=SHAPE), getattr(theirs, name)(*args[name], size=SHAPE)
+    )
+    assert ours.normal() == theirs.normal()
+    with pytest.raises(ValueError, match="broadcast"):
+        ours.normal(numpy.arange(7.0), size=SHAPE)
+
+
+def test_what_has_no_room_at_all_says_so() -> None:
+    for draw in (
+        lambda g: g.multinomial(5, [0.5, 0.5], 10**12),
+        lambda g: g.multivariate_normal([0, 0], [[1, 0], [0, 1]], 10**12),
+        lambda g: g.dirichlet([1, 2], 10**12),
+        lambda g: g.normal(numpy.ones(10**6), size=(10**6, 10**6))[:, numpy.newaxis],
+    ):
+        for g in (np.random.default_rng(0), np.random.RandomState(0)):
+            with pytest.raises(OutOfResources, match="in one go"):
+                draw(g)
 
 
 def test_a_disk_that_takes_nothing_is_told(tmp_path: Any) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
+    x = np.random.default_rng(0).normal(size=SHAPE)
     with config.override(disk_folder=str(folder)):
         folder.rmdir()
-        with pytest.raises(OSError, match=r"random numbers of .* bytes, which memory has no room for"):
-            np.random.default_rng(0).normal(size=SHAPE)
+        with pytest.raises(OSError, match="gone"):
+            x.persist()
+        assert float(x.mean()) == pytest.approx(numpy.random.default_rng(0).normal(size=SHAPE).mean())
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("shape", [(37037,), SHAPE, (7, 11, 481), (37037, 1), (4630, 8)])
+def test_workers_walk_to_their_parts(shape: tuple[int, ...], workers: int) -> None:
+    """Along any axis, in any order."""
+    wanted = numpy.random.default_rng(2).exponential(size=shape)
+    with running_on(SimulatedBackend(workers)):
+        x = np.random.default_rng(2).exponential(size=shape)
+        for axis in (None, *range(len(shape))):
+            numpy.testing.assert_allclose(x.sum(axis=axis), wanted.sum(axis=axis), rtol=1e-12)
+            numpy.testing.assert_array_equal(x.argmax(axis=axis), wanted.argmax(axis=axis))
+            numpy.testing.assert_allclose(x.var(axis=axis), wanted.var(axis=axis), rtol=1e-9, atol=1e-12)
+        numpy.testing.assert_allclose(np.cumsum(x, axis=0), numpy.cumsum(wanted, axis=0), rtol=1e-12)
+        numpy.testing.assert_array_equal(x.T * 2, wanted.T * 2)
+        numpy.testing.assert_array_equal(x[::-3], wanted[::-3])
+        y = np.random.default_rng(2).exponential(size=shape) * np.random.default_rng(7).poisson(3, shape)
+        numpy.testing.assert_array_equal(y, wanted * numpy.random.default_rng(7).poisson(3, shape))
+
+
+def test_seconds_are_those_of_one_generator() -> None:
+    """However many threads and workers there are."""
+    for workers in (1, 4):
+        with running_on(SimulatedBackend(workers)):
+            found = np.explain(np.random.default_rng(0).normal(size=(10**6, 10**6)).mean())
+            assert found.predicted_seconds >= 10**12 * 1e-8
+
+
+@pytest.mark.parametrize("suffix", ["npy", "zarr"])
+def test_they_are_written_as_they_are_drawn(suffix: str, tmp_path: Any) -> None:
+    x = np.random.default_rng(2).normal(size=SHAPE)
+    file = tmp_path / f"x.{suffix}"
+    np.save(file, x * 2) if suffix == "npy" else np.to_zarr(x * 2, file)
+    numpy.testing.assert_array_equal(np.load(file), numpy.random.default_rng(2).normal(size=SHAPE) * 2)
 
 
 def _chosen(n: int, part: int, shuffle: bool, r: Any, x: Any) -> Any:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.errors import OutOfResources
+from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.ops import random
 from tests.sampling import examples
 from tests.test_programs import running_on
@@ -117,12 +117,11 @@ def test_any_part_of_what_is_made(shape: list[int], kind: str, data: Any) -> Non
     numpy.testing.assert_array_equal(found, wanted)
 
 
-def test_what_is_drawn_one_by_one_and_has_no_room_says_so_at_once() -> None:
-    """Numbers that take several steps of the generator each are walked through, before anything is asked."""
+def test_a_part_of_what_is_drawn_one_by_one_takes_the_way_to_it() -> None:
+    """And a walk that memory has no room to keep is none."""
     with np.config.override(memory_bytes=BUDGET):
-        for draw in (
-            lambda g: g.integers(0, 10, (N, N))[500_000, :5],
-            lambda g: g.normal(size=(N, N))[5, :5],
-        ):
-            with pytest.raises(OutOfResources, match=r"8,000,000,000,000 bytes.*bytes free"):
-                draw(np.random.default_rng(0))
+        x, y = np.random.default_rng(0).normal(size=(N, N)), numpy.random.default_rng(0).normal(size=3 * N)
+        numpy.testing.assert_array_equal(x[2, -5:], y[-5:])
+        numpy.testing.assert_allclose(x[:3:2].sum(axis=1), y.reshape(3, N)[::2].sum(axis=1))
+        with pytest.raises(MemoryBudgetError, match=r"8,000,000,000,000 bytes"):
+            x.persist()

@@ -14,6 +14,7 @@ from spartan_ng.arrays import WHOLE, Box, box_shape, slices_within
 from spartan_ng.arrays.sparse import stacked
 from spartan_ng.compressed import is_compressed
 from spartan_ng.costs.tuned import SMALL_FLOPS
+from spartan_ng.kernels.blocks import walks
 from spartan_ng.kernels.body import Runner
 from spartan_ng.kernels.compiled.bound import Bound
 from spartan_ng.kernels.compiled.prepared import Compiled
@@ -27,6 +28,7 @@ from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.rows import labelled_box
 from spartan_ng.kernels.sampled import runner
 from spartan_ng.kernels.sequences import Run as Blocks
+from spartan_ng.ops.random import is_near, is_walk
 from spartan_ng.plan.rows import Write
 from spartan_ng.plan.stages import (
     Fused,
@@ -152,9 +154,11 @@ def _made(
 
     blas = task.blas and (choice is None or choice.calls_blas)
     most = threads_for_lines(ex, task) if task.uncut_bytes else None
+    if not _are_near(stage, box):
+        most = 1  # others would have to go all the way to where they begin, too
     start = time.perf_counter()
     values: list[Any] = []
-    if len(stage.writes) > 1:
+    if len(stage.writes) > 1 or walks(stage):
         assert not isinstance(choice, Sampled), "a loop over non-zeros has one result"
         run_sweep(ex, run, stage, task, operands, choice, small, blas, bands, most)
     elif isinstance(choice, Sampled):
@@ -181,6 +185,16 @@ def _made(
     if choice is None:
         tier.record(time.perf_counter() - start)
     return values
+
+
+def _are_near(stage: Fused, box: Box) -> bool:
+    """Whether all random numbers of a task can be drawn from anywhere in it: nobody has to walk to them, or
+    somebody has."""
+    return all(
+        is_near(row.params[0], row.shape, labelled_box(row.labels, row.shape, box))
+        for row in stage.rows
+        if row.kind == "random" and is_walk(row.params[0])
+    )
 
 
 def _packed(stage: Fused, task: Task, operands: list[Any]) -> Task:

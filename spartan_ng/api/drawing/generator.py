@@ -27,12 +27,14 @@ from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
 from spartan_ng.api.drawing.streams import (
+    check_room,
     is_copied,
     long_choice,
     long_order,
     long_orders,
-    long_stream,
+    may_be_long,
     numbers_ahead,
+    places_by,
 )
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
@@ -79,8 +81,13 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def __init__(self, bit_generator: Any, seeded: bool = True) -> None:
         super().__init__(bit_generator)
-        self._numpy = np.random.Generator(bit_generator)
+        self._numpy: np.random.Generator = np.random.Generator(bit_generator)
         self._blocks = None if seeded else _Blocks()
+
+    @property
+    def bit_generator(self) -> Any:
+        """NumPy's bit generator, which stands behind all that has been drawn."""
+        return self._bit_generator
 
     def __reduce__(self) -> Any:
         return (_restored, (self.bit_generator,), self._blocks)
@@ -122,16 +129,18 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return wrap_node(build.random(name, self._blocks.key(), plain, shape, kind))
         if dtype is not None:
             keywords["dtype"] = kind
-        one = getattr(self._numpy, name)
+        if shape and may_be_long(shape):
+            found = self._long(name, shape, plain, keywords)
+            if found is not None:
+                return found
+            check_room(name, shape)
         if shape:
             numbers_ahead(shape)
-        if are_many:
-            found = long_stream(lambda n: one(*plain, size=n, **keywords), size)
-            if found is not None:
-                return wrap(found)
         if size is not None:
             keywords["size"] = shape
-        return wrap(one(*plain, **keywords))  # one number is Python's, as NumPy gives it
+        return wrap(
+            getattr(self._numpy, name)(*plain, **keywords)
+        )  # one number is Python's, as NumPy gives it
 
     def _apart(self, name: str, given: dict[str, Any]) -> ndarray | None:
         size = given.pop("size")
@@ -327,7 +336,8 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if n is not None:
             if self._in_parallel(shape) and p is None and replace:
                 return self.integers(0, n, shape)
-            return wrap(self._chosen(n, shape, replace, elements(p), axis, shuffle))
+            index = self._chosen(n, shape, replace, elements(p), axis, shuffle)
+            return index if isinstance(index, Handle) else wrap(index)  # type: ignore[return-value]
         a = as_handle(a)
         where = build.axis_index(axis, a.ndim)
         if self._in_parallel(shape) and p is None and replace:
@@ -349,6 +359,11 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         self, n: Any, shape: tuple[int, ...] | None, replace: bool, weights: Any, axis: Any, shuffle: bool
     ) -> Any:
         """NumPy's choice, which makes all of a range where nothing is put back, and much is taken."""
+        if replace and shape is not None and may_be_long(shape):
+            self._numpy.choice(n, 0, True, weights)  # its errors
+            return (
+                places_by(weights, self.random, shape) if weights is not None else self.integers(0, n, shape)
+            )
         if isinstance(n, int | np.integer) and shape is not None and weights is None and not replace:
             draw = partial(self._numpy.integers, 0, endpoint=True)
             found = long_choice(draw, int(n), prod(shape), bool(shuffle))

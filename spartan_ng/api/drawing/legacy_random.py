@@ -18,7 +18,7 @@ from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.api.drawing.generator import default_rng
 from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
-from spartan_ng.api.drawing.streams import is_copied, long_order, long_stream, numbers_ahead
+from spartan_ng.api.drawing.streams import is_copied, long_order, may_be_long, numbers_ahead, places_by
 from spartan_ng.callers import warn_user
 from spartan_ng.ops.random import DISTRIBUTIONS
 
@@ -44,7 +44,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def _follow(self, numpys: np.random.RandomState) -> None:
         """Draw from NumPy's generator, in here and in what NumPy's class does itself."""
-        self._numpy = numpys
+        self._numpy: np.random.RandomState = numpys
         super().__init__(numpys._bit_generator)
 
     def __reduce__(self) -> Any:
@@ -55,7 +55,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def seed(self, seed: Any = None) -> None:
         """Start again; with a seed, with NumPy's own numbers."""
-        self._numpy.seed(forced(seed))
+        self._begin_anew().seed(forced(seed))
         self._parallel = None if seed is not None else default_rng()
 
     def get_state(self, legacy: bool = True) -> Any:
@@ -64,7 +64,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     def set_state(self, state: Any) -> None:
         """Go on from a state of NumPy's."""
-        self._numpy.set_state(state)
+        self._begin_anew().set_state(state)
         self._parallel = None
 
     def _in_parallel(self, size: Any, more: tuple[int, ...] = ()) -> bool:
@@ -92,9 +92,10 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return self._parallel.random(size)
         found = None
         if size is not None:
-            numbers_ahead(forced(size))
-            found = long_stream(self._numpy.random_sample, forced(size))
-        return wrap(self._numpy.random_sample(forced(size)) if found is None else found)
+            found = self._long("random_sample", forced(size), (), {})
+            if found is None:
+                numbers_ahead(forced(size))
+        return wrap(self._numpy.random_sample(forced(size))) if found is None else found
 
     random = ranf = sample = random_sample
 
@@ -107,10 +108,11 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         if self._parallel is not None and shape is not None and not door.is_small(8 * prod(shape)):
             return self._parallel.integers(low, high, shape, dtype)
         if shape is not None and np.ndim(low) == np.ndim(high) == 0:
-            numbers_ahead(shape)
-            found = long_stream(lambda n: self._numpy.randint(low, high, n, dtype), shape)
+            bounds = (0, low) if high is None else (low, high)
+            found = self._long("randint", shape, bounds, {"dtype": np.dtype(dtype)})
             if found is not None:
-                return wrap(found)
+                return found
+            numbers_ahead(shape)
         return wrap(self._numpy.randint(low, high, shape, dtype))
 
     beta = drawn(_NumPys.beta)
@@ -173,9 +175,23 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return self._parallel.choice(a, shape, replace, p)
         weights = elements(p)
         if n is not None or is_list or not isinstance(a, Handle):
+            if replace and shape is not None and may_be_long(shape):
+                return self._repeated(a if n is None else n, shape, weights)
             return wrap(self._chosen(elements(a), shape, replace, weights))
+        if replace and shape is not None and may_be_long(shape):
+            return self._repeated(a, shape, weights)
         index = self._chosen(a.shape[0], shape, replace, weights)
         return as_handle(a)[wrap(index) if isinstance(index, np.ndarray) else index]  # type: ignore[no-any-return]
+
+    def _repeated(self, a: Any, shape: tuple[int, ...], weights: Any) -> ndarray:
+        """Many numbers up to `a`, or elements of it, any of them several times."""
+        many = np.ndim(a) > 0
+        n = len(a) if many else a
+        self._numpy.choice(n, 0, True, weights)  # its errors
+        index = (
+            self.randint(0, n, shape) if weights is None else places_by(weights, self.random_sample, shape)
+        )
+        return as_handle(a)[index] if many else index
 
     def _chosen(self, a: Any, shape: tuple[int, ...] | None, replace: bool, weights: Any) -> Any:
         """NumPy's choice, which puts all of a range in another order where nothing is put back."""

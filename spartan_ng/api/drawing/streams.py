@@ -1,19 +1,31 @@
-"""Numbers of a stream that memory has no room for: drawn some at a time, one behind the other, into a file
-without a name, or put in another order there."""
+"""Numbers of a stream that memory has no room for: drawn where they are worked on, one behind the other, or
+put in another order in a file without a name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spartan_ng.api.core.conversion import shape_tuple
+from spartan_ng.api.core.wrapping import wrap
+from spartan_ng.api.ordering.sorting import searchsorted
 from spartan_ng.costs.tuned import DRAW_NS
+from spartan_ng.errors import OutOfResources
+from spartan_ng.graph import build
 from spartan_ng.graph.evaluation import work_ahead
-from spartan_ng.memory import copied_bytes
+from spartan_ng.graph.node import Node
+from spartan_ng.memory import available_bytes, copied_bytes
+from spartan_ng.ops.narrow import is_narrow
+from spartan_ng.ops.random import DISTRIBUTIONS
+from spartan_ng.ops.walks import Stream, Walk, frozen, state_of, walk_of
+from spartan_ng.progress import progress
 from spartan_ng.scratch import on_disk
+
+if TYPE_CHECKING:
+    from spartan_ng.api.ndarray.array import ndarray
 
 PIECE = 1 << 18
 """Numbers that are drawn at a time, at most."""
@@ -22,8 +34,11 @@ _SWAPS = 1 << 14
 _WHAT = "random numbers"
 _FEW_BYTES = 1 << 16
 """Memory has room for so many without being asked."""
-_LEAST_BYTES = 4
-"""Numbers of fewer bytes are cut out of larger ones, of which the end of a piece would lose some."""
+_MOST_BYTES = 8
+"""Of a number."""
+_ROWS = {"random_sample": "random", "randint": "integers", "tomaxint": "integers"}
+"""What legacy generators call it."""
+_WALKERS = {np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64}
 
 
 def numbers_ahead(size: Any) -> None:
@@ -35,29 +50,61 @@ def numbers_ahead(size: Any) -> None:
 def may_be_long(size: Any) -> bool:
     """Whether so many numbers may be more than memory has room for."""
     count = size if type(size) is int else prod(shape_tuple(size))
-    return count * _LEAST_BYTES > _FEW_BYTES and count * _LEAST_BYTES > copied_bytes()
+    return count * _MOST_BYTES > _FEW_BYTES and count * _MOST_BYTES > copied_bytes()
 
 
-def long_stream(draw: Callable[[int], Any], size: Any) -> np.ndarray[Any, Any] | None:
-    """As many independent numbers as `draw(size)` would give at once; None where memory has room for these.
+def long_stream(
+    generator: Any, method: str, size: Any, args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[Node, Walk] | None:
+    """As many independent numbers as a method of one of NumPy's generators gives for a size, drawn where and
+    when they are worked on; None where memory has room for these, or nobody can walk to them.
 
-    Parameters
-    ----------
-    draw : gives so many numbers, and goes on in the stream from call to call
+    Returns
+    -------
+    the node, and the walk at whose end the generator is to go on
     """
     shape = shape_tuple(size)
-    if not may_be_long(shape):
+    row = _ROWS.get(method, method)
+    bits = type(generator._bit_generator)
+    known = next((kind.__name__ for kind in bits.__mro__ if kind in _WALKERS), None)
+    if known is None or row not in DISTRIBUTIONS or not may_be_long(shape):
         return None
-    kind = np.asarray(draw(0)).dtype
-    nbytes = prod(shape) * kind.itemsize
-    if nbytes <= copied_bytes() or kind.itemsize < _LEAST_BYTES or kind.hasobject:
+    sizes = [np.ndim(v) for v in (*args, *named.values())]
+    inner = shape[len(shape) - max(sizes, default=0) :] if any(sizes) else ()
+    one = np.asarray(getattr(generator, method)(*args, size=(0, *inner), **named))  # its errors
+    if prod(shape) * one.dtype.itemsize <= copied_bytes() or one.dtype.hasobject:
         return None
-    out = on_disk((prod(shape),), kind, _WHAT)
-    piece = min(PIECE, copied_bytes() // kind.itemsize + 1)
-    for k in range(0, len(out), piece):
-        part = out[k : k + piece]
-        part[...] = draw(len(part))
-    return out.reshape(shape)
+    if len(inner) >= len(shape) or one.shape[1:] != inner or prod(inner) > PIECE:
+        return None
+    if is_narrow(method, named) and (inner or "endpoint" in named):
+        return None
+    state, given = frozen(state_of(generator)), frozen((args, named))
+    is_legacy = isinstance(generator, np.random.RandomState)
+    key = Stream(known, is_legacy, state, method, given, inner, prod(inner)).key
+    return build.random(row, ("walk", key), (), shape, one.dtype), walk_of(key)
+
+
+def check_room(name: str, shape: tuple[int, ...]) -> None:
+    """OutOfResources where NumPy, which draws these in one go, will find no memory for them."""
+    least, there = prod(shape), available_bytes()
+    if least > there:
+        raise OutOfResources(
+            f"{name}: {least:,} numbers are drawn in one go here, which takes more than the memory of "
+            f"{there:,} bytes: draw fewer at a time, or such that each is a number that depends on no array"
+        )
+
+
+def places_by(weights: Any, uniform: Callable[[Any], ndarray], shape: tuple[int, ...]) -> ndarray:
+    """Places of weights that add up to 1, as NumPy's generators choose them, any of them several times."""
+    ends = np.asarray(weights, np.float64).cumsum()
+    ends /= ends[-1]
+    return searchsorted(wrap(ends), uniform(shape), "right")
+
+
+def through(walk: Walk, count: int) -> Any:
+    """The generator's state behind so many numbers of a walk, with a bar for those that nobody has drawn."""
+    with progress(_WHAT, "number") as bar:
+        return walk.end(count, bar)
 
 
 def long_order(shuffle: Callable[[Any], None], n: int, columns: int = 0) -> np.ndarray[Any, Any] | None:

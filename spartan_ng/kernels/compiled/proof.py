@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box, box_shape
-from spartan_ng.kernels.blocks import Cut, Sweep, is_one_block
+from spartan_ng.kernels.blocks import Cut, Sweep, is_one_block, walks
 from spartan_ng.kernels.body import Body, Runner
 from spartan_ng.kernels.compiled.formulas import FORMULAS
 from spartan_ng.kernels.compiled.prepared import Compiled, extents_of
@@ -72,12 +72,12 @@ def rounds(row: Row) -> bool:
 
 
 def _proving_block(body: Compiled, cut: Cut) -> Box:
-    """The end of the last block, as much of it as a proof may take.
+    """The end of the last block, as much of it as a proof may take; of the first, where others are walked to.
 
     What no block cuts stays whole: loops may walk such an axis and its neighbour as one.
     """
     runs = cut.runs if isinstance(cut, Sweep) else cut[-1].runs
-    block = list(runs[-1][-1])
+    block = list(runs[0][0] if walks(body.stage) else runs[-1][-1])
     cuttable = [d for d, n in enumerate(body.sizes) if not is_one_block(body.tile[d], n)]
     most = most_elements(prod(box_shape(body.tile)))
     for d in sorted(cuttable, key=lambda d: block[d][0] - block[d][1]):

@@ -23,8 +23,10 @@ from spartan_ng.arrays import WHOLE
 from spartan_ng.costs import Profile
 from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import Node, Op
+from spartan_ng.ops.folds import FOLDS, DeviationFold
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
+from spartan_ng.ops.random import RUN_DRAWS, is_stream, is_walk
 from spartan_ng.optimizer.fusion.group import Group, Result, is_product, reads_once
 from spartan_ng.optimizer.fusion.labels import (
     Labels,
@@ -42,6 +44,8 @@ LINE_BYTES = 1 << 18
 """The longest whole line that a fused row may need for each of its elements: a share of a core's cache."""
 SIDE_BYTES = 1 << 20
 """The largest operand that a fused product or lookup may read whole for every block."""
+_FEW_STATE_BYTES = 1 << 16
+"""Of a result of which all blocks' states may be kept."""
 LEAST_TASKS = 64
 """What dimensions that stay whole must leave of a domain to cut."""
 LARGEST_BLOCK = 8192
@@ -323,6 +327,19 @@ def _is_elementwise(node: Node) -> bool:
 
 
 def _draws_once(node: Node, stage: Group, labels: Labels) -> bool:
-    """Whether a stage goes over random numbers as they lie: its blocks are those that are drawn well."""
-    plain = labels == tuple(range(node.ndim)) and stage.domain == node.shape
-    return plain and stage.scan is None and not stage.whole and stage.root.fn != "contract"
+    """Whether a stage goes over random numbers as they lie: its blocks are those that are drawn well. What
+    these of a stream are whole along may be whole in the stage, or no dimension of it."""
+    key, around = node.params[0], len(stage.domain)
+    if labels != (*range(around), *(WHOLE,) * (node.ndim - around)) or stage.domain != node.shape[:around]:
+        return False
+    if stage.scan is not None or stage.root.fn == "contract":
+        return False
+    if is_walk(key) and _has_deviations(stage.root) and stage.root.nbytes > _FEW_STATE_BYTES:
+        return False  # in the order of a walk, states of whole lines would be kept, one of each block
+    first = min(stage.whole, default=around)
+    return first == node.ndim or (is_stream(key) and prod(node.shape[first:]) <= RUN_DRAWS)
+
+
+def _has_deviations(node: Node) -> bool:
+    """Whether a fold's states are combined together at the end, and not one after the other."""
+    return node.op is Op.FOLD and isinstance(FOLDS.get(str(node.fn)), DeviationFold)

@@ -16,7 +16,7 @@ import numpy as np
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.random import is_stream, logical_block, part_key
+from spartan_ng.ops.random import is_stream, is_walk, logical_block, part_key
 from spartan_ng.optimizer.rewrite.rule import ReaderCounts, Rule, rewritten
 
 
@@ -72,6 +72,8 @@ def slice_of_draws(node: Node, readers: ReaderCounts) -> Node | None:
     if below.op is not Op.RANDOM or not (readers.alone(below) or readers.in_parts(below)):
         return None
     key, *parameters = below.params
+    if is_walk(key) and any(step < 0 for _, step in node.params):
+        return None  # nobody walks backwards
     part = part_key(key, below.shape, node.params)
     if not is_stream(key) and _times_drawn(part, node.shape) >= 1:
         return None
@@ -86,6 +88,15 @@ def _times_drawn(part: tuple[Any, ...], shape: tuple[int, ...]) -> float:
         drawn = b * min(-(-size * abs(step) // b), size) * (1 if step > 0 and not start % b else 2)
         found *= drawn / n
     return found
+
+
+def reshape_of_draws(node: Node, readers: ReaderCounts) -> Node | None:
+    """The same numbers of a stream, drawn in another shape."""
+    below = node.inputs[0]
+    if below.op is not Op.RANDOM or below.params[0][0] not in ("stream", "walk") or not readers.alone(below):
+        return None
+    key, *parameters = below.params
+    return build.random(str(below.fn), key, tuple(parameters), node.shape, below.dtype)
 
 
 def slice_of_reshape(node: Node, readers: ReaderCounts) -> Node | None:
@@ -114,7 +125,7 @@ def _is_made(a: Node, readers: ReaderCounts) -> bool:
     if not readers.alone(a):
         return False
     if a.op is Op.RANDOM:
-        return str(a.params[0][0]) == "stream"
+        return a.params[0][0] in ("stream", "walk")
     if a.op is not Op.MAP or isinstance(a.fn, UserFunction):
         return False
     wide = [i for i in a.inputs if i.ndim]
@@ -179,6 +190,14 @@ _RULES = (
         slice_of_draws,
     ),
     Rule(
+        "reshape of random numbers",
+        "rng.random(n).reshape(shape)",
+        "rng.random(shape)",
+        "of a stream, that nobody else reads",
+        Op.RESHAPE,
+        reshape_of_draws,
+    ),
+    Rule(
         "slice of a reshape",
         "f(arange(n)).reshape(shape)[s]",
         "f(these indices)",
@@ -207,6 +226,10 @@ _RULES = (
 
 def push_slices(roots: Sequence[Node]) -> list[Node]:
     """Move each slice below the elementwise maps and lookups that it alone reads, all the way down."""
-    if not any(n.op is Op.SLICE for n in topological(roots)):
+    if not any(n.op is Op.SLICE or _is_of_draws(n) for n in topological(roots)):
         return list(roots)
     return rewritten(_RULES, roots)
+
+
+def _is_of_draws(node: Node) -> bool:
+    return node.op is Op.RESHAPE and node.inputs[0].op is Op.RANDOM

@@ -6,8 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 from spartan_ng.arrays import Tiling
+from spartan_ng.costs import Profile
 from spartan_ng.costs.operations import density, work
+from spartan_ng.costs.tuned import THREAD_FLOPS_S
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.ops.random import DISTRIBUTIONS, is_walk, walked
 from spartan_ng.plan.rows import VALUE, Read, Row, Slot
 from spartan_ng.plan.stages.stage import Stage
 
@@ -53,6 +56,12 @@ class Pass(Stage, frozen=True):
         """Each row under the name that a user knows it by."""
         after = () if self.finish is None else self.finish.rows
         return tuple(_operator(row) for row in (*self.every_row, *after)) or ("copy",)
+
+    def seconds(self, slots: Sequence[Slot], moved_bytes: int, profile: Profile) -> float:
+        """No less than one generator takes to walk through the random numbers that nobody can jump to."""
+        drawn = [row for row in self.rows if row.kind == "random" and is_walk(row.params[0])]
+        flops = sum(walked(row.params[0], row.shape) * DISTRIBUTIONS[str(row.fn)].flops for row in drawn)
+        return max(super().seconds(slots, moved_bytes, profile), flops / THREAD_FLOPS_S)
 
     def operations(self, slots: Sequence[Slot]) -> int:
         """Those of its rows, and of its finish."""
