@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box
-from spartan_ng.errors import UserFunctionError, raised_as
+from spartan_ng.errors import SourceError, UserFunctionError, raised_as
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.sources.source import Source
+from spartan_ng.sources.source import Source, unmasked
 from spartan_ng.texts import called_trace, error_line
 
 
@@ -47,7 +47,9 @@ class BoxFunction(Source):
             given = self.function.function(box)
             if getattr(getattr(given, "dtype", None), "kind", "") == "c" and self.dtype.kind in "biuf":
                 raise TypeError(f"{given.dtype} elements for an array of {self.dtype}")
-            return np.asarray(given, self.dtype)
+            return np.asarray(unmasked(given, self), self.dtype)
+        except SourceError:
+            raise
         except Exception as error:
             raise UserFunctionError(
                 f"{self} raised {error_line(error)} for the box {box}\n"

@@ -15,7 +15,7 @@ import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
 from spartan_ng.sources.kept import kept_bytes
-from spartan_ng.sources.source import Serial, Source, checked_dtype, part_in_order
+from spartan_ng.sources.source import Serial, Source, checked_dtype, part_in_order, said_of, unmasked
 
 _SEVERAL = 4
 """So many chunks, at the least, are kept."""
@@ -61,8 +61,8 @@ class Indexed(Source):
         return self.by_chunks(chunk).read(box, self._at)
 
     def _at(self, box: Box) -> np.ndarray[Any, Any]:
-        with self._serial:
-            found = np.asarray(self.of[box_slices(box)])
+        with self._serial, said_of(self):
+            found = np.asarray(unmasked(self.of[box_slices(box)], self))
             if self._is_serial and (found.base is not None or sys.getrefcount(found) > _OURS):
                 found = found.copy()  # of a buffer, which the next call may fill again
             return found

@@ -207,7 +207,18 @@ def said_of(what: Any) -> Iterator[None]:
             raise
         words = " ".join(str(error).split())[:_MOST_SAID] or type(error).__name__
         text = "".join(c if c.isprintable() else "?" for c in words)  # some quote what is in the file
-        raise SourceError(f"{what} cannot be read: {text}") from error
+        cause = None if isinstance(error, StopIteration) else error  # which `with` takes for its own end
+        raise SourceError(f"{what} cannot be read: {text}") from cause
+
+
+def unmasked(found: Any, what: Any) -> Any:
+    """What a library has given; SourceError where a mask hides some of its elements: arrays of ours have none."""
+    if type(found) is not np.ndarray and isinstance(found, np.ma.MaskedArray) and np.ma.is_masked(found):
+        raise SourceError(
+            f"{what} gave masked elements, and arrays here have no masks: have it fill them (`filled(value)`, "
+            "or for netCDF4's variables set_auto_mask(False)), and give the mask as an array of its own"
+        )
+    return found
 
 
 def read_box(source: Source, box: Box) -> np.ndarray[Any, Any]:
