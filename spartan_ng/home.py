@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError, WorkerLost, WorkersChanged
@@ -38,17 +40,46 @@ class Bargain(Struct, frozen=True):
     sending_s: float
 
 
-class Home:
+class _Here(Protocol):
+    """A session in this process."""
+
+    backend: Backend
+
+    def retire(self) -> None: ...
+
+
+_S = TypeVar("_S", bound=_Here)
+
+
+class Home(Generic[_S]):
     """What of a backend's programs stays on the driver.
 
     Parameters
     ----------
     backend, planner : of the workers, and the plans made for them
+    session : makes a session of a backend in this process
     """
 
-    def __init__(self, backend: Backend, planner: Planner) -> None:
+    def __init__(self, backend: Backend, planner: Planner, session: Callable[[EmbeddedBackend], _S]) -> None:
         self._backend, self._planner = backend, planner
+        self._session = session
+        self._here: _S | None = None
         self._bills: weakref.WeakKeyDictionary[ArrayRef, float] = weakref.WeakKeyDictionary()
+
+    def here(self) -> _S:
+        """The session of what stays, with a worker's budget where the driver has none itself."""
+        profile = self._backend.profile
+        memory_bytes = config.memory_bytes or (profile.memory_bytes if profile.limited else None)
+        if self._here is None:
+            self._here = self._session(EmbeddedBackend(config.threads, memory_bytes))
+        elif isinstance(own := self._here.backend, EmbeddedBackend):
+            own.follow(config.threads, memory_bytes)
+        return self._here
+
+    def retire(self) -> None:
+        """Let go of what runs it, as soon as no array needs that."""
+        if self._here is not None:
+            self._here.retire()
 
     def bargain(
         self, roots: Sequence[Node], order: Sequence[Node], driver: Callable[[], Planner]
@@ -99,6 +130,22 @@ class Home:
         largest = max((n.nbytes for n in order if n.op is not Op.BROADCAST), default=0)
         fits = nbytes > config.small_bytes and made <= nbytes and largest <= _GROWTH * nbytes
         return list(leaves) if fits else []
+
+
+_of_worker: int | None = None
+"""The budget that the driver has of workers."""
+
+
+def keep_to_worker(backend: Backend) -> None:
+    """Have the driver's own work keep to as much memory as a worker of a backend, which runs programs from
+    now on, if its option says nothing: what NumPy works on at once is a part of that."""
+    global _of_worker
+    if _of_worker is not None and config.memory_bytes == _of_worker:
+        config.memory_bytes = None
+    _of_worker = None
+    profile = backend.profile
+    if profile.limited and config.memory_bytes is None and not isinstance(backend, EmbeddedBackend):
+        _of_worker = config.memory_bytes = profile.memory_bytes
 
 
 def objects_apart(

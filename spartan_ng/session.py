@@ -39,7 +39,7 @@ from spartan_ng.errors import (
 from spartan_ng.events import record as happened
 from spartan_ng.graph.evaluation import Evaluator, answer_by, looked_over
 from spartan_ng.graph.node import Node, topological
-from spartan_ng.home import Home, objects_apart
+from spartan_ng.home import Home, keep_to_worker, objects_apart
 from spartan_ng.joining import pays
 from spartan_ng.kernels.direct import as_array_ref, run_direct
 from spartan_ng.lineage import record
@@ -78,10 +78,9 @@ class Session:
         """What lost workers took with them, and what was computed again for that."""
         self._watch = Watch()
         self.planner = Planner(backend, recipes=self._losing is not None)
-        self._driver: Session | None = None
-        self._home: Home | None = None
+        self._home: Home[Session] | None = None
         if not isinstance(backend, EmbeddedBackend):
-            self._home = Home(backend, self.planner)
+            self._home = Home(backend, self.planner, Session)
 
     def evaluate(self, nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list[ArrayRef]:
         """The values of `nodes`, computed together; `order` as from `topological`, if it is known."""
@@ -141,7 +140,9 @@ class Session:
         struck = None if home is None else home.bargain(nodes, topological(nodes), self._plans_of_driver)
         return self if struck is None else self._on_driver()
 
-    def _stay(self, wanted: Sequence[Node], order: Sequence[Node], home: Home) -> list[ArrayRef] | None:
+    def _stay(
+        self, wanted: Sequence[Node], order: Sequence[Node], home: Home[Session]
+    ) -> list[ArrayRef] | None:
         """The values of a program that stays on the driver; None where it does not."""
         struck = home.bargain(wanted, order, self._plans_of_driver)
         if struck is None:
@@ -156,11 +157,9 @@ class Session:
         return refs
 
     def _on_driver(self) -> Session:
-        """The session of what stays on the driver, with a worker's budget where it has none itself."""
-        if self._driver is None:
-            of_worker = self.backend.profile.memory_bytes if self.backend.profile.limited else None
-            self._driver = Session(EmbeddedBackend(config.threads, config.memory_bytes or of_worker))
-        return self._driver
+        """The session of what stays on the driver."""
+        assert self._home is not None, "whose programs run elsewhere"
+        return self._home.here()
 
     def _plans_of_driver(self) -> Planner:
         return self._on_driver().planner
@@ -168,8 +167,8 @@ class Session:
     def retire(self) -> None:
         """Let go of what runs programs, as soon as no array needs it."""
         self.backend.retire()
-        if self._driver is not None:
-            self._driver.retire()
+        if self._home is not None:
+            self._home.retire()
 
     def _plan_and_run(
         self, wanted: list[Node], order: Sequence[Node] | None, died: list[WorkerDied]
@@ -326,8 +325,8 @@ class Session:
     ) -> tuple[Planned, list[ArrayRef]]:
         """The plan for `roots` and the program's leaves; `order` is the roots' graph, where the caller has
         walked it."""
-        begin = time.perf_counter()
-        workers = self.backend.workers  # first: who came and went may change the leaves' tilings
+        begin = time.perf_counter()  # of what comes first: who came and went may change the leaves' tilings
+        workers = self.backend.workers
         self.worked_s += time.perf_counter() - begin  # waiting for workers is no cost of planning
         return self.planner.plan(roots, order, workers)
 
@@ -373,6 +372,7 @@ def current() -> Session:
             own: Backend = reach(address, keys) if address else EmbeddedBackend.by_options()
             if isinstance(own, EmbeddedBackend):
                 measure_later(own.threads, own.profile.memory_bytes)
+            keep_to_worker(own)
             _session = Session(own)
         elif isinstance(own := _session.backend, EmbeddedBackend) and own.follows_options:
             own.follow_options()
@@ -383,6 +383,7 @@ def use(backend: Backend) -> Session:
     """Run programs on `backend` from now on."""
     global _session
     with _session_lock:
+        keep_to_worker(backend)
         _session = Session(backend)
         return _session
 
@@ -437,8 +438,7 @@ def worker_bytes() -> tuple[int, int, bool]:
     return profile.memory_bytes, profile.workers * profile.memory_bytes, profile.limited
 
 
-def _go_on_alone() -> None:
-    """In a fork, which is not connected: see `backends.forked`."""
+def _go_on_alone() -> None:  # see `backends.forked`
     global _session, _session_lock
     _session_lock = threading.Lock()
     if _session is not None and not isinstance(_session.backend, EmbeddedBackend):

@@ -64,13 +64,16 @@ class EmbeddedBackend:
         return found
 
     def follow_options(self) -> None:
-        """Have plans from now on take the threads and the memory that the options say; others go on as they
-        began."""
-        if self._allowed == (config.threads, config.memory_bytes):
+        """Have plans from now on take the threads and the memory that the options say."""
+        self.follow(config.threads, config.memory_bytes)
+
+    def follow(self, threads: int | None, memory_bytes: int | None) -> None:
+        """Have plans from now on take so many threads, and so much memory; others go on as they began."""
+        if self._allowed == (threads, memory_bytes):
             return
         before = self._executor
-        self._allow(config.threads, config.memory_bytes)
-        keep_freed(config.memory_bytes)
+        self._allow(threads, memory_bytes)
+        keep_freed(memory_bytes)
         if not self._under_way:
             before.close()
 

@@ -123,8 +123,8 @@ class _Cursor:
         return state_of(self._generator), None if self._narrow is None else self._narrow.left
 
 
-class Walk:
-    """One process's way through a stream; threads may ask at one time."""
+class Passage:
+    """The way of one process through a stream; threads may ask at one time."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -217,14 +217,14 @@ class Walk:
         self._places = kept
 
 
-_walks: OrderedDict[tuple[Any, ...], Walk] = OrderedDict()
+_walks: OrderedDict[tuple[Any, ...], Passage] = OrderedDict()
 _lock = threading.Lock()
 
 
-def walk_of(key: tuple[Any, ...]) -> Walk:
+def walk_of(key: tuple[Any, ...]) -> Passage:
     """The way of this process through the stream of a key."""
     with _lock:
-        found = _walks.pop(key, None) or Walk(Stream(*key))
+        found = _walks.pop(key, None) or Passage(Stream(*key))
         _walks[key] = found
         if len(_walks) > _WALKS:
             _walks.popitem(last=False)

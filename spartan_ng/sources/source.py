@@ -212,10 +212,10 @@ def said_of(what: Any) -> Iterator[None]:
 
 
 def unmasked(found: Any, what: Any) -> Any:
-    """What a library has given; SourceError where a mask hides some of its elements: arrays of ours have none."""
+    """What a library has given; SourceError where a mask hides some of it: arrays of ours have none."""
     if type(found) is not np.ndarray and isinstance(found, np.ma.MaskedArray) and np.ma.is_masked(found):
         raise SourceError(
-            f"{what} gave masked elements, and arrays here have no masks: have it fill them (`filled(value)`, "
+            f"{what} gave masked elements, and arrays here have no masks: have it fill them (filled(value), "
             "or for netCDF4's variables set_auto_mask(False)), and give the mask as an array of its own"
         )
     return found

@@ -192,7 +192,7 @@ def test_who_else_draws_from_the_bits_goes_on_behind_them() -> None:
 def test_what_begins_anew_walks_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     r = np.random.RandomState(3)
     state = r.get_state()
-    monkeypatch.setattr(walks.Walk, "end", lambda *args: pytest.fail("it walked"))
+    monkeypatch.setattr(walks.Passage, "end", lambda *args: pytest.fail("it walked"))
     r.normal(size=SHAPE)
     r.seed(4)
     r.normal(size=SHAPE)

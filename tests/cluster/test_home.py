@@ -12,12 +12,13 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.arrays import ArrayRef
-from spartan_ng.config import config
+from spartan_ng.config import Config, config
 from spartan_ng.costs import Profile
 from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
@@ -52,12 +53,12 @@ class Prices(Home):
     def __init__(self, here_s: float, there_s: float, sending_s: float) -> None:
         profile = SimpleNamespace(move_ns=lambda nbytes: sending_s * 1e9)
         there: Any = Priced(there_s)
-        super().__init__(SimpleNamespace(profile=profile, workers=4), there)
-        self.here: Any = Priced(here_s)
+        super().__init__(SimpleNamespace(profile=profile, workers=4), there, lambda backend: None)
+        self.priced: Any = Priced(here_s)
 
     def asked(self, *leaves: ArrayRef):
         roots, order = program(*leaves)
-        return self.bargain(roots, order, lambda: self.here)
+        return self.bargain(roots, order, lambda: self.priced)
 
 
 def program(*leaves: ArrayRef):
@@ -205,6 +206,29 @@ def test_what_stays_keeps_to_a_workers_budget_where_the_driver_has_none() -> Non
         assert cluster._on_driver().backend.profile.memory_bytes == 30_000_000
     with config.override(memory_bytes=None):
         assert not Session(SimulatedBackend(2))._on_driver().backend.profile.limited
+
+
+def test_the_driver_keeps_to_as_much_as_a_worker() -> None:
+    """What NumPy works on at once is a part of that; an option that is set stays, and all is as before when
+    programs run elsewhere."""
+    profile = Profile(workers=2, memory_bytes=16_000_000, limited=True)
+    small = Config().small_bytes
+    with config.override(small_bytes=small):
+        with running_on(SimulatedBackend(2, profile)):
+            assert (config.memory_bytes, config.small_bytes) == (16_000_000, 1_000_000)
+            with running_on(SimulatedBackend(2, replace(profile, memory_bytes=32_000_000))):
+                assert (config.memory_bytes, config.small_bytes) == (32_000_000, 2_000_000)
+        assert (config.memory_bytes, config.small_bytes) == (None, small)
+    with config.override(memory_bytes=50_000_000, small_bytes=7), running_on(SimulatedBackend(2, profile)):
+        assert (config.memory_bytes, config.small_bytes) == (50_000_000, 7)
+
+
+def test_what_stays_follows_the_options() -> None:
+    cluster = Session(SimulatedBackend(2, Profile(workers=2, memory_bytes=20_000_000, limited=True)))
+    for threads, memory_bytes in ((1, 30_000_000), (2, 40_000_000), (2, None)):
+        with config.override(threads=threads, memory_bytes=memory_bytes):
+            here: Any = cluster._on_driver().backend
+            assert (here.threads, here.profile.memory_bytes) == (threads, memory_bytes or 20_000_000)
 
 
 def test_mapped_files_are_the_workers_however_they_are_opened(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spartan_ng.ops import walks
 from spartan_ng.ops.random import DISTRIBUTIONS
-from spartan_ng.ops.walks import Stream, Walk, frozen, set_state, state_of
+from spartan_ng.ops.walks import Passage, Stream, frozen, set_state, state_of
 from tests.sampling import examples
 
 BITS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
@@ -72,7 +72,7 @@ def check(
     state = frozen(state_of(theirs))
     whole = getattr(theirs, method)(*args, size=(N, *inner), **named).reshape(-1)
     unit = whole.size // N
-    walk = Walk(Stream(bits, is_legacy, state, method, frozen((args, named)), inner, unit))
+    walk = Passage(Stream(bits, is_legacy, state, method, frozen((args, named)), inner, unit))
     with mock.patch.object(walks, "PIECE", 500):
         for first, count in asked:
             found = walk.numbers(first, count)
@@ -133,9 +133,9 @@ def test_few_states_are_kept() -> None:
     stream = Stream(
         "SFC64", False, frozen(state_of(generator("SFC64", False, 1))), "random", frozen(((), {}))
     )
-    walk = Walk(stream)
+    walk = Passage(stream)
     with mock.patch.object(walks, "PIECE", 10):
-        walk = Walk(stream)
+        walk = Passage(stream)
         walk.end(50_000)
         assert len(walk._places) <= walks._PLACES + 1
         assert max(np.diff(walk._places)) <= 50_000 * 4 / walks._PLACES
@@ -144,7 +144,7 @@ def test_few_states_are_kept() -> None:
 def test_threads_that_ask_at_one_time() -> None:
     g = generator("PCG64", False, 1)
     stream = Stream("PCG64", False, frozen(state_of(g)), "poisson", frozen(((9,), {})))
-    whole, walk = g.poisson(9, 40_000), Walk(stream)
+    whole, walk = g.poisson(9, 40_000), Passage(stream)
     wrong: list[int] = []
 
     def ask(seed: int) -> None:

@@ -13,7 +13,7 @@ from spartan_ng.api.core.conversion import elements, shape_tuple
 from spartan_ng.api.core.quick import drawn_by
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.drawing.bit_generators import OfNumPys
-from spartan_ng.api.drawing.streams import check_room, long_stream, may_be_long, numbers_ahead, through
+from spartan_ng.api.drawing.streams import check_one_go, long_stream, may_be_long, numbers_ahead, through
 from spartan_ng.ops.walks import set_state
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def drawn(numpys: Callable[..., Any]) -> Callable[..., ndarray]:
             long = self._long(name, size, (), options)
             if long is not None:
                 return long  # type: ignore[no-any-return]
-            check_room(name, shape_tuple(size))
+            check_one_go(name, shape_tuple(size))
         if size is not None:
             numbers_ahead(size)
         return wrap(numpys(self._numpy, *plain, **named))  # one number is Python's, as NumPy gives it

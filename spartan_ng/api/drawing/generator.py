@@ -7,7 +7,6 @@ driver. An unseeded generator draws large arrays in parallel in logical blocks.
 
 from __future__ import annotations
 
-import secrets
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -24,10 +23,11 @@ from spartan_ng.api.core.operands import stored
 from spartan_ng.api.core.quick import drawn_by
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.drawing.bit_generators import OfNumPys
+from spartan_ng.api.drawing.blocks import BlockKeys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
 from spartan_ng.api.drawing.streams import (
-    check_room,
+    check_one_go,
     is_copied,
     long_choice,
     long_order,
@@ -55,19 +55,6 @@ def _scalars(*parameters: Any) -> bool:
     return all(np.ndim(p) == 0 and not isinstance(p, Handle) for p in parameters)
 
 
-class _Blocks:
-    """Keys for arrays drawn in parallel: one entropy a generator, one number an array."""
-
-    def __init__(self) -> None:
-        self.entropy = secrets.randbits(128)
-        self.drawn = 0
-
-    def key(self) -> tuple[str, int]:
-        """A key that no other array has."""
-        self.drawn += 1
-        return ("blocks", (self.drawn << 128) + self.entropy)
-
-
 class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     """`numpy.random.Generator` over lazy arrays; other code takes it as NumPy's own.
 
@@ -82,7 +69,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     def __init__(self, bit_generator: Any, seeded: bool = True) -> None:
         super().__init__(bit_generator)
         self._numpy: np.random.Generator = np.random.Generator(bit_generator)
-        self._blocks = None if seeded else _Blocks()
+        self._blocks = None if seeded else BlockKeys()
 
     @property
     def bit_generator(self) -> Any:
@@ -133,7 +120,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             found = self._long(name, shape, plain, keywords)
             if found is not None:
                 return found
-            check_room(name, shape)
+            check_one_go(name, shape)
         if shape:
             numbers_ahead(shape)
         if size is not None:

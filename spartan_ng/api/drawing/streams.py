@@ -20,7 +20,7 @@ from spartan_ng.graph.node import Node
 from spartan_ng.memory import available_bytes, copied_bytes
 from spartan_ng.ops.narrow import is_narrow
 from spartan_ng.ops.random import DISTRIBUTIONS
-from spartan_ng.ops.walks import Stream, Walk, frozen, state_of, walk_of
+from spartan_ng.ops.walks import Passage, Stream, frozen, state_of, walk_of
 from spartan_ng.progress import progress
 from spartan_ng.scratch import on_disk
 
@@ -55,7 +55,7 @@ def may_be_long(size: Any) -> bool:
 
 def long_stream(
     generator: Any, method: str, size: Any, args: tuple[Any, ...], named: dict[str, Any]
-) -> tuple[Node, Walk] | None:
+) -> tuple[Node, Passage] | None:
     """As many independent numbers as a method of one of NumPy's generators gives for a size, drawn where and
     when they are worked on; None where memory has room for these, or nobody can walk to them.
 
@@ -84,7 +84,7 @@ def long_stream(
     return build.random(row, ("walk", key), (), shape, one.dtype), walk_of(key)
 
 
-def check_room(name: str, shape: tuple[int, ...]) -> None:
+def check_one_go(name: str, shape: tuple[int, ...]) -> None:
     """OutOfResources where NumPy, which draws these in one go, will find no memory for them."""
     least, there = prod(shape), available_bytes()
     if least > there:
@@ -101,7 +101,7 @@ def places_by(weights: Any, uniform: Callable[[Any], ndarray], shape: tuple[int,
     return searchsorted(wrap(ends), uniform(shape), "right")
 
 
-def through(walk: Walk, count: int) -> Any:
+def through(walk: Passage, count: int) -> Any:
     """The generator's state behind so many numbers of a walk, with a bar for those that nobody has drawn."""
     with progress(_WHAT, "number") as bar:
         return walk.end(count, bar)
