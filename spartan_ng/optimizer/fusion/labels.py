@@ -52,19 +52,22 @@ def is_fusible(node: Node, profile: Profile) -> bool:
     if node.op is not Op.JOIN_UPDATE:
         return node.op in _ALWAYS
     several = profile.workers > 1
-    if is_line_sort(node) and (several or is_long(node.inputs[0], profile)):
+    if is_line_sort(node) and (several or is_long(node, profile)):
         return False
     if is_sparse_take(node) and (several or is_read(node.inputs[0])):
         return False
     return node.fn in REDUCING or node.fn in ("contract", "along_axis", "matrices", "take", "search")
 
 
-def is_long(line: Node, profile: Profile) -> bool:
+def is_long(node: Node, profile: Profile) -> bool:
     """Whether a line may have to be sorted in parts: it is large, or memory has no room for it beside what is
-    made of it."""
+    made of it, its elements or, of any, indices."""
+    (line,) = node.inputs
     if line.nbytes > _LONG_LINE_BYTES:
         return True
-    return profile.limited and run_length(line.size, line.dtype.itemsize, profile.memory_bytes) > 0
+    of_indices = node.dtype.itemsize if node.params[0] == "argsort" else 0
+    each = line.dtype.itemsize + of_indices
+    return profile.limited and run_length(line.size, each, profile.memory_bytes) > 0
 
 
 def is_line_sort(node: Node) -> bool:
