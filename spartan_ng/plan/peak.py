@@ -40,6 +40,8 @@ class Peak(Struct, frozen=True):
     """What lies on disk then, because memory has no room for it, beside the files that a plan writes."""
     working_bytes: int
     """What threads work on beside arrays, so that no stage takes more than the two together."""
+    array_bytes: int
+    """All arrays, wherever they are."""
 
 
 def projected_peak(plan: Plan, profile: Profile, unpacked: bool = True) -> Peak:
@@ -48,16 +50,17 @@ def projected_peak(plan: Plan, profile: Profile, unpacked: bool = True) -> Peak:
     room = profile.memory_bytes if profile.limited else None
     together, disk = 0, 0 if room is None else max(peak - room, 0)
     every, placed = _living(plan), _living(plan, destinations(plan))
-    for i, (stage, live, there) in enumerate(zip(plan.stages, every, placed, strict=False)):
+    whole = _living(plan, _larger(plan, room))
+    for i, (stage, live, there, large) in enumerate(zip(plan.stages, every, placed, whole, strict=False)):
         total = live + sum(source_bytes(plan, stage)) + _arriving_bytes(plan, i) + _between_bytes(plan, stage)
         total += _beside_bytes(plan, stage, profile.memory_bytes) if unpacked else 0
         if total >= peak:
             name, peak = stage.name, total
-        disk = max(disk, 0 if room is None else total - there - room)
+        disk = max(disk, 0 if room is None else large + max(total - there - large - room, 0))
         working = working_bytes(plan, stage, profile.memory_bytes)
         together = max(together, (total if room is None else min(total, room)) + working)
     memory = peak if room is None else min(peak, room)
-    return Peak(name, memory, disk, max(together - memory, 0))
+    return Peak(name, memory, disk, max(together - memory, 0), peak)
 
 
 def check(plan: Plan, profile: Profile, free_bytes: Callable[[], int]) -> None:
@@ -69,9 +72,8 @@ def check(plan: Plan, profile: Profile, free_bytes: Callable[[], int]) -> None:
             raise MemoryBudgetError(too_large(stage.name, least, profile.memory_bytes))
     peak = projected_peak(plan, profile, unpacked=False)  # which takes what there is, and goes to no disk
     if peak.disk_bytes and peak.disk_bytes * plan.workers > (free := free_bytes()):
-        every = peak.memory_bytes + peak.disk_bytes
         raise MemoryBudgetError(
-            f"{peak.stage}: a worker has arrays of {every:,} bytes at one time, with a budget of "
+            f"{peak.stage}: a worker has arrays of {peak.array_bytes:,} bytes at one time, with a budget of "
             f"{profile.memory_bytes:,} bytes, and the disk has {free:,} for the rest: "
             "fold them, write them to a file (np.save and np.to_zarr have a few blocks in memory), raise "
             "config.memory_bytes, or name another folder in config.disk_folder"
@@ -171,6 +173,15 @@ def _living(plan: Plan, among: Container[int] | None = None) -> Iterator[int]:
         changes[begin] += share
         changes[last[n] + 1] -= share
     return accumulate(changes)
+
+
+def _larger(plan: Plan, room: int | None) -> frozenset[int]:
+    """The slots that a plan makes of which memory has no room for a tile, which lies on disk as a whole."""
+    if room is None:
+        return frozenset()
+    made = range(len(plan.slots))
+    kept = {*plan.inputs, *destinations(plan)}
+    return frozenset(n for n in made if n not in kept and _share(plan.slots[n]) > room)
 
 
 def _lives(plan: Plan) -> tuple[dict[int, int], dict[int, int]]:

@@ -23,7 +23,8 @@ from spartan_ng.api.files.sources import over
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
-from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.errors import MemoryBudgetError, OutOfResources
+from spartan_ng.kernels.compiled import trial
 from spartan_ng.system import machine
 from spartan_ng.worker.memory import pool, store
 from tests.programs import KINDS, Program, programs
@@ -333,3 +334,18 @@ def test_the_process_keeps_to_a_quarter_of_the_array(row: str, tmp_path: Path) -
         [sys.executable, "-c", _MEASURED, str(file), row], capture_output=True, text=True, check=True
     )
     assert int(done.stdout) < 1.2 * 16_000_000
+
+
+def test_a_tile_that_memory_has_no_room_for_lies_on_disk_as_a_whole(tmp_path: Path) -> None:
+    """And is refused before anything runs where the disk has none for all of it."""
+    value = numpy.random.default_rng(0).normal(size=900_000)
+    numpy.save(tmp_path / "x.npy", value)
+    with np.config.override(memory_bytes=1_600_000):
+        y = np.cumsum(np.load(tmp_path / "x.npy"))
+        full = patch.object(planner, "free_disk_bytes", return_value=value.nbytes - 1)
+        with full, pytest.raises(MemoryBudgetError, match="bytes"):
+            y.persist()
+        assert value.nbytes <= np.explain(y).disk_bytes <= 1.1 * value.nbytes
+        # There is room for the result, and none for a proof of the kernel beside it.
+        with patch.object(trial, "on_disk", side_effect=OutOfResources("full")):
+            numpy.testing.assert_allclose(y.persist().compute(), numpy.cumsum(value))

@@ -17,7 +17,7 @@ import numpy as np
 from spartan_ng.config import config
 from spartan_ng.costs.choices import WARM
 from spartan_ng.error_state import error_state
-from spartan_ng.errors import KernelWarning
+from spartan_ng.errors import KernelWarning, OutOfResources
 
 if TYPE_CHECKING:
     from spartan_ng.kernels.compiled.compile import Kernel
@@ -37,13 +37,17 @@ class Trust:
     def of(self, key: Hashable, flaw: Callable[[], str], what: str, kernels: Sequence[Kernel]) -> bool:
         """Whether kernels may be used; `flaw` says what they make otherwise than NumPy, empty if nothing.
 
-        What is wrong is told once, with the files that the sources are in.
+        What is wrong is told once, with the files that the sources are in. Where neither memory nor disk has
+        room for the proof, they are not used this time.
         """
         known = self._known.get(key)
         if known is not None:
             return known
-        with np.errstate(all="ignore"):
-            found = flaw()
+        try:
+            with np.errstate(all="ignore"):
+                found = flaw()
+        except OutOfResources:
+            return False
         self._known[key] = not found
         if found:
             from spartan_ng.kernels.compiled.compile import compiler
