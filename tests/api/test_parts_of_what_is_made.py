@@ -58,6 +58,13 @@ PARTS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     ),
     "end of a range": (lambda: np.arange(N * N)[-5:], lambda: numpy.arange(N * N - 5, N * N)),
     "steps of a range": (lambda: np.arange(N * N)[::N].mean(), lambda: numpy.arange(0, N * N, N).mean()),
+    "between two ends": (
+        lambda: np.linspace(0, 1, N * N + 1)[:: -N * 10**5],
+        lambda: numpy.linspace(1, 0, 11),
+    ),
+    "end of what is between": (lambda: np.linspace(0, 3, N * N)[-1:], lambda: numpy.array([3.0])),
+    "by ratios": (lambda: np.geomspace(1, 32, 5 * N * N + 1)[:: N * N], lambda: 2.0 ** numpy.arange(6)),
+    "by powers": (lambda: np.logspace(0, 5, 5 * N * N + 1)[:: N * N], lambda: 10.0 ** numpy.arange(6)),
     "floats": (lambda: np.arange(0.5, N * N, 2)[7::-3], lambda: numpy.arange(0.5, 30, 2)[7::-3]),
     "range in another shape": (
         lambda: (np.arange(N * N) * 2).reshape(N, N)[5:9:2, ::-100_000],

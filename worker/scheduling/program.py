@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from spartan_ng.arrays import Box, box_size
 from spartan_ng.costs import Profile
 from spartan_ng.costs.tuned import BACKED_S, LENT_FLOPS
-from spartan_ng.kernels.blocks import block_sizes
+from spartan_ng.kernels.blocks import block_sizes, walks
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.predicting import interpreted_s
@@ -163,6 +163,7 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         task.flops = _operations(plan, stage, box_size(task.box))
         uncut = uncut_bytes(stage)
         task.uncut_bytes = uncut if uncut > block_bytes() else 0
+        task.walks = walks(stage)
         task.blas = any(row.kind in ("contract", "matrices") for row in stage.every_row)
         if any(row.kind == "matrices" and MATRIX_FUNCTIONS[row.params[0]].scipys for row in stage.rows):
             load_scipys()

@@ -64,6 +64,8 @@ class Task(Struct):
     """Operations on the elements of the box, for a pass."""
     uncut_bytes: int = 0
     """Of a pass: what a thread works on at least, where that is more than a block may take; else 0."""
+    walks: bool = False
+    """Whether random numbers are walked to."""
     blas: bool = False
     """Whether its rows call BLAS."""
     cut: Cut | None = None

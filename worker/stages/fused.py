@@ -14,7 +14,6 @@ from spartan_ng.arrays import WHOLE, Box, box_shape, slices_within
 from spartan_ng.arrays.sparse import stacked
 from spartan_ng.compressed import is_compressed
 from spartan_ng.costs.tuned import SMALL_FLOPS
-from spartan_ng.kernels.blocks import walks
 from spartan_ng.kernels.body import Runner
 from spartan_ng.kernels.compiled.bound import Bound
 from spartan_ng.kernels.compiled.prepared import Compiled
@@ -154,11 +153,11 @@ def _made(
 
     blas = task.blas and (choice is None or choice.calls_blas)
     most = threads_for_lines(ex, task) if task.uncut_bytes else None
-    if not _are_near(stage, box):
+    if task.walks and not _are_near(stage, box):
         most = 1  # others would have to go all the way to where they begin, too
     start = time.perf_counter()
     values: list[Any] = []
-    if len(stage.writes) > 1 or walks(stage):
+    if len(stage.writes) > 1 or task.walks:
         assert not isinstance(choice, Sampled), "a loop over non-zeros has one result"
         run_sweep(ex, run, stage, task, operands, choice, small, blas, bands, most)
     elif isinstance(choice, Sampled):

@@ -18,6 +18,7 @@ from spartan_ng.api.core.operands import common_dtype
 from spartan_ng.api.core.wrapping import converted_node, wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.graph import build
+from spartan_ng.graph.node import Node
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -62,8 +63,7 @@ def linspace(
         scaled = build.map_("multiply", index, build.constant(step if div > 0 else high - low), dtype=kind)
     node = build.map_("add", scaled, build.constant(low), dtype=kind)
     if endpoint and num > 1:
-        last = build.broadcast(build.constant(high), (1,))
-        node = build.assign(node, last, ((num - 1, 1),))
+        node = _ending(node, num - 1, high)
     target = np.dtype(kind if dtype is None else dtype)
     if target.kind in "iu":
         node = build.map_("floor", node)
@@ -163,9 +163,15 @@ def _geometric(start: Any, stop: Any, num: int, endpoint: bool, kind: np.dtype[A
     """A long progression of one sign: a logarithmic one between its exact ends."""
     sign = kind.type(np.sign(start))
     low, high = kind.type(start) * sign, kind.type(stop) * sign
-    middle = logspace(np.log10(low), np.log10(high), num, endpoint)[1 : num - endpoint]
-    last = [as_handle(high.reshape(1))] if endpoint else []
-    return joining.concatenate([as_handle(low.reshape(1)), middle, *last]) * sign  # type: ignore[no-any-return]
+    found = _ending(logspace(np.log10(low), np.log10(high), num, endpoint)._node(), 0, low)
+    found = _ending(found, num - 1, high) if endpoint else found
+    return wrap_node(found) * sign  # type: ignore[no-any-return]
+
+
+def _ending(line: Node, place: int, end: Any) -> Node:
+    """A line with its exact end at a place: element by element, so that parts are made alone."""
+    is_end = build.map_("equal", build.iota(line.shape[0]), build.constant(np.asarray(place)))
+    return build.map_("where", is_end, build.constant(end), line, dtype=line.dtype)
 
 
 __all__ = [
