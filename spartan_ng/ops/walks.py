@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Struct
 
 from spartan_ng.ops.narrow import Narrow, is_narrow
+from spartan_ng.system.processes import after_fork
 
 PIECE = 1 << 16
 """Numbers that are drawn at a time, at most, on the way to others."""
@@ -219,6 +220,16 @@ class Passage:
 
 _walks: OrderedDict[tuple[Any, ...], Passage] = OrderedDict()
 _lock = threading.Lock()
+
+
+def _begin_anew() -> None:
+    """In a fork, where nobody goes on who held a lock."""
+    global _lock
+    _lock = threading.Lock()
+    _walks.clear()
+
+
+after_fork(_begin_anew)
 
 
 def walk_of(key: tuple[Any, ...]) -> Passage:

@@ -32,6 +32,8 @@ class _CaughtUp:
                 generator, walk, count = drawing._before
                 set_state(generator, through(walk, count))
                 drawing._numpy, drawing._before = generator, None
+        if "_numpy" not in vars(drawing):
+            raise AttributeError("a generator that has not begun")
         return drawing._numpy
 
 
