@@ -35,6 +35,10 @@ def _added(m: Any, x: Any, i: Any, dtype: str) -> Any:
     return out
 
 
+def _moments(m: Any, x: Any) -> Any:
+    return m.stack([x.mean(axis=0), x.std(axis=0), x.max(axis=0) * 1.0])
+
+
 PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "counts": lambda m, x, i: m.bincount(i),
     "sums": lambda m, x, i: m.bincount(i, weights=x),
@@ -51,6 +55,7 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "products": lambda m, x, i: x.reshape(-1, 150).T @ x.reshape(-1, 150),
     "deviations": lambda m, x, i: x.reshape(-1, 15_000).std(axis=0),
     "covariances": lambda m, x, i: m.cov(x.reshape(-1, 150), rowvar=False),
+    "moments": lambda m, x, i: _moments(m, x.reshape(-1, 15_000)),
 }
 
 
@@ -69,7 +74,8 @@ def test_results_are_numpys_where_their_states_are_large(
     if memory == 1 << 22:  # with room for the blocks of other plans
         for module in (reduced, results, sweep):
             monkeypatch.setattr(module, "is_tight", lambda state_bytes, threads: True)
-        monkeypatch.setattr(reduced, "is_crowded", lambda states_bytes: True)
+        for module in (reduced, sweep):
+            monkeypatch.setattr(module, "is_crowded", lambda states_bytes: True)
     value = _line(((0, LENGTH),))
     places = numpy.arange(LENGTH) * 104_729 % GROUPS
     with numpy.errstate(all="ignore"):
@@ -106,3 +112,27 @@ def test_what_is_tight_is_crowded_and_follows_the_budget_and_the_threads() -> No
         assert is_tight(6_000_000, 2)
         assert not is_tight(4_000_000, 2)
         assert is_tight(4_000_000, 8)
+
+
+def test_deviations_of_a_pass_for_several_results_are_kept_in_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of n runs there are log2(n) states, where memory has no room for n."""
+    most = 0
+
+    class Watched(results.InTurn):
+        def add(self, turn: int, state: Any) -> bool:
+            nonlocal most
+            done = super().add(turn, state)
+            most = max([most, *(len(states) for known in self.total for states in known.values())])
+            return done
+
+    monkeypatch.setattr(sweep, "InTurn", Watched)
+    monkeypatch.setattr(sweep, "is_tight", lambda state_bytes, threads: False)
+    value = _line(((0, LENGTH),)).reshape(-1, 1000)
+    with np.config.override(memory_bytes=MEMORY, small_bytes=0, kernels="interpret"):
+        x = np.from_function(
+            lambda box: value[tuple(slice(*r) for r in box)], value.shape, float, chunks=(10, 1000)
+        )
+        most_of, std = np.compute(x.max(axis=0), x.std(axis=0))
+    assert 1 < most <= 11
+    numpy.testing.assert_array_equal(most_of, value.max(axis=0))
+    numpy.testing.assert_allclose(std, value.std(axis=0), rtol=1e-12)

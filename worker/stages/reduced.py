@@ -21,7 +21,7 @@ from spartan_ng.plan.rows import Write
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.scheduling.lending import lending
 from spartan_ng.worker.scheduling.shares import Task
-from spartan_ng.worker.stages.results import InTurn, is_crowded, is_tight, one_by_one
+from spartan_ng.worker.stages.results import KEPT_TOGETHER, InTurn, is_crowded, is_tight, one_by_one
 from spartan_ng.worker.stages.windows import Bands
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ _LARGE_BYTES = 1 << 24
 """Nor are those of a larger result, whose value they would be beside it."""
 _FEW_BYTES = 1 << 16
 """Memory has room for so much of states without being asked."""
-_KEPT_TOGETHER = 3
-"""Numbers of a state that is not added to another as they come: of deviations, and of units."""
 Target = Callable[[Box], Any]
 """The part of the result's tile that belongs to a block."""
 
@@ -135,7 +133,7 @@ class _Reduced:
         self._lock = threading.Lock()
         self.found: list[Any] = []
         itemsize = sum(d.itemsize for d in self._dtypes)
-        self._state_itemsize = itemsize if reducer.combines_in_turn else _KEPT_TOGETHER * max(itemsize, 8)
+        self._state_itemsize = itemsize if reducer.combines_in_turn else KEPT_TOGETHER * max(itemsize, 8)
         self.size_bytes = box_size(self._own) * itemsize
 
     def state_bytes(self, patch: Patch) -> int:

@@ -6,6 +6,7 @@ Fusion plans (SystemML), section 2.2: the template MAgg.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -34,6 +35,8 @@ States = list[dict[Box, Any]]
 ones."""
 
 
+KEPT_TOGETHER = 3
+"""Numbers of a state that is not added to another as they come: of deviations, and of units."""
 _TIGHT = 2
 """Threads that work on states at the same time take up to one part in so many of the memory."""
 
@@ -166,20 +169,29 @@ Totals = list[dict[Box, list[Any]]]
 combined one after the other."""
 
 
-def adding(task: Task) -> Callable[[Totals, States], Totals]:
+def adding(task: Task, in_pairs: bool = False) -> Callable[[Totals, States], Totals]:
     """Adds what the next run knows of all results to what there is of them.
 
     The state of a product may be as large as what it was made of: there is no room for those of all runs.
+    States that are not combined one after the other may be `in_pairs`, and these again: of n there are
+    log2(n) then.
     """
+    runs: list[Counter[Box]] = [Counter() for _ in task.reducers]
 
     def add(totals: Totals, states: States) -> Totals:
-        for reducer, total, found in zip(task.reducers, totals, states, strict=True):
+        for reducer, total, found, counts in zip(task.reducers, totals, states, runs, strict=True):
             for box, state in found.items():
                 known = total.setdefault(box, [])
                 if known and reducer is not None and reducer.combines_in_turn:
                     known[-1] = reducer.combine(known[-1], state)
-                else:
-                    known.append(state)
+                    continue
+                known.append(state)
+                counts[box] += 1
+                n = counts[box]
+                while in_pairs and reducer is not None and not reducer.units and n % 2 == 0:
+                    after = known.pop()
+                    known[-1] = reducer.combine(known[-1], after)
+                    n //= 2
         return totals
 
     return add

@@ -31,6 +31,7 @@ from spartan_ng.ops.by_ufunc import State
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.results import (
+    KEPT_TOGETHER,
     Finish,
     InTurn,
     ResultPlaces,
@@ -38,6 +39,7 @@ from spartan_ng.worker.stages.results import (
     add_state,
     adding,
     in_place,
+    is_crowded,
     is_tight,
     one_by_one,
 )
@@ -95,7 +97,7 @@ def run_sweep(
     turns = {blocks: n for n, blocks in enumerate(runs)}
     own = {k for k, w in enumerate(stage.writes) if w.reducer is not None and cut.split in w.labels}
     ends = {k: finished[k] for k in own} if runs is cut.runs and not fills else {}
-    add = adding(task)
+    add = adding(task, is_crowded(len(runs) * KEPT_TOGETHER * _state_bytes(cut, places)))
     every = InTurn(add, add([{} for _ in stage.writes], first))
 
     def in_turn() -> Callable[[Any], bool]:
