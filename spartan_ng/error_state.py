@@ -46,12 +46,14 @@ class ErrorState(Struct, frozen=True):
     kinds : NumPy's words, as from `np.geterr`
     is_strict : whether some kind of error must be seen at once
     warns : whether some kind is warned of, and none must be seen at once
+    tells : whether some kind is warned of, and NumPy calls nobody for another one
     ignored : the kinds that are ignored; none where that is underflow only, as by default
     """
 
     kinds: dict[str, Any]
     is_strict: bool
     warns: bool
+    tells: bool
     ignored: frozenset[str]
 
 
@@ -69,7 +71,10 @@ def _read() -> ErrorState:
     if ignored == {"under"}:  # as by default
         ignored = frozenset()
     strict = is_strict(kinds)
-    return ErrorState(kinds, strict, not strict and "warn" in kinds.values(), ignored)
+    warns = "warn" in kinds.values()
+    return ErrorState(
+        kinds, strict, warns and not strict, warns and not {"call", "log"} & {*kinds.values()}, ignored
+    )
 
 
 def changed_variable(change: AbstractContextManager[object]) -> ContextVar[Any] | None:

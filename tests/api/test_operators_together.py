@@ -489,4 +489,32 @@ def test_reading_ahead_of_calls(source: str, expected: int, called: Any) -> None
     places = [i.offset for i in dis.get_instructions(code) if i.opname == "BINARY_OP" and i.arg == 0]
     kind, *_, found = ahead.read_ahead(code, places[0])
     assert kind == expected
-    assert [(kind, what) for kind, _, what in found] == [(kind, what) for kind, _, what in called]
+    functions = [(kind, what) for kind, _, what in found if what != ahead.OPERAND]
+    assert functions == [(kind, what) for kind, _, what in called]
+
+
+@pytest.mark.parametrize(
+    ("source", "worked_on"),
+    [
+        ("(a + b) * c", ""),
+        ("(a + b) * (c - 1)", "c"),
+        ("(a + b) * -c[1:, 2]", "c"),
+        ("(a + b) * c[t : f + 1]", "cft"),
+        ("(a + b) * (np.exp(c) + t)", "ct"),
+        ("(a + b) * (c < t) * f", "ct"),
+        ("(a + b) * t.x", None),
+        ("(a + b) * (t.x + 1)", None),
+        ("(a + b) * (2.5 * c[0])", "c"),
+        ("(a + b) * len(c)", None),
+    ],
+)
+def test_reading_ahead_of_other_operands(source: str, worked_on: str | None) -> None:
+    """Which variables have to be arrays and numbers, so that no code but ours runs; None where any may."""
+    code = compile(f"def run(a, b, c, t, f):\n return ({source})", "<text>", "exec").co_consts[0]
+    places = [i.offset for i in dis.get_instructions(code) if i.opname == "BINARY_OP" and i.arg == 0]
+    kind, _, _, runs_any, used = ahead.read_ahead(code, places[0])
+    assert kind == ahead.TAKEN
+    assert runs_any == (worked_on is None)
+    if worked_on is not None:
+        names = [code.co_varnames[number] for _, number, what in used if what == ahead.OPERAND]
+        assert "".join(sorted(names)) == worked_on

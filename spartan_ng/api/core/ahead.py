@@ -2,8 +2,9 @@
 
 Between an operator and the one that takes its result from the stack, the interpreter makes the other operand,
 other arguments or the key of variables, attributes, constants, keys, operators and calls of our functions: no
-other function is called, and nothing is stored. Code of other shapes, and instructions that are not known
-here, have no answer but no.
+other function is called, and nothing is stored. Attributes, keys and operators of what is no array and no
+number run anybody's code. Code of other shapes, and instructions that are not known here, have no answer but
+no.
 """
 
 from __future__ import annotations
@@ -25,16 +26,19 @@ INTO_LOCAL, INTO_GLOBAL, INTO_NAME = range(7, 10)
 """What becomes of a result, as `plain/ahead.h` numbers it: nothing that is known; it is the left operand of
 another operator, or the only one, or an argument, or stands beside a constant; or beside the result of one
 more operator, or a variable, or a part of it; or it is written into a variable, or a part of it."""
-MOST_CALLED = 3
-"""Functions that are called until a result is taken."""
-FUNCTION, PACKAGE, BUILTIN = range(3)
-Called = tuple[int, int, int]
+MOST_CALLED, MOST_USED = 3, 8
+"""Functions that are called until a result is taken; variables that are asked for, with those."""
+FUNCTION, PACKAGE, BUILTIN, OPERAND = range(4)
+Used = tuple[int, int, int]
 """What has to be so: a variable, as one of the kinds `BESIDE_LOCAL` to `BESIDE_NAME` and a number, that is a
-function of ours, or the package, whose function it is, or that is none, so that Python's own is called."""
-Ahead = tuple[int, int, int, int, tuple[Called, ...]]
-_NOTHING: Ahead = (NOT_TAKEN, 0, 0, 0, ())
+function of ours, or the package, whose function it is, or that is none, so that Python's own is called; or an
+array or a number, or else operators and keys may be anybody's code."""
+Ahead = tuple[int, int, int, bool, tuple[Used, ...]]
+_NOTHING: Ahead = (NOT_TAKEN, 0, 0, False, ())
 _INPLACE = range(13, 26)
 """The operators that write to their left operand, among those of `BINARY_OP`."""
+_NOT_COMPILED = frozenset({17, 21})
+"""`@=` and `**=`, which are methods."""
 
 
 def _numbered(**effects: tuple[int, int]) -> dict[int, tuple[int, int]]:
@@ -89,6 +93,7 @@ _VARIABLES = {
     )
     if name in opmap
 }
+_WORK = _PARTS | _those("BINARY_OP", "COMPARE_OP", "UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
 _INTO = INTO_LOCAL - BESIDE_LOCAL
 _BINARY, _COMPARE, _CALL, _COPY, _GLOBAL, _ATTRIBUTE, _NULL, _EXTENDED = (
     opmap[name]
@@ -135,19 +140,33 @@ class _Instruction(NamedTuple):
         """Whether it writes to its left operand."""
         return self.operation == _BINARY and self.argument in _INPLACE
 
+    def is_work(self) -> bool:
+        """Whether it is what its operands say: an operator, or a key's part."""
+        return self.operation in _WORK
+
     def number(self) -> int:
         """The number of the variable or the name that it loads."""
         is_marked = self.operation == _GLOBAL or self.operation == _ATTRIBUTE == _METHOD
         return self.argument >> 1 if is_marked else self.argument
 
 
+_Variables = frozenset[tuple[int, int]]
+
+
 class _Value:
-    """A value on the stack: what has made it, and of which other one."""
+    """A value on the stack: what has made it, of which other one, and of which variables by operators, keys
+    and functions of ours alone, None if by anything else."""
 
-    __slots__ = ("by", "of")
+    __slots__ = ("by", "of", "variables")
 
-    def __init__(self, by: _Instruction, of: _Value | None) -> None:
-        self.by, self.of = by, of
+    def __init__(self, by: _Instruction, operands: _Stack) -> None:
+        self.by, self.of = by, operands[0] if operands else None
+        variable = self.variable()
+        if by.operation == _ATTRIBUTE:
+            self.variables = None
+        else:
+            arguments = operands[2:] if by.operation == _CALL else operands
+            self.variables = _variables(arguments) if variable is None else frozenset({variable})
 
     def variable(self) -> tuple[int, int] | None:
         """Which variable it is, if it is one."""
@@ -162,17 +181,28 @@ class _Value:
 _Stack = list[_Value | None]
 
 
+def _variables(operands: _Stack) -> _Variables | None:
+    """What values are made of."""
+    found: set[tuple[int, int]] = set()
+    for value in operands:
+        if value is None or value.variables is None:
+            return None
+        found |= value.variables
+    return frozenset(found)
+
+
 def read_ahead(code: CodeType, at: int) -> Ahead:
     """What becomes of the result of the operator or the call at an offset of the code: one of the numbers
-    above, the number of the variable, the offset of what takes it, how many attributes are loaded before, and
-    lengths asked for, whose code may be anybody's, and what has to be ours for that."""
+    above, the number of the variable, the offset of what takes it, whether anybody's code runs before, as
+    that of attributes and lengths, and what has to be ours for that."""
     instructions = _instructions(code)
     here = bisect_left(instructions, at, key=attrgetter("place"))
     if here == len(instructions) or instructions[here].place != at or not instructions[here].is_operator():
         return _NOTHING
     stack = _stack_after(instructions, here)
-    ours, attributes = stack[-1], 0
-    called: dict[Called, None] = {}
+    ours, runs_any = stack[-1], False
+    called: dict[Used, None] = {}
+    worked_on: set[tuple[int, int]] = set()
     for instruction in islice(instructions, here + 1, None):
         effect = instruction.effect()
         is_in_line = NAMES_LINES or instruction.line == instructions[here].line
@@ -182,16 +212,22 @@ def read_ahead(code: CodeType, at: int) -> Ahead:
         is_taken = ours in operands
         if instruction.operation == _CALL:
             function = _function(operands, code)
-            if function is None:
+            if function is None or (is_taken and function[2] == BUILTIN):
                 return _NOTHING
             called[function] = None
-            attributes += function[2] == BUILTIN
+            runs_any = runs_any or function[2] == BUILTIN
         if is_taken:
             if not is_in_line or len(called) > MOST_CALLED:
                 return _NOTHING
+            used = (*called, *((*variable, OPERAND) for variable in sorted(worked_on)))
             kind, number = _taken_by(instruction, operands, ours)
-            return kind, number, instruction.place, attributes, tuple(called)
-        attributes += instruction.operation == _ATTRIBUTE and not instruction.is_of_call()
+            return kind, number, instruction.place, runs_any or len(used) > MOST_USED, used[:MOST_USED]
+        if instruction.operation == _ATTRIBUTE and not instruction.is_of_call():
+            runs_any = True
+        elif instruction.is_work():
+            variables = _variables(operands)
+            runs_any = runs_any or variables is None
+            worked_on |= variables or frozenset()
         _put(stack, instruction, effect)
         if stack.count(ours) != 1:
             return _NOTHING
@@ -207,6 +243,8 @@ def _taken_by(taker: _Instruction, operands: _Stack, ours: _Value | None) -> tup
     if not (taker.is_operator() or taker.is_in_place()):
         return NOT_TAKEN, 0
     left = operands[0]
+    if taker.is_in_place() and taker.argument in _NOT_COMPILED:
+        return NOT_TAKEN, 0
     if taker.is_in_place():
         return _beside(left, _INTO) if left is not ours else (NOT_TAKEN, 0)
     if left is ours:
@@ -224,7 +262,7 @@ def _beside(value: _Value | None, further: int) -> tuple[int, int]:
     return (NOT_TAKEN, 0) if variable is None else (variable[0] + further, variable[1])
 
 
-def _function(operands: _Stack, code: CodeType) -> Called | None:
+def _function(operands: _Stack, code: CodeType) -> Used | None:
     """What has to be ours for a call to be one of our functions, whose results may be left for later."""
     first, second = operands[:2]
     if first is None or second is None:
@@ -273,19 +311,23 @@ def _put(stack: _Stack, instruction: _Instruction, effect: tuple[int, int]) -> N
     if instruction.operation == _COPY:
         stack.append(_operands(stack, instruction.argument)[0])
         return
-    made = _Value(instruction, _operands(stack, taken)[0] if taken else None)
+    made = _Value(instruction, _operands(stack, taken))
     del stack[max(len(stack) - taken, 0) :]
     stack += [made] * given
 
 
 @lru_cache(maxsize=8)
 def _instructions(code: CodeType) -> list[_Instruction]:
-    units, found, extended = code.co_code, [], 0
+    units, found, extended, is_label = code.co_code, [], 0, False
     labels = frozenset(findlabels(units))  # type: ignore[arg-type]
     for begin, end, line in code.co_lines():
         for place in range(begin, end, 2):
             operation, argument = units[place], units[place + 1] | extended
             extended = argument << 8 if operation == _EXTENDED else 0
-            if operation != _EXTENDED and operation not in _SILENT:
-                found.append(_Instruction(place, operation, argument, line, place in labels))
+            is_label = is_label or place in labels
+            if operation == _EXTENDED:
+                continue
+            if operation not in _SILENT:
+                found.append(_Instruction(place, operation, argument, line, is_label))
+                is_label = False
     return found

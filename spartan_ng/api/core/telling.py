@@ -29,7 +29,7 @@ _telling: tuple[Any, Any] = (object(), None)
 def _teller_of(variable: ContextVar[Any], value: Any) -> Any:
     """The variable's value, for the one in force, under which warnings name the user's line."""
     state = states.error_state()
-    if not state.warns:
+    if not state.tells:
         return None
     with states.logged(state.kinds, _TELLER):
         found = variable.get(None)

@@ -18,6 +18,7 @@ from spartan_ng.api.core.forcing import value_of
 from spartan_ng.api.core.handle import Handle, settle
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.quick import told_by
+from spartan_ng.api.core.telling import applied
 from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.methods import Methods
@@ -156,7 +157,7 @@ class Protocols(Methods):
             few = few_pair(*inputs) if len(inputs) == 2 else few_values(inputs)  # a number, and a small array
             if few is not None:
                 try:
-                    found = function(*few)
+                    found = applied(function, tuple(few))
                     return tuple(map(wrap, found)) if type(found) is tuple else wrap(found)
                 except ValueError as error:  # ours name the shapes
                     if not is_refusal(error):

@@ -10,18 +10,19 @@
  * operator. */
 enum { NOT_TAKEN = 1, TAKEN, BESIDE_RESULT, BESIDE_LOCAL, BESIDE_GLOBAL, BESIDE_NAME, INTO_LOCAL, INTO_GLOBAL, INTO_NAME };
 
-enum { MOST_CALLED = 3 };
+enum { MOST_USED = 8 };
 
-/* A variable, which has to be a function, the package, or none, so that Python's own function of its name is called. */
-enum { A_FUNCTION, THE_PACKAGE, A_BUILTIN };
+/* A variable, which has to be a function, the package, or none, so that Python's own function of its name is called; or
+ * an array or a number, or else its operators and keys may run anybody's code. */
+enum { A_FUNCTION, THE_PACKAGE, A_BUILTIN, AN_OPERAND };
 typedef struct {
     int kind, number, what;
-} Callee;
+} Used;
 
 typedef struct {
-    int kind, number, next, attributes; /* the taker's place; loaded before that is there */
-    int calls;
-    Callee called[MOST_CALLED];
+    int kind, number, next, runs_any; /* the taker's place; whether anybody's code runs before that is there */
+    int uses;
+    Used used[MOST_USED];
 } Reading;
 
 typedef struct {
@@ -91,37 +92,61 @@ ahead_of(PyCodeObject *code)
     return made;
 }
 
-/* Keep which variables have to be ours; 0 where that is no table of them. */
+/* Keep which variables are used; 0 with an error where that is no table of them. */
 static int
-read_called(Reading *reading, PyObject *called)
+read_used(Reading *reading, PyObject *used)
 {
-    Py_ssize_t n = PyTuple_Check(called) ? PyTuple_GET_SIZE(called) : MOST_CALLED + 1;
-    if (n > MOST_CALLED)
-        return 0;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        Callee *callee = &reading->called[i];
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(called, i), "iii", &callee->kind, &callee->number, &callee->what))
-            return 0;
+    reading->uses = (int)PyTuple_GET_SIZE(used);
+    if (reading->uses > MOST_USED)
+        PyErr_SetString(PyExc_SystemError, "a result whose taker has to ask for too many variables");
+    for (int i = 0; i < reading->uses && !PyErr_Occurred(); i++) {
+        Used *one = &reading->used[i];
+        PyArg_ParseTuple(PyTuple_GET_ITEM(used, i), "iii", &one->kind, &one->number, &one->what);
     }
-    reading->calls = (int)n;
-    return 1;
+    return !PyErr_Occurred();
 }
 
-/* Read what becomes of the result that is made at a place of the code; NULL where there is no room to keep it. */
+/* Read what becomes of the result that is made at a place of the code; NULL, also without an error, where there is no
+ * room to. A signal's handler may raise an error meanwhile, as in any of Python's code. */
 static Reading *
 read_ahead(PyCodeObject *code, int at)
 {
     Reading *found = PyMem_Calloc(1, sizeof *found);
-    PyObject *place = PyLong_FromLong(at), *said = place == NULL ? NULL : call_two(known.ahead, (PyObject *)code, place), *called;
-    if (found != NULL
-        && (said == NULL || !PyTuple_Check(said)
-            || !PyArg_ParseTuple(said, "iiiiO", &found->kind, &found->number, &found->next, &found->attributes, &called)
-            || !read_called(found, called)))
-        found->kind = NOT_TAKEN;
+    PyObject *place = PyLong_FromLong(at), *said = place == NULL ? NULL : call_two(known.ahead, (PyObject *)code, place), *used;
+    int is_read = found != NULL && said != NULL
+                  && PyArg_ParseTuple(said, "iiipO!", &found->kind, &found->number, &found->next, &found->runs_any,
+                                      &PyTuple_Type, &used)
+                  && read_used(found, used);
     Py_XDECREF(place);
     Py_XDECREF(said);
-    PyErr_Clear();
-    return found;
+    if (is_read)
+        return found;
+    PyMem_Free(found);
+    if (PyErr_Occurred() && (PyErr_ExceptionMatches(PyExc_RecursionError) || PyErr_ExceptionMatches(PyExc_MemoryError)))
+        PyErr_Clear();
+    return NULL;
+}
+
+/* The same, once for a place. */
+static const Reading *
+reading_at(PyCodeObject *code, int at)
+{
+    Ahead *ahead = ahead_of(code);
+    if (ahead == NULL || at / 2 >= ahead->n)
+        return NULL;
+    Reading **kept = &ahead->readings[at / 2], *found = *kept == NULL ? read_ahead(code, at) : NULL;
+    if (*kept == NULL)
+        *kept = found;
+    else
+        PyMem_Free(found); /* another thread has read it meanwhile */
+    return *kept;
+}
+
+/* Whether names without a place of their own are those of a module, and not of a class, say. */
+static int
+is_of_module(void)
+{
+    return PyEval_GetLocals() == PyEval_GetGlobals();
 }
 
 /* A variable by its kind, as of one that a result is beside, and its number; borrowed, NULL where there is none. */
@@ -131,7 +156,7 @@ variable_of(int kind, int number, PyFrameObject *frame, PyCodeObject *code)
     if (kind == BESIDE_LOCAL)
         return local_of(frame, code, number);
     PyObject *globals = PyEval_GetGlobals();
-    if (globals == NULL || (kind == BESIDE_NAME && PyEval_GetLocals() != globals))
+    if (globals == NULL || (kind == BESIDE_NAME && !is_of_module()))
         return NULL;
     return PyDict_GetItemWithError(globals, PyTuple_GET_ITEM(code->co_names, number));
 }
@@ -139,15 +164,29 @@ variable_of(int kind, int number, PyFrameObject *frame, PyCodeObject *code)
 /* Whether a function is `where`; whether a function's result may be left for later: that of a universal function of ours, or of `where`. */
 static int chooses(PyObject *function), joins(PyObject *function);
 
-/* Whether all that is called before a result is taken is what it has to be. */
+/* Whether an array or a number has operators and parts that are NumPy's or ours. */
 static int
-calls_ours(const Reading *reading, PyFrameObject *frame, PyCodeObject *code)
+is_ours_or_number(PyObject *a)
 {
-    for (const Callee *callee = reading->called; callee < reading->called + reading->calls; callee++) {
-        PyObject *named = variable_of(callee->kind, callee->number, frame, code);
-        int is_so = callee->what == A_BUILTIN     ? named == NULL && !PyErr_Occurred()
-                    : callee->what == THE_PACKAGE ? named == known.package
-                                                  : named != NULL && joins(named);
+    return Py_TYPE(a) == known.array ? shown_of((Handle *)a) != NULL : is_number(a);
+}
+
+/* Whether all that is called before a result is taken is what it has to be; and what is worked on, if it is no matter what
+ * code that runs. */
+static int
+uses_ours(const Reading *reading, PyFrameObject *frame, PyCodeObject *code, int runs_any)
+{
+    if (reading->runs_any && !runs_any)
+        return 0;
+    for (const Used *one = reading->used; one < reading->used + reading->uses; one++) {
+        if (one->what == AN_OPERAND && runs_any)
+            continue;
+        PyObject *named = variable_of(one->kind, one->number, frame, code);
+        int is_so = one->what == A_BUILTIN ? named == NULL && !PyErr_Occurred() && (one->kind != BESIDE_NAME || is_of_module())
+                    : named == NULL                ? 0
+                    : one->what == THE_PACKAGE     ? named == known.package
+                    : one->what == AN_OPERAND      ? is_ours_or_number(named)
+                                                   : joins(named);
         if (!is_so)
             return 0;
     }
@@ -163,40 +202,39 @@ is_beside_ours(const Reading *reading, PyFrameObject *frame, PyCodeObject *code)
     PyObject *named = variable_of(kind, reading->number, frame, code);
     if (named == NULL)
         return 0;
-    return Py_TYPE(named) == known.array ? is_into || shown_of((Handle *)named) != NULL : !is_into && is_number(named);
+    return is_into ? Py_TYPE(named) == known.array : is_ours_or_number(named);
 }
 
 /* Where an operator or a function is, that the interpreter has called: in which code that runs, and where its result is
- * taken, 0 if it is not; and whether other code may run before. */
+ * taken, 0 if it is not. */
 typedef struct {
     PyFrameObject *frame;
-    int at, next, has_attributes;
+    int at, next;
 } Whereabouts;
 
 static int is_awaited(Whereabouts here);
 
-static Whereabouts
-whereabouts(void)
+/* Find out where the interpreter is; -1 with an error. Whether code that is not ours may run before a result is taken is for
+ * the caller to say. */
+static int
+find_whereabouts(Whereabouts *here, int runs_any)
 {
-    Whereabouts here = {ahead_place < 0 || known.ahead == NULL ? NULL : PyEval_GetFrame()};
-    int at = here.at = here.frame == NULL ? -1 : PyFrame_GetLasti(here.frame);
-    if (at < 0)
-        return here;
-    PyCodeObject *code = PyFrame_GetCode(here.frame);
-    Ahead *ahead = ahead_of(code);
-    Reading **kept = ahead == NULL || at / 2 >= ahead->n ? NULL : &ahead->readings[at / 2];
-    if (kept != NULL && *kept == NULL)
-        *kept = read_ahead(code, at);
-    const Reading *reading = kept == NULL ? NULL : *kept;
-    if (reading != NULL && reading->kind != NOT_TAKEN && calls_ours(reading, here.frame, code)) {
-        here.next = reading->next;
+    *here = (Whereabouts){ahead_place < 0 || known.ahead == NULL ? NULL : PyEval_GetFrame()};
+    here->at = here->frame == NULL ? -1 : PyFrame_GetLasti(here->frame);
+    if (here->at < 0)
+        return 0;
+    PyCodeObject *code = PyFrame_GetCode(here->frame);
+    const Reading *reading = reading_at(code, here->at);
+    int failed = PyErr_Occurred() != NULL;
+    if (reading != NULL && reading->kind != NOT_TAKEN && uses_ours(reading, here->frame, code, runs_any)) {
+        here->next = reading->next;
         int is_ours = reading->kind == TAKEN           ? 1
-                      : reading->kind == BESIDE_RESULT ? is_awaited(here)
-                                                       : is_beside_ours(reading, here.frame, code);
-        here.next = is_ours ? here.next : 0;
-        here.has_attributes = reading->attributes > 0;
+                      : reading->kind == BESIDE_RESULT ? is_awaited(*here)
+                                                       : is_beside_ours(reading, here->frame, code);
+        here->next = is_ours ? here->next : 0;
     }
-    PyErr_Clear();
+    if (!failed)
+        PyErr_Clear();
     Py_DECREF(code);
-    return here;
+    return failed ? -1 : 0;
 }

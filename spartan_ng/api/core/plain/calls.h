@@ -86,6 +86,8 @@ static PyObject *
 array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     const Operator *op = &operators[op_array_ufunc];
+    if (settle_all() < 0)
+        return NULL;
     int plain = n > 2 && Py_TYPE(self) == known.array && (names == NULL || PyTuple_GET_SIZE(names) == 0)
                 && (args[1] == call_name || (PyUnicode_Check(args[1]) && PyUnicode_Compare(args[1], call_name) == 0));
     PyObject *done = plain ? few_called(args[0], args + 2, n - 2) : NULL;

@@ -1,5 +1,5 @@
-/* The loop of `where`, for elements of so many bytes: those of the second operand where the first is true, else of the
- * third. Both are read, whichever is taken, and no branch depends on it; a number's step is 0. */
+/* The loop of `where`: elements of the second operand where the first is true, else of the third. Both are read, whichever is
+ * taken, and no branch depends on it; a number's step is 0. */
 
 #define CHOOSE(type, words)                                                                                   \
     static inline void choose_##type##_##words(const char *flags, npy_intp by, const char *x, npy_intp of_x, const char *y, \
@@ -29,11 +29,14 @@ CHOOSE(npy_uint8, 1)
 CHOOSE(npy_uint16, 1)
 CHOOSE(npy_uint32, 1)
 CHOOSE(npy_uint64, 1)
+CHOOSE(npy_uint32, 2)
 CHOOSE(npy_uint64, 2)
 
+/* The loop for elements of a type, of so many bytes. Complex ones are looked at by their parts, as they lie. */
 static PyUFuncGenericFunction
-choosing(npy_intp bytes)
+choosing(int type, npy_intp bytes)
 {
-    return bytes == 1 ? choosing_npy_uint8_1 : bytes == 2 ? choosing_npy_uint16_1 : bytes == 4 ? choosing_npy_uint32_1
+    return type == NPY_CFLOAT ? choosing_npy_uint32_2
+         : bytes == 1 ? choosing_npy_uint8_1 : bytes == 2 ? choosing_npy_uint16_1 : bytes == 4 ? choosing_npy_uint32_1
          : bytes == 8 ? choosing_npy_uint64_1 : bytes == 16 ? choosing_npy_uint64_2 : NULL;
 }

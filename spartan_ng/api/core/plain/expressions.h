@@ -9,18 +9,20 @@
 enum { MOST_OPERATORS = 24, LEAST_PENDING = 1 << 11 }; /* elements of a result */
 #define NOBODY 0UL
 
-/* A function of the expression, by its loop, the type of its results, and where in the code it is called, -1 where
- * the code is; operands by their places, results of earlier ones by `~` their number. */
+/* A function of the expression, by its loop, the type of its results, where in the code it is called, -1 where the code
+ * is, and the floating-point errors that somebody is to be told of; operands by their places, results of earlier ones by
+ * `~` their number. */
 typedef struct {
     const char *name;
     PyUFuncGenericFunction loop;
     void *data;
-    int n, type, at, operands[MOST_TAKEN];
+    int n, type, at, told, operands[MOST_TAKEN];
 } Called;
 
 typedef struct Expression {
     PyObject_HEAD
     PyObject *array;                         /* that is pending, which has this for its cell; borrowed */
+    PyArrayObject *found;                    /* what it is, where other code was about to write; NULL otherwise */
     Whereabouts awaited;                     /* where it is to be taken, unless somebody has looked at it */
     struct Expression *before, *after;       /* of all that are pending, the first one first */
     unsigned long thread;                    /* that has it on its stack; NOBODY once it is taken */
@@ -48,6 +50,7 @@ expression_dealloc(PyObject *self)
         last_pending = e->before;
     for (int i = 0; i < e->places; i++) /* which may run code that writes */
         Py_XDECREF(e->arrays[i]);
+    Py_XDECREF(e->found);
     PyObject_Free(self);
 }
 
@@ -161,8 +164,12 @@ written_over_by(const Expression *e)
 
 /* Tell of the floating-point errors of a function, whose line may be before that where the code is now; -1 with an error. */
 static int
-tell_errors(const Expression *e, const Called *called, int told)
+tell_errors(const Expression *e, Called *called)
 {
+    int told = called->told;
+    called->told = 0; /* once */
+    if (told == 0)
+        return 0;
 #if PY_VERSION_HEX < 0x030c0000
     PyFrameObject *frame = PyEval_GetFrame();
     int is_there = frame != NULL && frame == e->awaited.frame && called->at >= 0, line = is_there ? frame->f_lineno : 0;
@@ -180,9 +187,20 @@ tell_errors(const Expression *e, const Called *called, int told)
 #endif
 }
 
-/* What all functions of an expression give, as a new array, or in `out`, if that is not NULL (a new reference). */
+/* Tell of the errors of all functions, in the order in which they are called; -1 with an error. */
+static int
+tell_all(Expression *e)
+{
+    for (int k = 0; k < e->count; k++)
+        if (tell_errors(e, &e->called[k]) < 0)
+            return -1;
+    return 0;
+}
+
+/* What all functions of an expression give, as a new array, or in `out`, if that is not NULL (a new reference), when
+ * nobody has yet been told of errors. */
 static PyArrayObject *
-done_together(Expression *e, PyArrayObject *out)
+worked_out(Expression *e, PyArrayObject *out)
 {
     Step program[MOST_OPERATORS];
     Shared job = {.n = e->places + 1, .axes = e->axes, .program = program};
@@ -213,11 +231,29 @@ done_together(Expression *e, PyArrayObject *out)
     if (state != NULL)
         PyEval_RestoreThread(state);
     for (int k = 0; k < e->count; k++)
-        if (program[k].told && tell_errors(e, &e->called[k], program[k].told) < 0) {
-            Py_DECREF(out);
-            return NULL;
-        }
+        e->called[k].told = program[k].told;
     return out;
+}
+
+/* The same when everybody has been told. */
+static PyArrayObject *
+done_together(Expression *e, PyArrayObject *out)
+{
+    PyArrayObject *found = worked_out(e, out);
+    if (found != NULL && tell_all(e) < 0)
+        Py_CLEAR(found);
+    return found;
+}
+
+/* Have what an expression gives, of whose errors nobody has been told; -1 with an error. */
+static int
+find_pending(Expression *e)
+{
+    if (e->count == 0)
+        PyErr_SetString(PyExc_SystemError, "an array that is pending has been taken by an operator");
+    else if (e->found == NULL)
+        e->found = worked_out(e, written_over_by(e));
+    return e->found == NULL ? -1 : 0;
 }
 
 /* Let an array that is pending be an ordinary one; -1 with an error. */
@@ -227,25 +263,14 @@ finish_pending(PyObject *a)
     Expression *e = expression_of(a);
     if (e == NULL)
         return 0;
-    PyArrayObject *found = NULL;
     Py_INCREF(e); /* another thread may look at it meanwhile, */
     e->thread = NOBODY; /* and whoever is told of its errors may write */
-    if (e->count > 0)
-        found = done_together(e, written_over_by(e));
-    else
-        PyErr_SetString(PyExc_SystemError, "an array that is pending has been taken by an operator");
-    int is_done = expression_of(a) != e;
+    int failed = find_pending(e) < 0 || tell_all(e) < 0, is_done = expression_of(a) != e;
+    Cell *cell = failed || is_done ? NULL : (Cell *)again(known.cell, &spare_cells);
     Py_DECREF(e);
-    if (is_done) {
-        Py_XDECREF(found);
-        return found == NULL ? -1 : 0;
-    }
-    Cell *cell = found == NULL ? NULL : (Cell *)again(known.cell, &spare_cells);
-    if (cell == NULL) {
-        Py_XDECREF(found);
-        return -1;
-    }
-    cell->value = (PyObject *)found;
+    if (cell == NULL)
+        return is_done && !failed ? 0 : -1;
+    cell->value = Py_NewRef((PyObject *)e->found);
     ((Handle *)a)->cell = (PyObject *)cell;
     Py_SET_TYPE(a, (PyTypeObject *)Py_NewRef(known.array));
     Py_DECREF(known.pending);
@@ -253,7 +278,8 @@ finish_pending(PyObject *a)
     return 0;
 }
 
-/* Let all of this thread be ordinary arrays, as what they are made of is to be written to; -1 with an error. */
+/* Let all of this thread be ordinary arrays, as what they are made of is to be written to; -1 with an error. Those of code
+ * that has called this one, as that of an attribute, are worked out, and told of where they are taken. */
 static int
 settle_all(void)
 {
@@ -262,14 +288,39 @@ settle_all(void)
         next = e->after;
         if (e->thread != thread)
             continue;
+        int is_here = e->awaited.frame == PyEval_GetFrame(), failed = 0;
+        if (!is_here && e->found != NULL)
+            continue;
         PyObject *a = Py_NewRef(e->array);
-        int failed = finish_pending(a);
+        failed = is_here ? finish_pending(a) : find_pending(e);
         Py_DECREF(a);
         if (failed)
             return -1;
         next = all_pending; /* others may have come and gone */
     }
     return 0;
+}
+
+/* Tell of an expression that an error on the way to its last operator has left behind: NumPy had told of its errors
+ * before. */
+static void
+tell_of_dropped(Expression *e)
+{
+    PyObject *type, *value, *traceback;
+    PyFrameObject *frame = PyEval_GetFrame();
+    PyErr_Fetch(&type, &value, &traceback);
+    e->thread = NOBODY;
+    if (find_pending(e) < 0)
+        PyErr_Clear();
+    else if (tell_all(e) < 0 && type != NULL) { /* which had been the error */
+        Py_CLEAR(type);
+        Py_CLEAR(value);
+        Py_CLEAR(traceback);
+        if (frame != NULL && frame == e->awaited.frame)
+            PyTraceBack_Here(frame);
+        return;
+    }
+    PyErr_Restore(type, value, traceback);
 }
 
 static PyObject *

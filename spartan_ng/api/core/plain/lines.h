@@ -3,6 +3,17 @@
 enum { MOST_AXES = 6, MOST_SHARED = 16, MOST_BUFFERED = 8, MOST_TAKEN = 3 };
 enum { GATHERED = 1 << 13, BUFFER = 1 << 13, CACHE_LINE = 64 };  /* bytes of several lines, of results; bytes */
 
+/* What a thread has for short lines that it gathers, and for results that other loops read: more than the stack of some
+ * threads has room for. */
+#if defined(_MSC_VER)
+static __declspec(thread)
+#else
+static _Thread_local
+#endif
+struct {
+    _Alignas(CACHE_LINE) char gathered[MOST_SHARED][GATHERED], buffers[MOST_BUFFERED][BUFFER];
+} scratch;
+
 /* One loop of several: places that it reads, and the one it writes to; the results of others lie in buffers, `~` their
  * number, as so many bytes each. */
 typedef struct {
@@ -71,7 +82,7 @@ go_on(const Shared *job, Place *here)
 static void
 call_program(const Shared *job, char *const *places, npy_intp count, const npy_intp *steps)
 {
-    _Alignas(CACHE_LINE) char buffers[MOST_BUFFERED][BUFFER];
+    char (*buffers)[BUFFER] = scratch.buffers;
     for (npy_intp from = 0; from < count; from += job->block) {
         npy_intp n = Py_MIN(job->block, count - from);
         for (Step *step = job->program; step < job->program + job->count; step++) {
@@ -105,7 +116,7 @@ call_loops(const Shared *job, char **places, npy_intp count, const npy_intp *ste
 static void
 do_lines(const Shared *job, const Place *here, npy_intp lines)
 {
-    _Alignas(CACHE_LINE) char gathered[MOST_SHARED][GATHERED];
+    char (*gathered)[GATHERED] = scratch.gathered;
     int last = job->axes - 1;
     npy_intp length = job->shape[last], count = lines * length, steps[MOST_SHARED + 1];
     char *places[MOST_SHARED + 1];

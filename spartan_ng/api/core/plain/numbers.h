@@ -300,7 +300,7 @@ of_two_numbers(int which, binaryfunc numpys, PyObject *a, PyObject *b)
 {
     if (known.array == NULL)
         return by_number_methods(which, a, b);
-    if (Py_TYPE(b) == known.array) /* whose operator is asked next */
+    if (Py_TYPE(b) == known.array || expression_of(b) != NULL) /* whose operator is asked next */
         Py_RETURN_NOTIMPLEMENTED;
     PyObject *found = by_c(which, a, b);
     if (found != NULL || PyErr_Occurred())

@@ -25,7 +25,7 @@ called_for(PyObject *function, int n, int *type, Called *called)
 {
     *called = (Called){.n = n, .type = *type, .name = "where"};
     if (function == known.where) {
-        called->loop = choosing(bytes_of(*type));
+        called->loop = choosing(*type, bytes_of(*type));
         return called->loop != NULL;
     }
     PyUFuncObject *f = (PyUFuncObject *)function;

@@ -262,10 +262,14 @@ power_of(PyObject *a, PyObject *b, PyObject *modulus, const char *callers)
                 return taken;
             x = shown_of((Handle *)a);
         }
+        PyArrayObject *exponents = Py_TYPE(b) == known.array ? shown_of((Handle *)b) : NULL;
+        PyObject *found = exponents != NULL && PyArray_NDIM(exponents) > 0 ? at_once_of_two(op->numpys, a, b) : NULL;
+        if (found != NULL || PyErr_Occurred())
+            return found;
         if (x == NULL || !stay_small((PyObject *)x, b))
             return by_methods(op, &Quick, a, b);
         Py_INCREF(x);
-        PyObject *found = shared_power(op, (PyObject *)x, b, NULL);
+        found = shared_power(op, (PyObject *)x, b, NULL);
         if (found == NULL && !PyErr_Occurred())
             found = PyNumber_Power((PyObject *)x, b, modulus);
         Py_DECREF(x);

@@ -16,6 +16,7 @@ new_pending(int type, int axes, const npy_intp *shape)
     e->places = e->count = 0;
     e->buffered = e->is_private = 1;
     e->array = array;
+    e->found = NULL;
     e->thread = PyThread_get_thread_ident();
     e->before = last_pending;
     e->after = NULL;
@@ -33,6 +34,10 @@ new_pending(int type, int axes, const npy_intp *shape)
 static void
 pending_dealloc(PyObject *self)
 {
+    Expression *e = expression_of(self);
+    PyObject_GC_UnTrack(self); /* nobody finds it any more */
+    if (e != NULL && e->thread != NOBODY)
+        tell_of_dropped(e);
     Py_SET_TYPE(self, (PyTypeObject *)Py_NewRef(known.array));
     Py_DECREF(known.pending);
     array_dealloc(self);
@@ -154,7 +159,7 @@ learn_given(Offered *all, PyObject *const *given, int n)
         Operand *o = &all->operands[i];
         o->pending = expression_of(given[i]);
         if (o->pending != NULL) {
-            if (Py_REFCNT(given[i]) != 1)
+            if (Py_REFCNT(given[i]) != 1 || o->pending->found != NULL)
                 return 0;
             all->places += o->pending->places;
             all->count += o->pending->count;
@@ -232,6 +237,16 @@ with_function(Called called, PyObject *const *given, Offered *all, int type, int
     return array;
 }
 
+/* Whether a result is large enough to be worked on with others, and small enough to be made at once. */
+static int
+is_of_some_size(const npy_intp *shape, int axes, npy_intp itemsize)
+{
+    double size = 1;
+    for (int axis = 0; axis < axes; axis++)
+        size *= (double)shape[axis];
+    return size >= LEAST_PENDING && size * itemsize <= (double)small_bytes();
+}
+
 /* What a function of NumPy's gives, as an array that is pending, or of all functions that its operands are made by (a new
  * reference); NULL without an error where it is done by itself. The interpreter has called it, or
  * this operator, if that is not NULL. */
@@ -247,9 +262,9 @@ in_expression(PyObject *function, PyObject *const *given, int n, const Operator 
         return NULL;
     if (!all.is_pending && op != NULL && !is_given_to_interpreter(op, callers))
         return NULL;
-    Whereabouts here = whereabouts();
-    if (here.has_attributes && !all.is_private)
-        here.next = 0;
+    Whereabouts here;
+    if (find_whereabouts(&here, all.is_private) < 0)
+        return NULL;
     for (int i = 0; i < n; i++)
         if (all.operands[i].pending != NULL && !is_taker(all.operands[i].pending, here))
             return NULL;
@@ -258,8 +273,8 @@ in_expression(PyObject *function, PyObject *const *given, int n, const Operator 
     Called called;
     npy_intp shape[MOST_AXES], bytes = 0;
     int type, axes = fitting(all.operands, n, is_where, &type, shape, &bytes);
-    if (axes < 0 || bytes > small_bytes() || PyArray_MultiplyList(shape, axes) < LEAST_PENDING
-        || !called_for(function, n, &type, &called) || !are_cast(&all, is_where, type))
+    if (axes < 0 || bytes > small_bytes() || !called_for(function, n, &type, &called) || !are_cast(&all, is_where, type)
+        || !is_of_some_size(shape, axes, bytes_of(called.type)))
         return NULL;
     for (int i = 0; i < n; i++)
         if (all.operands[i].number != NULL
@@ -307,7 +322,7 @@ fits_into(const Expression *e, PyArrayObject *target, int type)
 static int
 done_into(Expression *e, PyArrayObject *target)
 {
-    if (e->count == 0 || !fits_into(e, target, e->type))
+    if (e->count == 0 || e->found != NULL || !fits_into(e, target, e->type))
         return 0;
     e->thread = NOBODY;
     PyArrayObject *found = done_together(e, target);
@@ -323,7 +338,7 @@ taken_into(const Operator *op, PyArrayObject *target, Expression *e)
     Called called;
     int type = e->type;
     if (f == NULL || !Py_IS_TYPE(f, &PyUFunc_Type) || f->nin != 2 || f->nout != 1 || e->count == 0
-        || e->count == MOST_OPERATORS || e->places == MOST_SHARED || !called_for(op->numpys, 2, &type, &called)
+        || e->found != NULL || e->count == MOST_OPERATORS || e->places == MOST_SHARED || !called_for(op->numpys, 2, &type, &called)
         || type != e->type || called.type != e->type || !fits_into(e, target, e->type))
         return 0;
     called.at = -1;
