@@ -29,6 +29,8 @@ _BESIDE = 2
 where it is put together, and one unpacked."""
 _PART_BYTES = 1 << 20
 """Of a file at a URL about so many bytes are read together."""
+_MOST_REMOTE_BYTES = 1 << 26
+"""What is kept of such a file, at most, besides what is unpacked."""
 _TEXT_BYTES = 64
 """What Python has of each text besides its characters, and where it is."""
 
@@ -154,8 +156,8 @@ def _remote(url: Path, options: dict[str, Any] | None) -> Any:
 
 
 def _remote_bytes() -> int:
-    """What is kept of a file at a URL."""
-    return max(kept_bytes(), 2 * _PART_BYTES)
+    """What is kept of a file at a URL, as it lies there."""
+    return max(min(kept_bytes(), _MOST_REMOTE_BYTES), 2 * _PART_BYTES)
 
 
 def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | None = None) -> Source:

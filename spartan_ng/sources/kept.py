@@ -27,7 +27,7 @@ from spartan_ng.system.files import write_at
 
 SHARE = 16
 """All that is kept takes no more than one part in so many of the memory,"""
-MOST_BYTES = 1 << 26
+MOST_BYTES = 1 << 30
 """and no more than this."""
 PIECE_BYTES = 1 << 22
 """Small chunks are unpacked together, about so many bytes at a time."""
@@ -138,8 +138,10 @@ class Chunks:
     def read(self, box: Box, whole: Callable[[Box], Any]) -> np.ndarray[Any, Any]:
         """The elements of a box; `whole` reads one of whole chunks."""
         edges = zip(box, self._chunk, self._shape, strict=True)
-        # Whole chunks are unpacked into their place: nothing is left over that others would want.
-        if all(lo % c == 0 and (hi % c == 0 or hi == n) for (lo, hi), c, n in edges):
+        are_whole = all(lo % c == 0 and (hi % c == 0 or hi == n) for (lo, hi), c, n in edges)
+        # Of an array that may be kept nothing is unpacked twice. Of others whole chunks are unpacked into
+        # their place: nothing is left over that others would want.
+        if not box or (are_whole and prod(self._shape) * self._dtype.itemsize > kept_bytes()):
             return np.asarray(whole(box))
         out = np.empty(box_shape(box), self._dtype)
         spans = [range(lo // c, (hi - 1) // c + 1) for (lo, hi), c in zip(box, self._chunk, strict=True)]

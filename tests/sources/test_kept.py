@@ -25,6 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spartan_ng as np
+from spartan_ng.api.files.sources import over
 from spartan_ng.config import config
 from spartan_ng.errors import SourceError
 from spartan_ng.sources import columns, kept, read_box
@@ -239,3 +240,34 @@ def test_elements_that_lack_are_errors_of_the_boxes_that_have_them(tmp_path: Pat
     assert numpy.asarray(x[:, 1] + 0).tolist() == [5, 6, 7, 8]
     with pytest.raises(SourceError, match="'a' lacks 1 elements"):
         numpy.asarray(x[1:3] + 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits"), [*((kind, True) for kind in KINDS), ("zarr", False), ("HDF5", False)]
+)
+def test_what_may_be_kept_is_unpacked_once_for_all_values_that_are_asked_for(
+    kind: str, fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each value unpacked the whole again: blocks are of whole chunks, which nobody else wanted."""
+    monkeypatch.setattr(kept, "MOST_BYTES", 2 * VALUE.nbytes if fits else 1000)
+    unpacked, read = 0, kept.Chunks.read
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*asked: Any) -> Any:
+            nonlocal unpacked
+            unpacked += 1
+            return function(*asked)
+
+        return call
+
+    monkeypatch.setattr(kept.Chunks, "read", lambda self, box, whole: read(self, box, counted(whole)))
+    monkeypatch.setattr(ParquetColumns, "_batch", counted(ParquetColumns._batch))
+    x = over(KINDS[kind](str(tmp_path), 100))
+    found, times = [], []
+    for one in (x.mean(), x.std(), x.min(axis=0).sum(), (abs(x - 0.5) > 0.25).sum()):
+        found.append(float(one))
+        times.append(unpacked)
+    wanted = [VALUE.mean(), VALUE.std(), VALUE.min(axis=0).sum(), (abs(VALUE - 0.5) > 0.25).sum()]
+    numpy.testing.assert_allclose(found, wanted, rtol=1e-12)
+    assert times[0] > 0
+    assert (times[0] == times[-1]) is fits
