@@ -6,10 +6,11 @@ neighbours say. So a test that is marked `some(n)` runs for `n` of its parameter
 seed, shown at the top. `--whole` asks everything, `--seed N` asks what another run has asked, and a case that
 is named by its id is always run.
 
-A run of all tests, for whoever has changed something and waits, asks a fourth of that, and of every other
-table that has more than `TABLE` cases, too; but all cases of one marked `every`. And it asks one in `SLOW` of
-the tests that are marked `slow`, which take half a second or more: they start daemons, an engine or a
-compiler, or fit a model. These are drawn as well. CI asks them all, as whoever names files or folders does.
+A run of all tests, for whoever has changed something and waits, asks a fourth of that (of Hypothesis's
+examples a third), and of every other table that has more than `TABLE` cases, too; but all cases of one marked
+`every`. And it asks one in `SLOW` of the tests that are marked `slow`, which take half a second or more: they
+start daemons, an engine or a compiler, or fit a model. These are drawn as well. CI asks them all, as whoever
+names files or folders does.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SLOW = 20
 TABLE = 6
 """So many cases of a table a run of everything asks at least, if there are as many."""
 _PART = 8
-_FOURTH = 4
+_THIRD, _FOURTH = 3, 4
 _asked = {"whole": False, "few": False}
 """What the command line asks for, for modules that want to know it as they are imported."""
 
@@ -123,7 +124,7 @@ def some(request: pytest.FixtureRequest) -> Some:
 
 def part(n: int) -> int:
     """How many of `n` examples a run takes: all of them with `--whole`."""
-    return n if _asked["whole"] else -(-n // (_PART * (_FOURTH if _asked["few"] else 1)))
+    return n if _asked["whole"] else -(-n // (_PART * (_THIRD if _asked["few"] else 1)))
 
 
 def examples(n: int) -> hypothesis.settings:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
     from spartan_ng.worker.executor import Executor
 
-MOMENT_S = 0.05
+MOMENT_S = 0.25
 """A function that has run for so long on the first rank is let loose on all."""
 _FIRST = 0
 

@@ -152,7 +152,7 @@ def test_values_are_read_in_the_bytes_that_are_stored_of_them() -> None:
 def test_where_so_many_plans_may_be_skipped_the_search_is_exact() -> None:
     """With a plan costed for each `PRUNED` that there are, if that is enough."""
     exact = 0
-    for costs in islice(problems(), part(400)):
+    for costs in islice(problems(), part(800)):
         count = len(costs.partition.points)
         most = max(1, (1 << count) // PRUNED)
         found = skip_enumerate(costs, count, cut_sets(costs), most)
