@@ -46,7 +46,7 @@ class Trust:
         try:
             with np.errstate(all="ignore"):
                 found = flaw()
-        except OutOfResources:
+        except (OutOfResources, MemoryError):
             return False
         self._known[key] = not found
         if found:
