@@ -138,7 +138,8 @@ def run_stepwise(
 ) -> list[Any]:
     """The values of `roots`, whose graph is `order`, step by step; what no later step needs is let go.
 
-    NumPy's warnings become warnings of the caller's line: users' functions are no steps."""
+    NumPy's warnings become warnings of the caller's line: users' functions are no steps.
+    """
     state = error_state()
     heard = Heard() if state.warns else None
     with entered(state.kinds, heard):

@@ -26,7 +26,7 @@ from spartan_ng.memory import budget_bytes, free_disk_bytes
 from spartan_ng.scratch import on_disk, put
 from spartan_ng.sources.column_kinds import common_kind, kinds_of
 from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs, tells_of_writes
-from spartan_ng.sources.kept import DISK_SHARE, KEPT, kept_bytes, owner_of, piece_bytes
+from spartan_ng.sources.kept import DISK_SHARE, KEPT, kept_bytes, one_go_bytes, owner_of, piece_bytes
 from spartan_ng.sources.keys import Keys, with_keys
 from spartan_ng.sources.pools import each_unpacked, free_unused, in_systems_pool, pool_bytes, unpacked
 from spartan_ng.sources.servers import patient
@@ -99,7 +99,7 @@ class Columns(OpenedSource):
     def chunks(self) -> tuple[int, ...]:
         """The longest batch, if it may be kept; else some rows."""
         rows = self._longest
-        if rows * self._row_bytes(self.names) > kept_bytes(_SHARE):
+        if rows * self._row_bytes(self.names) > one_go_bytes(_SHARE):
             rows = min(self._at_once(self.names), rows)
         return (rows, *self.shape[1:])
 
@@ -275,7 +275,7 @@ class ParquetColumns(Columns):
         """As of any table, beside what pyarrow's pool keeps; of larger row groups some rows, as pyarrow gives
         them and as they are put together, beside what it has of each column, or of one after the other."""
         row = self._row_bytes(self.names)
-        if self._longest * row <= kept_bytes(_SHARE):
+        if self._longest * row <= one_go_bytes(_SHARE):
             return super().beside_bytes + pool_bytes()
         beside = len(self.names) * COLUMN_BYTES
         each = COLUMN_BYTES if beside > budget_bytes() // _READINGS_SHARE else beside
@@ -291,7 +291,7 @@ class ParquetColumns(Columns):
         """Of a row group that may not be kept some rows, from the first on; or, for more than a few at its
         beginning, all of it on disk, where pyarrow would have too much of so many columns at a time."""
         nbytes = (self._ends[batch + 1] - self._ends[batch]) * self._row_bytes(names)
-        if nbytes <= kept_bytes(_SHARE):
+        if nbytes <= one_go_bytes(_SHARE):
             return super()._piece(batch, rows, names)
         beside = len(names) * COLUMN_BYTES
         if beside > budget_bytes() // _READINGS_SHARE and nbytes <= free_disk_bytes() // DISK_SHARE:

@@ -18,7 +18,7 @@ from spartan_ng.arrays import Box, box_slices
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs, tells_of_writes
-from spartan_ng.sources.kept import kept_bytes
+from spartan_ng.sources.kept import one_go_bytes
 from spartan_ng.sources.mapped import MappedFile
 from spartan_ng.sources.remote import RemoteFile
 from spartan_ng.sources.servers import patient
@@ -29,8 +29,6 @@ _BESIDE = 2
 where it is put together, and one unpacked."""
 _PART_BYTES = 1 << 20
 """Of a file at a URL about so many bytes are read together."""
-_MOST_REMOTE_BYTES = 1 << 26
-"""What is kept of such a file, at most, besides what is unpacked."""
 _TEXT_BYTES = 64
 """What Python has of each text besides its characters, and where it is."""
 
@@ -157,7 +155,7 @@ def _remote(url: Path, options: dict[str, Any] | None) -> Any:
 
 def _remote_bytes() -> int:
     """What is kept of a file at a URL, as it lies there."""
-    return max(min(kept_bytes(), _MOST_REMOTE_BYTES), 2 * _PART_BYTES)
+    return max(one_go_bytes(), 2 * _PART_BYTES)
 
 
 def hdf5_dataset(path: Path, name: str | None = None, options: dict[str, Any] | None = None) -> Source:

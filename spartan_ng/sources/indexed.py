@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.arrays import Box, box_slices
-from spartan_ng.sources.kept import kept_bytes
+from spartan_ng.sources.kept import one_go_bytes
 from spartan_ng.sources.source import Serial, Source, checked_dtype, part_in_order, said_of, unmasked
 
 _SEVERAL = 4
@@ -56,7 +56,7 @@ class Indexed(Source):
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """What the object has at the box: of whole chunks, where some can be kept."""
         chunk = self._said
-        if chunk is None or prod(chunk) * self.dtype.itemsize > kept_bytes() // _SEVERAL:
+        if chunk is None or prod(chunk) * self.dtype.itemsize > one_go_bytes() // _SEVERAL:
             return self._at(box)
         return self.by_chunks(chunk).read(box, self._at)
 

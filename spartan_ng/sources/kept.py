@@ -29,6 +29,8 @@ SHARE = 16
 """All that is kept takes no more than one part in so many of the memory,"""
 MOST_BYTES = 1 << 30
 """and no more than this."""
+ONE_GO_BYTES = 1 << 26
+"""What takes more is not unpacked as one where parts of it can be."""
 PIECE_BYTES = 1 << 22
 """Small chunks are unpacked together, about so many bytes at a time."""
 DISK_SHARE = 4
@@ -40,6 +42,11 @@ _owners = count()
 def kept_bytes(share: int = SHARE) -> int:
     """What may be kept, if it takes no more than one part in `share` of the memory."""
     return min(MOST_BYTES, budget_bytes() // share)
+
+
+def one_go_bytes(share: int = SHARE) -> int:
+    """What is unpacked as one and kept, whatever part of it is asked for, though parts of it could be."""
+    return min(ONE_GO_BYTES, kept_bytes(share))
 
 
 class Kept:

@@ -53,7 +53,7 @@ def test_row_groups_on_disk_are_cast_as_others_are(
     columns_of = {f"c{k}": value[:, k].astype(kind) for k, kind in enumerate(kinds)}
     parquet.write_table(pyarrow.table(columns_of), file)
     expected = numpy.stack([column.astype(dtype) for column in columns_of.values()], axis=1)
-    monkeypatch.setattr(columns, "kept_bytes", lambda share: 0)
+    monkeypatch.setattr(columns, "one_go_bytes", lambda share: 0)
     monkeypatch.setattr(columns, "piece_bytes", lambda: 64)
     with np.config.override(memory_bytes=1_000_000):
         source = ParquetColumns(file, dtype=dtype)
@@ -68,7 +68,7 @@ def test_elements_of_any_kind_are_put_on_disk(
     value = (numpy.arange(2000) % 100).reshape(1000, 2).astype(kind)
     file = tmp_path / "x.parquet"
     parquet.write_table(pyarrow.table({"a": value[:, 0].tolist(), "b": value[:, 1].tolist()}), file)
-    monkeypatch.setattr(columns, "kept_bytes", lambda share: 0)
+    monkeypatch.setattr(columns, "one_go_bytes", lambda share: 0)
     monkeypatch.setattr(columns, "piece_bytes", lambda: 64)
     with np.config.override(memory_bytes=1_000_000):
         source = ParquetColumns(file)
@@ -82,7 +82,7 @@ def test_what_lacks_in_row_groups_on_disk_is_told_to_who_reads_it(
     file = tmp_path / "x.parquet"
     lacking = [*range(900), None, *range(901, 1000)]
     parquet.write_table(pyarrow.table({"a": list(range(1000)), "b": lacking}), file)
-    monkeypatch.setattr(columns, "kept_bytes", lambda share: 0)
+    monkeypatch.setattr(columns, "one_go_bytes", lambda share: 0)
     monkeypatch.setattr(columns, "piece_bytes", lambda: 64)
     with np.config.override(memory_bytes=1_000_000):
         source = ParquetColumns(file, dtype="i8")
@@ -99,7 +99,7 @@ def test_a_few_rows_at_the_beginning_are_unpacked_alone(
     value = numpy.arange(40_000.0).reshape(10_000, 4)
     file = tmp_path / "x.parquet"
     parquet.write_table(pyarrow.table({f"c{k}": value[:, k] for k in range(4)}), file)
-    monkeypatch.setattr(columns, "kept_bytes", lambda share: 0)
+    monkeypatch.setattr(columns, "one_go_bytes", lambda share: 0)
     with np.config.override(memory_bytes=1_000_000):
         source = ParquetColumns(file)
         for _ in range(2):
