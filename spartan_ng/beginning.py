@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
@@ -104,12 +104,6 @@ def wait() -> None:
         _there.wait()
 
 
-def _wait_for_all() -> None:
-    """Until nothing is being imported any more."""
-    if _importing is not None and _importing is not threading.current_thread():
-        _importing.join()
-
-
 def _with_slices_pushed(wanted: list[Node], order: Sequence[Node]) -> tuple[list[Node], Sequence[Node]]:
     """Roots with the values of those `wanted`, and their graph: of what is read in part, NumPy makes that."""
     are_pushed = "push_slices" not in config.disabled_passes
@@ -132,41 +126,58 @@ def _leaves_to_numpy() -> bool:
     return config.small_bytes > 0 and config.kernels == "auto" and not asked
 
 
+def import_beside(work: Callable[[], object]) -> threading.Thread | None:
+    """Do what imports something on a thread of its own; not a daemon: an import that is cut off may crash.
+    None where the program ends: nobody waits for threads that begin then."""
+    if not threading.main_thread().is_alive():
+        return None
+    # These lock themselves before a fork, and let go behind it: after us, if they register before us.
+    import logging  # noqa: F401
+
+    def importing() -> None:
+        give_way_here(_NICENESS)
+        with collected_later():
+            try:
+                work()
+            except (
+                RuntimeError
+            ):  # nothing can be registered for the end that has come, and nobody asks any more
+                if threading.main_thread().is_alive():
+                    raise
+
+    def wait() -> None:
+        if thread is not threading.current_thread():
+            thread.join()
+
+    thread = threading.Thread(target=importing, name="spartan_ng imports")
+    before_fork(wait)  # the child would wait for ever for a lock that the import held
+    thread.start()
+    return thread
+
+
 def _begin() -> None:
-    """Import the session on a thread of its own; not a daemon: an import that is cut off may crash. Nobody
-    waits for threads that begin at the program's end."""
+    """Import the session beside the program."""
     global _importing
     with _lock:
-        if _importing is None and threading.main_thread().is_alive():
-            # These lock themselves before a fork, and let go behind it: after us, if they register before us.
-            import logging  # noqa: F401
-
-            # the child would wait for ever for a lock that the import held
-            before_fork(_wait_for_all)
-            _importing = threading.Thread(target=_import, name="spartan_ng imports")
-            _importing.start()
+        if _importing is None:
+            _importing = import_beside(_import)
 
 
 def _import() -> None:
-    give_way_here(_NICENESS)
-    with collected_later():
-        try:
-            import spartan_ng.session  # noqa: F401
+    try:
+        import spartan_ng.session  # noqa: F401
 
-            _there.set()
-            if threading.main_thread().is_alive():
-                from spartan_ng.planner import load_ahead
+        _there.set()
+        if threading.main_thread().is_alive():
+            from spartan_ng.planner import load_ahead
 
-                load_ahead()
-            if config.compiles and threading.main_thread().is_alive():
-                from spartan_ng.kernels.compiled.compile import compiler
+            load_ahead()
+        if config.compiles and threading.main_thread().is_alive():
+            from spartan_ng.kernels.compiled.compile import compiler
 
-                compiler.load_ahead()
-        except RuntimeError:  # nothing can be registered for the end that has come, and nobody asks any more
-            if threading.main_thread().is_alive():
-                raise
-        finally:
-            _there.set()
+            compiler.load_ahead()
+    finally:
+        _there.set()
 
 
 keep_freed(config.memory_bytes)

@@ -7,6 +7,7 @@ is replaced and never written to, so that the same object means the same state. 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
@@ -102,6 +103,12 @@ def error_state() -> ErrorState:
     if value is not last[0]:
         _last = last = (value, _read())
     return last[1]
+
+
+def may_raise() -> bool:
+    """Whether somebody may see an error before a statement has written its result: it is one of Python's,
+    or a handler is called."""
+    return error_state().is_strict or any(entry[0] == "error" for entry in warnings.filters)
 
 
 def logged(kinds: dict[str, Any], to: Any) -> AbstractContextManager[object]:

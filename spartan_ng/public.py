@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng import beginning
+from spartan_ng import beginning, recurring
 from spartan_ng.api.base.creation import asarray
 from spartan_ng.api.core.forcing import is_kept
 from spartan_ng.api.core.handle import Handle
@@ -76,6 +76,7 @@ def _worker_bytes() -> tuple[int, int, bool]:
     return _begun().worker_bytes()  # type: ignore[no-any-return]
 
 
+recurring.compile_recurring()
 answer_by(Evaluator(_evaluate, _is_in_process, _is_dear, _shares_files, _worker_bytes, ahead=_work_ahead))
 
 

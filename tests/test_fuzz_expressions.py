@@ -23,6 +23,11 @@ def test_programs() -> None:
     assert ran.exit_code == 0, ran.output
 
 
+def test_programs_whose_expressions_are_compiled() -> None:
+    ran = _ran("--programs", "2", "--seed", "7100", "--keep-going", "--compiled")
+    assert ran.exit_code == 0, ran.output
+
+
 def test_programs_are_drawn_again() -> None:
     assert Text(3).statements(5) == Text(3).statements(5)
     assert expressions.drawn(3, 128) == expressions.drawn(3, 128)

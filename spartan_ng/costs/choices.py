@@ -34,6 +34,10 @@ COMPILE_SHARE = 4
 """What is done without kernels waits for the compiler for no longer than one part in so many of its time.
 (chosen)"""
 
+RECURRING = float(1 << 22)
+"""Operations on elements that expressions alike have taken when a kernel for them is asked for first, about a
+millisecond. (chosen)"""
+
 WARM = 8
 """A part in so many of the work that a kernel is worth being compiled for is worth loading it. (chosen)"""
 

@@ -12,6 +12,8 @@ import sys
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
 from random import Random
@@ -24,6 +26,7 @@ import numpy
 from tqdm import tqdm
 
 import spartan_ng
+from spartan_ng import recurring
 from tests.fuzz.texts import OF_ONE, OF_TWO, Text
 
 SIZES = (128, 2_048, 12_800, 131_072)
@@ -31,6 +34,8 @@ SIZES = (128, 2_048, 12_800, 131_072)
 DTYPES = ("f8", "f8", "f8", "f4", "i8", "c16", "u1", "i4", "c8")
 ENDS = 0.03
 """How often a statement may end a program by an error."""
+PROVEN = 6
+"""Times that a program runs until its expressions' kernels are there, and have proved themselves."""
 FILE = "<a program>"
 _HEAD = """\
 def program(np, given, package, o, called, reduce, awaited):
@@ -203,11 +208,15 @@ def run(program: Program, module: Any) -> Outcome:
     return Outcome(values, error, [*said, *kinds])
 
 
-def fault(program: Program) -> str | None:
-    """What is not as in NumPy, in words."""
+def fault(program: Program, times: int = 1) -> str | None:
+    """What is not as in NumPy, in words, when it has run so often."""
     expected = run(program, numpy)
     with spartan_ng.config.override(small_bytes=type(spartan_ng.config)().small_bytes):
-        found = run(program, spartan_ng)
+        every = (_fault(run(program, spartan_ng), expected) for _ in range(times))
+        return next((said for said in every if said is not None), None)
+
+
+def _fault(found: Outcome, expected: Outcome) -> str | None:
     if found.error != expected.error:
         return f"raises {found.error}, NumPy {expected.error}"
     if found.told != expected.told and not _is_late(found.told, expected.told):
@@ -243,21 +252,38 @@ def _short(known: Any) -> str:
     return f"{dtype} {shape} {numpy.frombuffer(elements, dtype)[:4]}"
 
 
-def shortened(program: Program) -> Program:
+def shortened(program: Program, times: int = 1) -> Program:
     """The program with as few statements as show a fault."""
     for k in range(len(program.statements)):
         less = program.without(k)
-        if fault(less) is not None:
-            return shortened(less)
+        if fault(less, times) is not None:
+            return shortened(less, times)
     return program
+
+
+@contextmanager
+def compiling(least: float = 0.0) -> Iterator[None]:
+    """Around what has all expressions compiled that come again, from so many operations on elements on."""
+    with spartan_ng.config.override(kernels="compile"):
+        recurring.compile_recurring(least)
+        try:
+            yield
+        finally:
+            recurring.compile_recurring()
 
 
 @click.command(context_settings={"show_default": True})
 @click.option("--programs", default=300, help="How many programs to run, each at all sizes.")
 @click.option("--seed", type=int, help="The first program; fresh by default, and printed.")
 @click.option("--keep-going", is_flag=True, help="Go on after a fault.")
-def main(programs: int, seed: int | None, keep_going: bool) -> None:
+@click.option("--compiled", is_flag=True, help="Run each again and again, with its expressions compiled.")
+def main(programs: int, seed: int | None, keep_going: bool, compiled: bool) -> None:
     """Run random programs of expressions, and show the first that is not as in NumPy, as short as it gets."""
+    with compiling() if compiled else nullcontext():
+        _main(programs, seed, keep_going, PROVEN if compiled else 1)
+
+
+def _main(programs: int, seed: int | None, keep_going: bool, times: int) -> None:
     first = secrets.randbelow(2**31) if seed is None else seed
     print(f"seed {first}", flush=True)
     found: Counter[int] = Counter()
@@ -265,16 +291,15 @@ def main(programs: int, seed: int | None, keep_going: bool) -> None:
     for at in tqdm(range(first, first + programs), unit="program", mininterval=30):
         for size in SIZES:
             program = drawn(at, size)
-            said = fault(program)
+            said = fault(program, times)
             errors += run(program, numpy).error is not None if size == SIZES[0] else 0
             if said is None:
                 continue
             found[size] += 1
-            short = shortened(program)
-            print(
-                f"# --seed {at} --programs 1, {short.shape} {short.dtype}: {fault(short)}\n{short.text}\n",
-                flush=True,
-            )
+            short = shortened(program, times)
+            again = f"--seed {at} --programs 1{' --compiled' * (times > 1)}"
+            shown = f"{short.shape} {short.dtype}: {fault(short, times)}\n{short.text}\n"
+            print(f"# {again}, {shown}", flush=True)
             if not keep_going:
                 sys.exit(1)
             break

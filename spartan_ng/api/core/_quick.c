@@ -37,6 +37,7 @@
 #include "plain/callers.h"
 #include "plain/temporaries.h"
 #include "plain/ahead.h"
+#include "plain/recurring.h"
 #include "plain/expressions.h"
 #include "plain/choosing.h"
 #include "plain/casting.h"
@@ -239,6 +240,7 @@ static PyMethodDef functions[] = {
     {"connect_numbers", connect_numbers, METH_VARARGS, "Say which class our numbers of one of NumPy's have."},
     {"number_class", number_class, METH_O, "A class of NumPy's numbers with operators of ours in front of its own."},
     {"in_front", in_front, METH_VARARGS, "A function of ours, behind the plain case of its calls."},
+    {"learn_recurring", learn_recurring, METH_VARARGS, "Say who has kernels for expressions that come again and again."},
     {"learn_expressions", learn_expressions, METH_VARARGS, "Say which class arrays are of that are pending."},
     {"settle_pending", settle_pending, METH_NOARGS, "Compute all arrays that are pending."},
     {"is_small", is_small, METH_O, "Whether so many bytes are NumPy's at once."},

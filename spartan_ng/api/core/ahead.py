@@ -26,13 +26,14 @@ INTO_LOCAL, INTO_GLOBAL, INTO_NAME = range(7, 10)
 """What becomes of a result, as `plain/ahead.h` numbers it: nothing that is known; it is the left operand of
 another operator, or the only one, or an argument, or stands beside a constant; or beside the result of one
 more operator, or a variable, or a part of it; or it is written into a variable, or a part of it."""
-MOST_CALLED, MOST_USED = 3, 8
+MOST_CALLED, MOST_USED = 3, 12
 """Functions that are called until a result is taken; variables that are asked for, with those."""
-FUNCTION, PACKAGE, BUILTIN, OPERAND = range(4)
+FUNCTION, PACKAGE, BUILTIN, OPERAND, PART = range(5)
 Used = tuple[int, int, int]
 """What has to be so: a variable, as one of the kinds `BESIDE_LOCAL` to `BESIDE_NAME` and a number, that is a
 function of ours, or the package, whose function it is, or that is none, so that Python's own is called; or an
-array or a number, or else operators and keys may be anybody's code."""
+array or a number, or else operators and keys may be anybody's code; or that which the result beside is made
+of, by operators and keys alone: that one is ours or a number, too, if all of these are."""
 Ahead = tuple[int, int, int, bool, tuple[Used, ...]]
 _NOTHING: Ahead = (NOT_TAKEN, 0, 0, False, ())
 _INPLACE = range(13, 26)
@@ -94,6 +95,7 @@ _VARIABLES = {
     if name in opmap
 }
 _WORK = _PARTS | _those("BINARY_OP", "COMPARE_OP", "UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
+_MADE = _WORK | _CONSTANTS | _COUNTED | _VARIABLES.keys()
 _INTO = INTO_LOCAL - BESIDE_LOCAL
 _BINARY, _COMPARE, _CALL, _COPY, _GLOBAL, _ATTRIBUTE, _NULL, _EXTENDED = (
     opmap[name]
@@ -157,11 +159,15 @@ class _Value:
     """A value on the stack: what has made it, of which other one, and of which variables by operators, keys
     and functions of ours alone, None if by anything else."""
 
-    __slots__ = ("by", "of", "variables")
+    __slots__ = ("by", "is_plain", "of", "variables")
 
     def __init__(self, by: _Instruction, operands: _Stack) -> None:
         self.by, self.of = by, operands[0] if operands else None
         variable = self.variable()
+        self.is_plain: bool = by.operation in _MADE and all(
+            value is not None and value.is_plain for value in operands
+        )
+        """Whether operators and keys have made it, of variables and constants."""
         if by.operation == _ATTRIBUTE:
             self.variables = None
         else:
@@ -221,6 +227,8 @@ def read_ahead(code: CodeType, at: int) -> Ahead:
                 return _NOTHING
             used = (*called, *((*variable, OPERAND) for variable in sorted(worked_on)))
             kind, number = _taken_by(instruction, operands, ours)
+            parts = _parts(operands[0]) if kind == BESIDE_RESULT else ()
+            used += parts if len(used) + len(parts) <= MOST_USED else ()
             return kind, number, instruction.place, runs_any or len(used) > MOST_USED, used[:MOST_USED]
         if instruction.operation == _ATTRIBUTE and not instruction.is_of_call():
             runs_any = True
@@ -255,6 +263,12 @@ def _taken_by(taker: _Instruction, operands: _Stack, ours: _Value | None) -> tup
         return BESIDE_RESULT, 0
     # What is pending is asked first by an ordinary array, for the comparison's reverse.
     return (NOT_TAKEN, 0) if taker.operation == _COMPARE else _beside(left, 0)
+
+
+def _parts(value: _Value | None) -> tuple[Used, ...]:
+    """The variables that a result is made of, if nothing else has part in it."""
+    is_plain = value is not None and value.is_plain and value.variables is not None
+    return tuple((*v, PART) for v in sorted(value.variables or ())) if value is not None and is_plain else ()
 
 
 def _beside(value: _Value | None, further: int) -> tuple[int, int]:

@@ -116,6 +116,9 @@ if TYPE_CHECKING or _module is None:
     def settle_pending() -> None:
         """Compute all arrays that are pending."""
 
+    def learn_recurring(kernel_for: Callable[..., int] | None, least: float) -> None:
+        """Say who has kernels for expressions that come again and again, and how often they do at least."""
+
     NAMES_LINES: bool = False
     """Whether what an operator is told of names its line when it is computed in another."""
 
@@ -160,6 +163,7 @@ else:
     CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
     QuickFunction, Probe, connect = _module.QuickFunction, _module.Probe, _module.connect
     learn_expressions, settle_pending = _module.learn_expressions, _module.settle_pending
+    learn_recurring = _module.learn_recurring
     NAMES_LINES = bool(_module.NAMES_LINES)
     number_class, connect_numbers = _module.number_class, _module.connect_numbers
 

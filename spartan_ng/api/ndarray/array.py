@@ -28,6 +28,7 @@ from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.elements import NUMPYS_INTEGERS, Elements
 from spartan_ng.config import config
+from spartan_ng.error_state import may_raise
 from spartan_ng.system.machine import cores
 
 
@@ -187,7 +188,7 @@ class Pending(ndarray, own=True):
 
 if learn_expressions is not None:
     learn_expressions(
-        Pending, read_ahead, sys.modules["spartan_ng"], np.where, np.square, np.reciprocal, np.sqrt
+        Pending, read_ahead, may_raise, sys.modules["spartan_ng"], np.where, np.square, np.reciprocal, np.sqrt
     )
 
 __all__ = ["compute", "ndarray", "persist"]

@@ -30,7 +30,7 @@ HEAD = """\
 import numpy as np
 
 from spartan_ng.kernels.compiled.intrinsics import (
-    accumulate_add, array_at, ceil, choose, compiled, copysign, count_up, floor,
+    accumulate_add, apart, array_at, ceil, choose, compiled, copysign, count_up, floor,
     greatest, least, load, local, magnitude, multiply_add, prefetch, rint, sqrt, trunc,
 )
 from spartan_ng.kernels.compiled.vectors import erf, exp, expit, log
@@ -230,7 +230,7 @@ class _Emitter:
                 self._say(f"for j in range({self.lanes}):")
                 self._say(f"    a{i} = {self._step(i, f'a{i}', f'l{i}[j]')}")
             begin = f"m // {self.lanes} * {self.lanes}"
-        self._say(f"for i in range({begin}, m):")
+        self._say(f"for i in {'apart' if self.layout.apart else 'range'}({begin}, m):")
         self.indent += 1
         self._element(in_lanes=False)
         self.indent -= 1

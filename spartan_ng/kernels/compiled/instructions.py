@@ -8,7 +8,8 @@ reordered.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from ctypes import c_float
 
 from msgspec import Struct
@@ -35,6 +36,12 @@ _FLOATS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _INTEGERS = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "ashr"}
 _ORDERED = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
 _COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
+
+_GROUP = ", !llvm.access.group !0"
+APART = ("!0 = distinct !{}", '!1 = !{!"llvm.loop.parallel_accesses", !0}', "!2 = distinct !{!2, !1}")
+"""What instructions say of loops whose turns are apart: what is read and written in them is in a group, and
+none of it depends on another turn."""
 
 
 class BeyondError(Exception):
@@ -88,6 +95,7 @@ class Instructions:
         self._places: list[str] = []
         self._lines: list[str] = []
         self._count = 0
+        self._group = ""
         self.is_open = True
         """Whether the block goes on."""
 
@@ -111,6 +119,17 @@ class Instructions:
     def branch(self, block: str) -> None:
         """Go on in a block; nothing where the one before has ended."""
         self.end(f"br label %{block}")
+
+    def turn_back(self, head: str) -> None:
+        """Go on with a loop's next turn."""
+        self.end(f"br label %{head}" + (", !llvm.loop !2" if self._group else ""))
+
+    @contextmanager
+    def apart(self, are_apart: bool) -> Iterator[None]:
+        """Around a loop; `are_apart` says that it reads nothing that another turn of it has written."""
+        self._group = _GROUP if are_apart else ""
+        yield
+        self._group = ""
 
     def fork(self, condition: Value, then: str, other: str) -> None:
         """Go on in one of two blocks."""
@@ -164,7 +183,7 @@ class Instructions:
 
     def load(self, place: Value, code: str) -> Value:
         """An element."""
-        found = self.new(code, f"load {in_memory(code)}, ptr {place.text}")
+        found = self.new(code, f"load {in_memory(code)}, ptr {place.text}{self._group}")
         return self.new("b1", f"trunc i8 {found.text} to i1") if code == "b1" else found
 
     def store(self, place: Value, value: Value, code: str) -> None:
@@ -172,7 +191,7 @@ class Instructions:
         value = self.cast(value, code)
         if code == "b1":
             value = self.new("u1", f"zext i1 {value.text} to i8")
-        self.say(f"store {in_memory(code)} {value.text}, ptr {place.text}")
+        self.say(f"store {in_memory(code)} {value.text}, ptr {place.text}{self._group}")
 
     # --- numbers --------------------------------------------------------------------------------------
 

@@ -34,6 +34,9 @@ def compiled(function: Callable[..., Any]) -> Any:
     return njit(nogil=True, error_model="numpy", pipeline_class=KernelCompiler, **options)(function)
 
 
+apart = range
+"""The range of a loop whose turns read nothing that another one writes."""
+
 _SUM = ("reassoc", "contract")
 """Flags of the instructions that accumulate; nothing is assumed about NaN or infinity."""
 

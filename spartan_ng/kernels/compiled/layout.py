@@ -30,6 +30,8 @@ class Layout(Struct, frozen=True):
     """For each array (operands, stores, endings) whether the loop around the innermost one stays at it."""
     short: bool = False
     """Whether the innermost loop is too short, in all blocks, for lines to go side by side."""
+    apart: bool = False
+    """Whether nothing that is written lies where anything is read."""
 
 
 def lay_out(

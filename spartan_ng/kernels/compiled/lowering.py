@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from spartan_ng.kernels.compiled.instructions import (
+    APART,
     TYPES,
     BeyondError,
     Contiguous,
@@ -62,7 +63,7 @@ def lower_to_llvm(name: str, source: str) -> str:
         "  ret i32 0",
         "}",
     ]
-    return "\n".join([*module.declared.values(), *module.texts, *entry, ""])
+    return "\n".join([*module.declared.values(), *module.texts, *entry, *APART, ""])
 
 
 def _parts(found: Found) -> list[Value]:
@@ -232,8 +233,9 @@ class _Function:
             case ast.AugAssign(target=target, op=op, value=value):
                 after = self._operation(op, self._value(target), self._value(value))
                 self._assign(target, after)
-            case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=bounds)):
-                self._for(name, [self._integer(b) for b in bounds], statement.body)
+            case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id=kind), args=bounds)):
+                with do.apart(kind == "apart") if kind in ("range", "apart") else _beyond(statement):
+                    self._for(name, [self._integer(b) for b in bounds], statement.body)
             case ast.While(test=test, body=body, orelse=[]):
                 head, inside, behind = do.block(), do.block(), do.block()
                 do.begin(head)
@@ -308,7 +310,7 @@ class _Function:
 
         self._turn(inside, behind, lambda: turn(do.get(counter, "i8")))
         do.put(counter, do.new("i8", f"add nsw i64 {do.get(counter, 'i8').text}, {step.text}"))
-        do.branch(head)
+        do.turn_back(head)
         do.begin(behind)
 
     def _turn(self, inside: str, behind: str, turn: Callable[[], None]) -> None:

@@ -44,7 +44,9 @@ def begin() -> None:
 def load_code(name: str, machine_code: bytes) -> Function:
     """The function `name` of an object file."""
     address = object_files.loaded(machine_code, name)
-    native = _PROTOTYPE(_loaded_by_llvm(name, machine_code) if address is None else address)
+    if address is None:
+        address = _loaded_by_llvm(name, machine_code)
+    native = _PROTOTYPE(address)
     result = ctypes.addressof(_NOWHERE)
     exception = result + ctypes.sizeof(ctypes.c_void_p)
 
@@ -53,7 +55,15 @@ def load_code(name: str, machine_code: bytes) -> Function:
         status = native(result, exception, _address(_first_byte(table)), lines, columns)
         assert status == 0, f"kernels raise nothing, but {name} has"
 
-    return renamed(function, name)
+    found = renamed(function, name)
+    found.__dict__["address"] = address
+    return found
+
+
+def address_of(function: Function) -> int:
+    """Where a kernel's machine code lies, for those who call it without the interpreter."""
+    address: int = function.__dict__["address"]
+    return address
 
 
 def _loaded_by_llvm(name: str, machine_code: bytes) -> int:

@@ -10,11 +10,11 @@
  * operator. */
 enum { NOT_TAKEN = 1, TAKEN, BESIDE_RESULT, BESIDE_LOCAL, BESIDE_GLOBAL, BESIDE_NAME, INTO_LOCAL, INTO_GLOBAL, INTO_NAME };
 
-enum { MOST_USED = 8 };
+enum { MOST_USED = 12 };
 
 /* A variable, which has to be a function, the package, or none, so that Python's own function of its name is called; or
- * an array or a number, or else its operators and keys may run anybody's code. */
-enum { A_FUNCTION, THE_PACKAGE, A_BUILTIN, AN_OPERAND };
+ * an array or a number, or else its operators and keys may run anybody's code; or, if what they make is beside a result. */
+enum { A_FUNCTION, THE_PACKAGE, A_BUILTIN, AN_OPERAND, A_PART };
 typedef struct {
     int kind, number, what;
 } Used;
@@ -179,7 +179,7 @@ uses_ours(const Reading *reading, PyFrameObject *frame, PyCodeObject *code, int 
     if (reading->runs_any && !runs_any)
         return 0;
     for (const Used *one = reading->used; one < reading->used + reading->uses; one++) {
-        if (one->what == AN_OPERAND && runs_any)
+        if ((one->what == AN_OPERAND && runs_any) || one->what == A_PART)
             continue;
         PyObject *named = variable_of(one->kind, one->number, frame, code);
         int is_so = one->what == A_BUILTIN ? named == NULL && !PyErr_Occurred() && (one->kind != BESIDE_NAME || is_of_module())
@@ -191,6 +191,20 @@ uses_ours(const Reading *reading, PyFrameObject *frame, PyCodeObject *code, int 
             return 0;
     }
     return 1;
+}
+
+/* Whether the result that another one is beside is made of arrays of ours and numbers, by their operators and keys. */
+static int
+is_made_of_ours(const Reading *reading, PyFrameObject *frame, PyCodeObject *code)
+{
+    int parts = 0;
+    for (const Used *one = reading->used; one < reading->used + reading->uses; one++) {
+        PyObject *named = one->what == A_PART ? variable_of(one->kind, one->number, frame, code) : NULL;
+        if (one->what == A_PART && (named == NULL || !is_ours_or_number(named)))
+            return 0;
+        parts += one->what == A_PART;
+    }
+    return parts > 0;
 }
 
 /* Whether what a result is beside, or is written into, is ours: an array, or beside it a number. Parts of arrays of
@@ -229,7 +243,7 @@ find_whereabouts(Whereabouts *here, int runs_any)
     if (reading != NULL && reading->kind != NOT_TAKEN && uses_ours(reading, here->frame, code, runs_any)) {
         here->next = reading->next;
         int is_ours = reading->kind == TAKEN           ? 1
-                      : reading->kind == BESIDE_RESULT ? is_awaited(*here)
+                      : reading->kind == BESIDE_RESULT ? is_awaited(*here) || is_made_of_ours(reading, here->frame, code)
                                                        : is_beside_ours(reading, here->frame, code);
         here->next = is_ours ? here->next : 0;
     }

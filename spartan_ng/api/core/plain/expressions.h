@@ -6,18 +6,8 @@
  * array that is pending is seen by nobody but the interpreter's stack. Whoever sees it all the same, as an operator of
  * another class may, has it become an ordinary array by its first look at it; and before anything is written, all are. */
 
-enum { MOST_OPERATORS = 24, LEAST_PENDING = 1 << 11 }; /* elements of a result */
+enum { LEAST_PENDING = 1 << 11 }; /* elements of a result */
 #define NOBODY 0UL
-
-/* A function of the expression, by its loop, the type of its results, where in the code it is called, -1 where the code
- * is, and the floating-point errors that somebody is to be told of; operands by their places, results of earlier ones by
- * `~` their number. */
-typedef struct {
-    const char *name;
-    PyUFuncGenericFunction loop;
-    void *data;
-    int n, type, at, told, operands[MOST_TAKEN];
-} Called;
 
 typedef struct Expression {
     PyObject_HEAD
@@ -32,6 +22,7 @@ typedef struct Expression {
     PyArrayObject *arrays[MOST_SHARED];      /* NULL for a number */
     double numbers[MOST_SHARED][2];
     Called called[MOST_OPERATORS];
+    Recurring *recurring;                    /* that it is one of, NULL where nobody has looked, or there is no room */
 } Expression;
 
 static Expression *all_pending, *last_pending;
@@ -197,39 +188,95 @@ tell_all(Expression *e)
     return 0;
 }
 
+/* What is to be done for a result in `out`: how many pieces it is cut into. */
+static int
+laid_out(const Expression *e, Shared *job, Step *program, PyArrayObject *out, int *threads)
+{
+    *job = (Shared){.n = e->places + 1, .axes = e->axes, .program = program};
+    memset(program, 0, e->count * sizeof *program);
+    memcpy(job->shape, e->shape, sizeof job->shape);
+    npy_intp itemsize = programmed(e, job), furthest = 0;
+    if (itemsize == 0) {
+        PyErr_SetString(PyExc_SystemError, "an expression has more results at a time than it has room for");
+        return -1;
+    }
+    for (int i = 0; i < job->n; i++) {
+        PyArrayObject *a = i < e->places ? e->arrays[i] : out;
+        take_part(job, i, a, i < e->places ? (char *)e->numbers[i] : NULL);
+        job->sizes[i] = a == NULL ? 0 : PyArray_ITEMSIZE(a);
+        job->is_written_over = job->is_written_over || (i < e->places && a != NULL && is_same(a, out));
+        itemsize = Py_MAX(itemsize, job->sizes[i]);
+        furthest = Py_MAX(furthest, job->shape[job->axes - 1] == 1 ? 0 : job->steps[i][job->axes - 1]);
+    }
+    *threads = threads_for(PyArray_SIZE(out) * e->count, furthest);
+    int pieces = cut(job, itemsize, *threads);
+    job->together = lines_together(job, itemsize);
+    job->block = BUFFER / itemsize;
+    return pieces;
+}
+
+/* Have a kernel make what an expression gives, and the loops: it is refused where it makes anything else. -1 with an
+ * error. */
+static int
+prove(Expression *e)
+{
+    Step program[MOST_OPERATORS];
+    Shared job;
+    int threads;
+    PyArrayObject *found[2] = {NULL, NULL};
+    int is_done = 1;
+    for (int i = 0; is_done && i < 2; i++) {
+        found[i] = (PyArrayObject *)PyArray_SimpleNew(e->axes, e->shape, type_given(e));
+        int pieces = found[i] == NULL ? -1 : laid_out(e, &job, program, found[i], &threads);
+        if (pieces < 0)
+            is_done = 0;
+        else {
+            job.kernel = i == 0 ? e->recurring->kernel : NULL;
+            do_together(do_piece, &job, pieces, threads);
+            is_done = !job.refused;
+        }
+    }
+    if (!is_done && !PyErr_Occurred())
+        refuse(e->recurring);
+    else if (is_done && are_same_results(found[0], found[1]))
+        e->recurring->proofs--;
+    else if (is_done)
+        ask_about(e->recurring, e->called, 1);
+    Py_XDECREF(found[0]);
+    Py_XDECREF(found[1]);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 /* What all functions of an expression give, as a new array, or in `out`, if that is not NULL (a new reference), when
  * nobody has yet been told of errors. */
 static PyArrayObject *
 worked_out(Expression *e, PyArrayObject *out)
 {
     Step program[MOST_OPERATORS];
-    Shared job = {.n = e->places + 1, .axes = e->axes, .program = program};
-    memset(program, 0, e->count * sizeof *program);
-    memcpy(job.shape, e->shape, sizeof job.shape);
-    npy_intp itemsize = programmed(e, &job);
-    if (itemsize == 0) {
-        PyErr_SetString(PyExc_SystemError, "an expression has more results at a time than it has room for");
-        return NULL;
-    }
+    Shared job;
+    int threads;
     out = out != NULL ? (PyArrayObject *)Py_NewRef((PyObject *)out)
                       : (PyArrayObject *)PyArray_SimpleNew(e->axes, e->shape, type_given(e));
-    if (out == NULL)
+    int pieces = out == NULL ? -1 : laid_out(e, &job, program, out, &threads);
+    if (pieces < 0) {
+        Py_XDECREF(out);
         return NULL;
-    npy_intp size = PyArray_SIZE(out), furthest = 0;
-    for (int i = 0; i < job.n; i++) {
-        PyArrayObject *a = i < e->places ? e->arrays[i] : out;
-        take_part(&job, i, a, i < e->places ? (char *)e->numbers[i] : NULL);
-        job.sizes[i] = a == NULL ? 0 : PyArray_ITEMSIZE(a);
-        itemsize = Py_MAX(itemsize, job.sizes[i]);
-        furthest = Py_MAX(furthest, job.shape[job.axes - 1] == 1 ? 0 : job.steps[i][job.axes - 1]);
     }
-    int threads = threads_for(size * e->count, furthest), pieces = cut(&job, itemsize, threads);
-    job.together = lines_together(&job, itemsize);
-    job.block = BUFFER / itemsize;
+    npy_intp size = PyArray_SIZE(out);
+    e->recurring = recurring_of(e->called, e->count, e->arrays, &job);
+    if (e->recurring != NULL)
+        e->recurring->done += (double)size * e->count;
+    if (is_to_prove_itself(e->recurring) && prove(e) < 0) {
+        Py_DECREF(out);
+        return NULL;
+    }
+    job.kernel = trusted_kernel(e->recurring);
     PyThreadState *state = size > MOST_LOOPED ? PyEval_SaveThread() : NULL;
     do_together(do_piece, &job, pieces, threads);
     if (state != NULL)
         PyEval_RestoreThread(state);
+    if (job.refused)
+        refuse(e->recurring);
     for (int k = 0; k < e->count; k++)
         e->called[k].told = program[k].told;
     return out;
@@ -242,6 +289,8 @@ done_together(Expression *e, PyArrayObject *out)
     PyArrayObject *found = worked_out(e, out);
     if (found != NULL && tell_all(e) < 0)
         Py_CLEAR(found);
+    if (found != NULL)
+        ask_for_kernel(e->recurring, e->called);
     return found;
 }
 

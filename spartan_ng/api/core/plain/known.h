@@ -75,6 +75,7 @@ static struct {
     PyTypeObject *array, *cell;    /* the classes of plain arrays and their cells, */
     PyTypeObject *pending;         /* and of those that have yet to be computed */
     PyObject *ahead;               /* what becomes of an operator's or a function's result */
+    PyObject *raises;              /* whether an error may be seen before a result is written */
     PyObject *package;             /* whose functions programs call */
     PyObject *where, *square, *reciprocal, *sqrt; /* functions of NumPy's */
     PyObject *wrap;                /* makes of NumPy's results what we give */

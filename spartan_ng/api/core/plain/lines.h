@@ -1,6 +1,6 @@
 /* The lines of arrays alike, as a universal function's loop goes along them: where each begins, one after the other. */
 
-enum { MOST_AXES = 6, MOST_SHARED = 16, MOST_BUFFERED = 8, MOST_TAKEN = 3 };
+enum { MOST_AXES = 6, MOST_SHARED = 32, MOST_BUFFERED = 8, MOST_TAKEN = 3 };
 enum { GATHERED = 1 << 13, BUFFER = 1 << 13, CACHE_LINE = 64 };  /* bytes of several lines, of results; bytes */
 
 /* What a thread has for short lines that it gathers, and for results that other loops read: more than the stack of some
@@ -24,11 +24,19 @@ typedef struct {
     Flags told;
 } Step;
 
+/* All loops of a program as one, compiled (`recurring.h`): it is given a table's address, lines and columns, after places for
+ * a result and an error that it has no use for. A line has how many lines of the arrays there are and how long they are;
+ * then for each place where it begins, and how far its lines and its elements lie from each other. */
+typedef int32_t (*Kernel)(void *result, void *error, int64_t table, int64_t lines, int64_t columns);
+
 typedef struct {
     PyUFuncGenericFunction loop;       /* the only one, */
     void *data;
     Step *program;                     /* or all of them, in their order, unless this is NULL, */
     int count;
+    Kernel kernel;                     /* which may be compiled, */
+    int is_written_over;               /* whether the result lies where an operand does */
+    Flags refused;                     /* and whether the kernel came upon errors, whose functions it does not know */
     npy_intp block;                    /* and elements that they are called for at a time */
     int n, axes;                       /* places, the result's last; axes, the last of which the loop goes along */
     npy_intp shape[MOST_AXES];
@@ -110,6 +118,65 @@ call_loops(const Shared *job, char **places, npy_intp count, const npy_intp *ste
         job->loop(places, &count, steps, job->data);
     else
         call_program(job, places, count, steps);
+}
+
+/* Have the kernel go through some lines' elements from one on; 0 where it came upon errors, and nothing has been written over. */
+static int
+do_by_kernel(const Shared *job, const Place *here, npy_intp lines, npy_intp from, npy_intp count)
+{
+    int64_t table[2 + 3 * (MOST_SHARED + 1)] = {lines, count};
+    char *nowhere[2], *aside = job->is_written_over ? scratch.gathered[0] : NULL;
+    int last = job->axes - 1, out = job->n - 1;
+    npy_intp size = job->sizes[out], step = job->steps[out][last], per_line = last > 0 ? job->steps[out][last - 1] : 0;
+    for (int i = 0; i < job->n; i++) {
+        int64_t *of = table + 2 + 3 * i;
+        of[0] = (int64_t)(intptr_t)(here->lines[i] + from * job->steps[i][last]);
+        of[1] = last > 0 ? job->steps[i][last - 1] : 0;
+        of[2] = job->steps[i][last];
+        if (i == out && aside != NULL) {
+            of[0] = (int64_t)(intptr_t)aside;
+            of[1] = count * size;
+            of[2] = size;
+        }
+    }
+    job->kernel(nowhere, nowhere + 1, (int64_t)(intptr_t)table, 1, 2 + 3 * job->n);
+    if (fetestexcept(TOLD)) {
+        feclearexcept(TOLD);
+        return 0;
+    }
+    for (npy_intp line = 0; aside != NULL && line < lines; line++) {
+        char *to = here->lines[out] + line * per_line + from * step;
+        if (step == size)
+            memcpy(to, aside + line * count * size, count * size);
+        else
+            for (npy_intp i = 0; i < count; i++)
+                memcpy(to + i * step, aside + (line * count + i) * size, size);
+    }
+    return 1;
+}
+
+/* The same, for as many lines of a piece as there are from a unit on; how many units that were, 0 where it came upon errors. */
+static npy_intp
+units_by_kernel(Shared *job, Place *here, npy_intp units)
+{
+    int last = job->axes - 1;
+    npy_intp from = here->part * job->part, count = Py_MIN(job->shape[last] - from, job->part), lines = 1;
+    if (job->parts == 1 && last > 0)
+        lines = Py_MIN(units, job->shape[last - 1] - here->at[last - 1]);
+    if (job->is_written_over) {
+        npy_intp room = sizeof scratch.gathered / (count * job->sizes[job->n - 1]);
+        lines = Py_MAX(1, Py_MIN(lines, room));
+    }
+    if (!do_by_kernel(job, here, lines, from, count)) {
+        set_flags(&job->refused, 1);
+        return 0;
+    }
+    if (lines > 1) {
+        here->at[last - 1] += lines - 1;
+        for (int i = 0; i < job->n; i++)
+            here->lines[i] += (lines - 1) * job->steps[i][last - 1];
+    }
+    return lines;
 }
 
 /* Some short lines, one after the other: as one line. */

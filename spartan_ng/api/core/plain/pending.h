@@ -14,6 +14,7 @@ new_pending(int type, int axes, const npy_intp *shape)
     e->axes = axes;
     memcpy(e->shape, shape, axes * sizeof *shape);
     e->places = e->count = 0;
+    e->recurring = NULL;
     e->buffered = e->is_private = 1;
     e->array = array;
     e->found = NULL;
@@ -55,14 +56,15 @@ set_pending_attribute(PyObject *self, PyObject *name, PyObject *value)
     return finish_pending(self) < 0 ? -1 : PyObject_SetAttr(self, name, value);
 }
 
-/* `learn_expressions(pending, ahead, package, where, square, reciprocal, sqrt)`: what class arrays are of that are pending,
- * what reads code, whose functions it finds there, and which of NumPy's choose and are powers. */
+/* `learn_expressions(pending, ahead, raises, package, where, square, reciprocal, sqrt)`: what class arrays are of that are
+ * pending, what reads code, what says whether errors may be seen at once, whose functions the code calls, and which of NumPy's
+ * choose and are powers. */
 static PyObject *
 learn_expressions(PyObject *module, PyObject *args)
 {
     PyTypeObject *type;
-    PyObject *ahead, *package, *where, *square, *reciprocal, *sqrt;
-    if (!PyArg_ParseTuple(args, "O!OOOO!O!O!:learn_expressions", &PyType_Type, &type, &ahead, &package, &where, &PyUFunc_Type,
+    PyObject *ahead, *raises, *package, *where, *square, *reciprocal, *sqrt;
+    if (!PyArg_ParseTuple(args, "O!OOOOO!O!O!:learn_expressions", &PyType_Type, &type, &ahead, &raises, &package, &where, &PyUFunc_Type,
                           &square, &PyUFunc_Type, &reciprocal, &PyUFunc_Type, &sqrt))
         return NULL;
     if (known.array == NULL || type->tp_base != known.array || type->tp_basicsize != sizeof(Handle)) {
@@ -75,6 +77,7 @@ learn_expressions(PyObject *module, PyObject *args)
     PyType_Modified(type);
     Py_XSETREF(known.pending, (PyTypeObject *)Py_NewRef(type));
     Py_XSETREF(known.ahead, Py_NewRef(ahead));
+    Py_XSETREF(known.raises, Py_NewRef(raises));
     Py_XSETREF(known.package, Py_NewRef(package));
     Py_XSETREF(known.where, Py_NewRef(where));
     Py_XSETREF(known.square, Py_NewRef(square));
@@ -92,23 +95,42 @@ goes_silently(PyArrayObject *a)
            || (((PyArrayObject_fields *)a)->weakreflist == NULL && base != NULL && PyArray_CheckExact(base) && Py_REFCNT(base) > 1);
 }
 
+/* Whether an array, or a number, is what an expression has at a place. */
+static int
+is_at_place(const Expression *e, int i, PyArrayObject *array, const double *number)
+{
+    PyArrayObject *other = e->arrays[i];
+    return array == NULL ? other == NULL && memcmp(e->numbers[i], number, sizeof e->numbers[i]) == 0
+                         : other != NULL && PyArray_TYPE(other) == PyArray_TYPE(array) && is_same(other, array)
+                               && goes_silently(array);
+}
+
 /* The place of an array, whose reference is taken, or of a number: that of the same one, if it is there. */
 static int
 place_in(Expression *e, PyArrayObject *array, const double *number)
 {
-    for (int i = 0; i < e->places; i++) {
-        PyArrayObject *other = e->arrays[i];
-        int is_there = array == NULL ? other == NULL && memcmp(e->numbers[i], number, sizeof e->numbers[i]) == 0
-                                     : other != NULL && PyArray_TYPE(other) == PyArray_TYPE(array) && is_same(other, array)
-                                           && goes_silently(array);
-        if (is_there) {
+    for (int i = 0; i < e->places; i++)
+        if (is_at_place(e, i, array, number)) {
             Py_XDECREF(array);
             return i;
         }
-    }
     e->arrays[e->places] = array;
     memcpy(e->numbers[e->places], number, sizeof e->numbers[e->places]);
     return e->places++;
+}
+
+/* How many places an expression would get by another one's. */
+static int
+further_places(const Expression *e, const Expression *other)
+{
+    int found = 0;
+    for (int k = 0; k < other->places; k++) {
+        int is_there = 0;
+        for (int i = 0; i < e->places && !is_there; i++)
+            is_there = is_at_place(e, i, other->arrays[k], other->numbers[k]);
+        found += !is_there;
+    }
+    return found;
 }
 
 /* Move what another expression has to the end of this one. */
@@ -154,6 +176,7 @@ typedef struct {
 static int
 learn_given(Offered *all, PyObject *const *given, int n)
 {
+    const Expression *first = NULL;
     *all = (Offered){.n = n, .count = 1, .is_private = 1};
     for (int i = 0; i < n; i++) {
         Operand *o = &all->operands[i];
@@ -161,7 +184,8 @@ learn_given(Offered *all, PyObject *const *given, int n)
         if (o->pending != NULL) {
             if (Py_REFCNT(given[i]) != 1 || o->pending->found != NULL)
                 return 0;
-            all->places += o->pending->places;
+            all->places += first == NULL ? o->pending->places : further_places(first, o->pending);
+            first = first == NULL ? o->pending : first;
             all->count += o->pending->count;
             all->is_pending = 1;
             all->is_private = all->is_private && o->pending->is_private;
@@ -225,7 +249,8 @@ with_function(Called called, PyObject *const *given, Offered *all, int type, int
                  : o->pending != NULL ? ~(e->count - 1)
                                       : place_in(e, (PyArrayObject *)Py_XNewRef((PyObject *)o->array), o->value);
         if (o->cast != NULL) {
-            e->called[e->count] = (Called){.name = called.name, .loop = o->cast, .n = 1, .type = type, .at = called.at, .operands = {at}};
+            e->called[e->count] = (Called){.name = called.name, .loop = o->cast, .n = 1, .type = type, .at = called.at, .operands = {at},
+                                               .is_cast = 1};
             at = ~e->count++;
         }
         called.operands[i] = at;
@@ -317,6 +342,17 @@ fits_into(const Expression *e, PyArrayObject *target, int type)
     return 1;
 }
 
+/* Whether memory has to keep what it has until an error that comes before a result is written to it has been seen; -1 with an
+ * error. */
+static int
+errors_come_first(void)
+{
+    PyObject *said = PyObject_CallNoArgs(known.raises);
+    int is_so = said == NULL ? -1 : said == Py_True;
+    Py_XDECREF(said);
+    return is_so;
+}
+
 /* Write what is pending, and has been taken from the stack, into memory that has room for it: 1, 0 where it is to be made
  * first, -1 with an error. */
 static int
@@ -324,10 +360,14 @@ done_into(Expression *e, PyArrayObject *target)
 {
     if (e->count == 0 || e->found != NULL || !fits_into(e, target, e->type))
         return 0;
+    int is_later = errors_come_first();
+    if (is_later < 0)
+        return -1;
     e->thread = NOBODY;
-    PyArrayObject *found = done_together(e, target);
+    PyArrayObject *found = done_together(e, is_later ? NULL : target);
+    int failed = found == NULL || (is_later && copied_to(target, found) < 0);
     Py_XDECREF(found);
-    return found == NULL ? -1 : 1;
+    return failed ? -1 : 1;
 }
 
 /* Write what an operator gives for memory and what is pending over the memory; as `done_into` says. */
@@ -341,6 +381,16 @@ taken_into(const Operator *op, PyArrayObject *target, Expression *e)
         || e->found != NULL || e->count == MOST_OPERATORS || e->places == MOST_SHARED || !called_for(op->numpys, 2, &type, &called)
         || type != e->type || called.type != e->type || !fits_into(e, target, e->type))
         return 0;
+    int is_later = errors_come_first();
+    if (is_later) {
+        e->thread = NOBODY;
+        PyArrayObject *found = is_later < 0 ? NULL : done_together(e, NULL);
+        PyObject *all[3] = {(PyObject *)target, (PyObject *)found, (PyObject *)target};
+        PyObject *done = found == NULL ? NULL : PyObject_Vectorcall(op->numpys, all, 3, NULL);
+        Py_XDECREF(found);
+        Py_XDECREF(done);
+        return done == NULL ? -1 : 1;
+    }
     called.at = -1;
     called.operands[0] = e->places;
     called.operands[1] = ~(e->count - 1);

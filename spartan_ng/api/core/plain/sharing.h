@@ -22,6 +22,11 @@ do_piece(void *of, int piece)
     be_quiet();
     Place here = place_at(job, first);
     for (npy_intp unit = first; unit < end; unit++, go_on(job, &here)) {
+        npy_intp done = job->kernel != NULL && !job->refused ? units_by_kernel(job, &here, end - unit) : 0;
+        if (done > 0) {
+            unit += done - 1;
+            continue;
+        }
         if (job->together) {
             npy_intp lines = Py_MIN(Py_MIN(job->together, end - unit), job->shape[last - 1] - here.at[last - 1]);
             do_lines(job, &here, lines);

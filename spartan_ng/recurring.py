@@ -1,0 +1,105 @@
+"""Expressions of small arrays that come again and again: when a loop is compiled for them.
+
+The plain case in C (`api/core/plain/recurring.h`) counts what they have taken, and asks here. What lies on
+disk is taken; what does not is compiled once NumPy's loops have taken as long as compiling takes, by the
+compiler's process in the background, or after the program's end.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from spartan_ng.api.core.quick import learn_recurring
+from spartan_ng.beginning import import_beside
+from spartan_ng.config import config
+from spartan_ng.costs.choices import RECURRING
+from spartan_ng.costs.tuned import COMPILE_S, COMPILER_S, KERNELS_S, RECURRING_S
+
+if TYPE_CHECKING:
+    from spartan_ng.kernels.compiled.compile import Kernel
+
+_importing: threading.Thread | None = None
+_is_loaded = False
+"""Whether that thread has imported what makes kernels."""
+_kernels: dict[Any, Kernel | None] = {}
+"""By what expressions are alike in; None where nothing can be compiled."""
+
+
+def _address_of(expression: tuple[Any, ...], done: float, is_wrong: int) -> int:
+    """The address of an expression's kernel; 0 as long as there is none, -1 where there will be none.
+
+    Parameters
+    ----------
+    expression : functions, dtypes and letters, as `kernels.compiled.recurring.loop_source` takes them
+    done : operations on elements that NumPy's loops have done
+    is_wrong : whether the kernel has made other bits than NumPy's loops
+    """
+    seconds = done * RECURRING_S
+    if not config.compiles or not (_is_loaded or _is_waited_for()):
+        if config.compiles and seconds >= KERNELS_S:
+            _begin()
+        return 0
+    from spartan_ng.kernels.compiled import native
+    from spartan_ng.kernels.compiled.compile import compiler
+    from spartan_ng.kernels.compiled.recurring import loop_source
+
+    if expression not in _kernels:
+        source = loop_source(*expression)
+        _kernels[expression] = None if source is None else compiler.kernel(source)
+    kernel = _kernels[expression]
+    if kernel is None or kernel.failure:
+        return -1
+    if is_wrong:
+        _tell_of(expression, kernel)
+        return -1
+    if kernel.function is None:
+        pays = seconds >= COMPILE_S + (0.0 if compiler.is_there else COMPILER_S)
+        if not (pays or _is_waited_for() or compiler.is_kept(kernel)):
+            compiler.wish([kernel])
+            return 0
+        compiler.request(kernel)
+        if _is_waited_for():
+            compiler.wait()
+    return 0 if kernel.function is None else native.address_of(kernel.function)
+
+
+def _begin() -> None:
+    """Import what makes kernels beside the program."""
+    global _importing
+    if _importing is None:
+        _importing = import_beside(_load)
+
+
+def _load() -> None:
+    global _is_loaded
+    import spartan_ng.kernels.compiled.compile
+    import spartan_ng.kernels.compiled.recurring
+
+    if threading.main_thread().is_alive():
+        spartan_ng.kernels.compiled.compile.compiler.load_ahead()
+    _is_loaded = True
+
+
+def _is_waited_for() -> bool:
+    return config.kernels == "compile"
+
+
+def _tell_of(expression: tuple[Any, ...], kernel: Kernel) -> None:
+    """Tell whom it concerns of a kernel that makes other bits."""
+    import warnings
+
+    from spartan_ng.errors import KernelWarning
+    from spartan_ng.kernels.compiled.compile import compiler
+
+    names, file = " > ".join(name for name, _, _ in expression[0]), compiler.source_file(kernel)
+    warnings.warn(
+        f"the compiled kernel of {names} is wrong, and is not used. Its source is {file}",
+        KernelWarning,
+        stacklevel=2,
+    )
+
+
+def compile_recurring(least: float = RECURRING) -> None:
+    """Have kernels for expressions that come again: asked for from so many operations on elements on."""
+    learn_recurring(_address_of, least)
