@@ -16,6 +16,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng.api.core import ahead, quick
+from spartan_ng.error_state import may_raise
 
 LENGTH = 5000
 LONG = 50_000
@@ -258,7 +259,7 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException]]:
 
     learn = quick.learn_expressions
     assert learn is not None
-    others = (np, numpy.where, numpy.square, numpy.reciprocal, numpy.sqrt)
+    others = (may_raise, np, numpy.where, numpy.square, numpy.reciprocal, numpy.sqrt)
     learn(array.Pending, read, *others)
     yield raised
     learn(array.Pending, ahead.read_ahead, *others)
