@@ -44,7 +44,9 @@
 #include "plain/operands.h"
 #include "plain/pending.h"
 #include "plain/folds.h"
+#include "plain/places.h"
 #include "plain/masks.h"
+#include "plain/groups.h"
 #include "plain/bins.h"
 #include "plain/elements.h"
 #include "plain/keys.h"
@@ -251,6 +253,10 @@ static PyMethodDef functions[] = {
      "What a function of NumPy's gives for NumPy's arrays and numbers, by all threads where that is sooner."},
     {"selected", (PyCFunction)(void (*)(void))selected_by, METH_FASTCALL,
      "What an array of NumPy's has where another one is true, or at its indices."},
+    {"grouped", grouped, METH_O,
+     "The least value of a line of integers, where the places of each value begin, and the places; or None."},
+    {"taken_at", (PyCFunction)(void (*)(void))taken_at, METH_FASTCALL,
+     "What an array of NumPy's has at places along its first axis."},
     {"put", (PyCFunction)(void (*)(void))put_by, METH_FASTCALL,
      "Write into an array of NumPy's by a key, where another one is true by all threads."},
     {"are_of", (PyCFunction)(void (*)(void))are_of, METH_FASTCALL,

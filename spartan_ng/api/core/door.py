@@ -58,6 +58,10 @@ _PICKED_BYTES = 1 << 28
 _TESTS = 10
 """Tests, times a power of the elements, up to which NumPy compares all elements with one after the other."""
 
+_RENTED = 3
+"""Comparisons of a line of integers with one number after the other, from which on it is known where the line
+has each: to find that out takes as long as so many."""
+
 
 def _is_small(nbytes: float) -> bool:
     return nbytes <= config.small_bytes
@@ -224,6 +228,12 @@ def are_few_tests(tests: int, elements: int) -> bool:
     """Whether NumPy finds among so many tests those elements of a small array that are one."""
     # `numpy.isin` has this bound: from there on it sorts.
     return bool(tests < _TESTS * elements**0.145)
+
+
+def is_grouped(tests: int, nbytes: int) -> bool:
+    """Whether a line that is here, and has been compared with so many numbers since it was written to, is
+    looked up from now on."""
+    return tests > _RENTED and not is_plain(nbytes) and is_small(nbytes)
 
 
 def is_walked_over(picks: int, nbytes: int) -> bool:

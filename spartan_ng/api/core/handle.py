@@ -328,6 +328,7 @@ class Handle(HandleFields):
             if cell.borrowed or cell.frozen or cell.blank:
                 return None
             cell.settled = True
+        cell.tests = 0
         if not self._views:
             return base
         return self._shown if self._state is base else None

@@ -80,6 +80,7 @@ if TYPE_CHECKING or _module is None:
         shared: bool = False
         lent: int = 0
         rent: int = 0
+        tests: int = 0
         lender: Any = None
         source: Any = None
         owner: Any = None
@@ -151,6 +152,14 @@ if TYPE_CHECKING or _module is None:
         """What an array of NumPy's has where another one is true, or at its indices."""
         return a[key]
 
+    grouped: Callable[[Any], tuple[int, Any, Any] | None] | None = None
+    """The least value of a line of integers, where the places of each value begin, and the places; None where
+    they are not to be found in order."""
+
+    def taken_at(a: Any, places: Any) -> Any:
+        """What an array of NumPy's has at places along its first axis."""
+        return a.take(places, axis=0)
+
     binned: Callable[[Any, Any, Any], Any] | None = None
     """How many doubles fall into each of some equally wide bins, or sums of weights; None where NumPy has to
     say it."""
@@ -176,6 +185,7 @@ else:
     are_of = _module.are_of
     lend, applied = _module.lend, _module.applied
     selected, put, binned = _module.selected, _module.put, _module.binned
+    grouped, taken_at = _module.grouped, _module.taken_at
 
 
 AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED = range(7)

@@ -21,6 +21,7 @@ from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as
+from spartan_ng.api.core.members import equal_to
 from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored, values_here
 from spartan_ng.api.core.quick import plainly
 from spartan_ng.api.core.telling import applied, told
@@ -250,6 +251,9 @@ class Arithmetic(Handle):
     def __eq__(self, other: object) -> ndarray:  # type: ignore[override]
         if isinstance(other, str) or other is None:
             return _compared(ufuncs.equal, self, other)
+        found = equal_to(self, other)
+        if found is not None:
+            return found
         try:
             return _equal(self, other)
         except TypeError:

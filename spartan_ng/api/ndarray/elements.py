@@ -19,6 +19,7 @@ from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.handle import CHAIN, Handle
 from spartan_ng.api.core.kinds import NUMBERS, PYTHONS
 from spartan_ng.api.core.late import Late
+from spartan_ng.api.core.members import kept_by_mask
 from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.quick import put, selected, told_by
 from spartan_ng.api.core.wrapping import wrap
@@ -260,6 +261,9 @@ class Elements(Copies):
     def _by_other_keys(self, key: Any, kind: type, shown: Any) -> Any:
         """What keys select that are no integers, slices or tuples, or of what is not on the driver."""
         if kind is Late.ndarray and shown is not None:
+            found = kept_by_mask(shown, key)
+            if found is not None:
+                return wrap(found)
             index = key._peek()
             if index is not None and index.ndim and _stays_small(shown, index):
                 try:
@@ -284,6 +288,7 @@ class Elements(Copies):
     def __setitem__(self, key: Any, value: Any) -> None:
         """Writes into what is on the driver without a detour; everything else by `indexing`."""
         cell = self._cell
+        cell.tests = 0
         target = cell.value if cell.settled and cell._node is None else self._open()
         if target is not None and self._views:
             target = self._shown if self._state is cell.value else None

@@ -4,7 +4,7 @@
 typedef struct {
     PyObject_HEAD
     PyObject *value, *node, *masked, *order, *lender, *source, *owner;
-    int picks, turns, lent, rent;
+    int picks, turns, lent, rent, tests;
     char frozen, borrowed, blank, shared, settled;
     PyObject *weakrefs;
 } Cell;
@@ -26,6 +26,7 @@ static PyMemberDef cell_members[] = {
     {"turns", T_INT, offsetof(Cell, turns), 0, NULL},
     {"lent", T_INT, offsetof(Cell, lent), 0, NULL},
     {"rent", T_INT, offsetof(Cell, rent), 0, NULL},
+    {"tests", T_INT, offsetof(Cell, tests), 0, NULL},
     {"order", T_OBJECT, offsetof(Cell, order), 0, NULL},
     {"shared", T_BOOL, offsetof(Cell, shared), 0, NULL},
     {"lender", T_OBJECT, offsetof(Cell, lender), 0, NULL},

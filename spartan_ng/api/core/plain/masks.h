@@ -10,6 +10,7 @@ typedef struct {
     const npy_bool *mask;
     char *found;      /* what is selected, or what is written, */
     int is_one;       /* a number everywhere */
+    int32_t *places;  /* where truths are */
     npy_intp size, itemsize;
     int pieces, threads;
     npy_intp *counts; /* of each piece, and then of those before it */
@@ -175,6 +176,22 @@ put_piece(void *of, int piece)
 #undef PUT
 }
 
+/* Write down where the truths of a piece are. Nothing is written beyond those that were counted. */
+static void
+list_piece(void *of, int piece)
+{
+    Masked *job = of;
+    const npy_bool *mask = job->mask;
+    npy_intp i = (npy_intp)piece * MASK_PIECE, end = Py_MIN(i + MASK_PIECE, job->size);
+    int32_t *out = job->places + job->counts[piece], *last = job->places + job->counts[piece + 1];
+    for (; i + 8 <= end && out < last; i += 8)
+        for (unsigned bits = true_ones(eight(mask + i), mask + i); bits != 0 && out < last; bits &= bits - 1)
+            *out++ = (int32_t)(i + first_bit(bits));
+    for (; i < end && out < last; i++)
+        if (mask[i])
+            *out++ = (int32_t)i;
+}
+
 /* How the elements of an array are worked on where a mask of its shape is true; 0 where NumPy is to do it. */
 static int
 is_masked(Masked *job, PyArrayObject *a, PyArrayObject *mask)
@@ -226,13 +243,37 @@ keeps_lines(PyArrayObject *a, PyArrayObject *mask)
            && PyArray_DIM(a, 0) == PyArray_DIM(mask, 0) && PyArray_IS_C_CONTIGUOUS(a);
 }
 
+/* The lines of an array that a mask keeps (a new reference); NULL, without an error where NumPy is to find them. NumPy's
+ * index copies each element by itself. */
+static PyObject *
+lines_kept(PyArrayObject *a, PyArrayObject *mask)
+{
+    Masked job = {0};
+    npy_intp count = has_rows(a) && is_masked(&job, mask, mask) ? count_true(&job) : -1;
+    PyObject *found = NULL;
+    if (count >= 0 && !job.is_odd) {
+        job.places = PyMem_Malloc((count + 1) * sizeof *job.places);
+        if (job.places == NULL)
+            PyErr_NoMemory();
+        else
+            mask_together(&job, list_piece);
+    }
+    if (job.places != NULL && are_places(job.places, count, PyArray_DIM(a, 0)))
+        found = rows_at(a, job.places, count);
+    PyMem_Free(job.places);
+    PyMem_Free(job.counts);
+    return found;
+}
+
 /* The elements of an array where a mask of its shape, or of its lines, is true (a new reference); NULL, without an error
- * where NumPy is to find them. Of lines NumPy's index copies each element by itself, and `compress` them as they lie. */
+ * where NumPy is to find them. Lines are copied by `compress` as they lie where there are few or of other kinds. */
 static PyObject *
 masked(PyArrayObject *a, PyArrayObject *mask)
 {
-    if (keeps_lines(a, mask))
-        return PyArray_Compress(a, (PyObject *)mask, 0, NULL);
+    if (keeps_lines(a, mask)) {
+        PyObject *kept = lines_kept(a, mask);
+        return kept != NULL || PyErr_Occurred() ? kept : PyArray_Compress(a, (PyObject *)mask, 0, NULL);
+    }
     Masked job;
     npy_intp count = is_masked(&job, a, mask) ? count_true(&job) : -1;
     PyArray_Descr *dtype = PyArray_DESCR(a);

@@ -61,6 +61,7 @@ opened(Handle *array, PyArrayObject *shown)
     if (!cell->settled && (cell->borrowed || cell->frozen || cell->blank))
         return NULL;
     cell->settled = 1;
+    cell->tests = 0;
     Py_INCREF(shown);
     return shown;
 }
