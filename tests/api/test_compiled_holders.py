@@ -51,6 +51,7 @@ def test_what_compiled_classes_hold_is_kept(owner_class, dtype, size):
     expressions = [f"owner {sign} other" for sign in SIGNS]
     expressions += [f"other {sign} owner" for sign in SIGNS]
     expressions += ["-owner", "+owner", "~owner", "abs(owner)", "owner + owner", "(owner + 1) + owner"]
+    expressions += ["sum([owner, other])", "sum([other, owner])", "sum([1.5, owner])", "sum([owner], owner)"]
     others = {"owner @ other": "owner + other", "owner[other]": "owner - other"}  # called by other operators
     tried = 0
     for expression, turn in itertools.product([*expressions, *others], (None, 3)):

@@ -192,6 +192,30 @@ def test_rows_follow_what_a_loop_over_them_writes(mode):
     assert found[0] == found[1]
 
 
+ROWS = {
+    "for": lambda a: [row.sum() for row in a],
+    "index": lambda a: [a[i].max() for i in range(len(a))],
+    "columns": lambda a: [a[:, j].min() for j in range(a.shape[1])],
+    "rows from the end": lambda a: [a[-i, :].sum() for i in range(1, len(a))],
+    "rows of a part": lambda a: [row.sum() for row in a[3:, ::2]],
+    "elements": lambda a: [row[i % 9] for i, row in enumerate(a)],
+}
+
+
+@pytest.mark.parametrize("way", ROWS)
+def test_what_a_program_walks_over_row_by_row_is_computed_once(way):
+    """Each row was a plan of its own, of an array that NumPy has had since it was written down."""
+    theirs = numpy.random.default_rng(0).random((40, 30))
+    with np.config.override(small_bytes=theirs.nbytes // 2):
+        ours = np.array(theirs) * 2 - 1
+        found = ROWS[way](ours)
+        assert ours._cell.value is not None
+        few = np.array(theirs) * 2
+        assert [row + 1 for row in few[:3]]  # taken apart, as several results are
+        assert few._cell.value is None
+    numpy.testing.assert_allclose(found, ROWS[way](theirs * 2 - 1))
+
+
 def test_elements_are_instances_of_numpys_scalars():
     """As `isinstance` sees them, and no arrays."""
     i, x, z, flag = np.arange(3)[1], np.array([1.5])[0], np.array([1j])[0], np.array([True])[0]

@@ -89,6 +89,36 @@ def test_the_first_result_of_a_chain_is_the_last():
         assert address(found) == places.pop() or not TAKES, "new memory"
 
 
+def test_sums_are_added_up_in_the_first_of_what_they_are_made_of():
+    """Python's `sum` has each sum, and what is made for it, alone; what others have stays as it is."""
+    x = values("f8")
+    a, b, others = np.array(x), np.array(x * 3), []
+    kept = [a, b]
+
+    def made(k, keeps=False):
+        new = a * k
+        others.append(address(new))
+        kept.extend([new] * keeps)
+        return new
+
+    for program, expected, is_taken in (
+        (lambda: sum(made(k) for k in range(1, 6)), 15 * x, True),
+        (lambda: sum((made(k) for k in range(1, 6)), made(2)), 17 * x, True),
+        (lambda: sum((made(k) for k in range(1, 6)), 0.5), 15 * x + 0.5, True),
+        (lambda: sum(made(k, True) for k in range(1, 6)), 15 * x, False),
+        (lambda: sum([a, b, a]), 5 * x, False),
+        (lambda: sum(kept[:2], made(1)) * 2, 10 * x, False),
+    ):
+        others.clear()
+        found = program()
+        assert (address(found) in others) == (is_taken and TAKES)
+        numpy.testing.assert_allclose(numpy.asarray(found), expected)
+        numpy.testing.assert_array_equal(numpy.asarray(a), x)
+        numpy.testing.assert_array_equal(numpy.asarray(b), x * 3)
+    for k, array in enumerate(kept[2:], 1):
+        numpy.testing.assert_allclose(numpy.asarray(array), k * x)
+
+
 @pytest.mark.parametrize("dtype", ["f8", "c16"])
 def test_a_small_result_is_written_over_a_temporary_beside_one_as_large(dtype):
     """Both together are more than what is small; but nothing is made besides."""

@@ -79,8 +79,8 @@ def _basic(a: Handle, key: Any, value: Any) -> ndarray:
         if a._cell.frozen:
             return wrap(shown.copy())
         return a._seen(key, shown)
-    if keys.is_element(key, a.ndim):
-        if a.dtype.kind == "V":
+    if keys.has_integer(key):
+        if a.dtype.kind == "V" and keys.is_element(key, a.ndim):
             make(a._cell)._force()  # a record is a view of it
         a._cell.pick()
         if a._cell.value is not None:

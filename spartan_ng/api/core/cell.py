@@ -78,8 +78,9 @@ class Cell(CellFields):
     `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
     `settled` says that the value has been found to be nobody else's, neither blank nor frozen: as long as
     there is no node, it may be written to.
-    `picks` counts the elements that were read one by one since the last evaluation. `turns` counts writes
-    that were steps of a graph and reads of an element that came by turns: it is odd where a write came last.
+    `picks` counts the elements, and lines, that were read one by one since the last evaluation. `turns`
+    counts writes that were steps of a graph and such reads that came by turns: it is odd where a write came
+    last. `tests` counts comparisons with a number since a write (`members.py`).
     `rent` is what calls have taken longer that read a borrowed value where it lies (`loans.py`).
     `owner` is the array without views that the first view was made of. `source` is where a value that has
     not been written to is mapped from.
@@ -203,7 +204,7 @@ class Cell(CellFields):
         return self.owner is not None and self.owner() is None and sys.getrefcount(self) <= 4
 
     def pick(self) -> None:
-        """Note that one element is asked for; a program that walks over the elements wants them here.
+        """Note that one element, or line, is asked for; a program that walks over them wants them here.
 
         Each single write to a lazy value is a step of the graph, each single read a program of its own.
         """

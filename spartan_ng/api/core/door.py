@@ -52,7 +52,7 @@ _LINE_BYTES, _FEW_LINES = 64, 8
 are kept sooner than a pass reads all, where there are at least so many times as many.
 (`benchmarks.programs`: groups)"""
 _PICKS = 8
-"""So many single elements are read from a lazy array before it is evaluated for them."""
+"""So many single elements, or lines, are read from a lazy array before it is evaluated for them."""
 _PICKED_BYTES = 1 << 28
 """Arrays up to so large are: a loop over elements of a larger one is no reason to store it."""
 _TESTS = 10
@@ -237,5 +237,6 @@ def is_grouped(tests: int, nbytes: int) -> bool:
 
 
 def is_walked_over(picks: int, nbytes: int) -> bool:
-    """Whether a program that has asked for so many elements one by one wants an array of those here."""
+    """Whether a program that has asked for so many elements, or lines, one by one wants an array of those
+    here."""
     return picks > _PICKS and nbytes <= _PICKED_BYTES and works_here()

@@ -33,6 +33,11 @@ def is_element(key: Any, ndim: int) -> bool:
     return len(items) == ndim and all(i.__class__ is int for i in items)
 
 
+def has_integer(key: Any) -> bool:
+    """Whether a simple key names one place along an axis: an element, or a line."""
+    return key.__class__ is int or (key.__class__ is tuple and any(i.__class__ is int for i in key))
+
+
 def is_simple(key: Any) -> bool:
     """Whether a key is made of Python integers, slices, None and an ellipsis."""
     kind = key.__class__

@@ -24,6 +24,8 @@ def learn(probe: Any) -> bool:
         *(-p(), +p(), ~p()),
         *(p() < 1, p() <= 1, p() == 1, p() != 1, p() > 1, p() >= 1),
     )
+    for start in (0, 0.5, p()):  # which adds up by itself, and goes on by operators
+        sum((p(), p()), start)
     return {*counts} == {1} and named + 1 > 1
 
 

@@ -15,7 +15,10 @@
  * A function that ends with a call may leave its own frame to who is called, as `PyNumber_Negative`
  * does, and so may a compiled class that calls it: then both look like the interpreter, which gets what
  * ours gives, but need not have the operands. So a temporary is known only by a frame between the
- * interpreter's and ours, which a second call of Python's function for the operator would have as well. */
+ * interpreter's and ours, which a second call of Python's function for the operator would have as well.
+ *
+ * Python's `sum` calls an operator as well, of what it alone holds, and lets go of both operands: `sum(np.roll(a, k) for
+ * k in ks)` has temporaries. Where its result goes is another question than where the interpreter takes that. */
 #if defined(__GNUC__) && defined(__ELF__) && defined(__x86_64__) && !defined(Py_GIL_DISABLED)
 #define KNOWS_CALLERS
 #include <unwind.h>
@@ -37,10 +40,12 @@ typedef struct {
     uintptr_t to[MOST_CALLERS];
 } Way;
 
-static struct {
+typedef struct {
     int n;
     Way ways[MOST_WAYS];
-} interpreters[op_count];
+} Ways;
+
+static Ways interpreters[op_count], sums; /* of additions */
 
 static uintptr_t
 return_address(const char *frame)
@@ -48,12 +53,11 @@ return_address(const char *frame)
     return ((const uintptr_t *)frame)[-1];
 }
 
-/* The way that an operator with these callers was called by the interpreter, as far as the frames tell; or NULL. */
+/* The way among some that an operator with these callers was called, as far as the frames tell; or NULL. */
 static const Way *
-way_from_interpreter(const Operator *op, const char *callers)
+way_among(const Ways *known, const char *callers)
 {
-    int which = (int)(op - operators);
-    for (const Way *way = interpreters[which].ways; way < interpreters[which].ways + interpreters[which].n; way++) {
+    for (const Way *way = known->ways; way < known->ways + known->n; way++) {
         int k = 0;
         while (k < way->n && return_address(callers + way->at[k]) == way->to[k])
             k++;
@@ -67,14 +71,16 @@ way_from_interpreter(const Operator *op, const char *callers)
 static int
 is_given_to_interpreter(const Operator *op, const char *callers)
 {
-    return callers != NULL && way_from_interpreter(op, callers) != NULL;
+    return callers != NULL && way_among(&interpreters[op - operators], callers) != NULL;
 }
 
-/* Whether it was called by the interpreter, whose operands then are on its stack. */
+/* Whether it was called by the interpreter, whose operands then are on its stack, or by `sum`. */
 static int
-is_called_by_interpreter(const Operator *op, const char *callers)
+has_temporaries(const Operator *op, const char *callers)
 {
-    const Way *way = way_from_interpreter(op, callers);
+    const Way *way = way_among(&interpreters[op - operators], callers);
+    if (way == NULL && op == &operators[op_add])
+        way = way_among(&sums, callers);
     return way != NULL && way->n > 1;
 }
 
@@ -94,7 +100,8 @@ is_called_at_call(PyObject *function, PyObject *const *args, size_t flags)
 #ifdef KNOWS_CALLERS
 typedef struct {
     const char *callers;
-    int has_arrived;
+    void *sum; /* Python's function */
+    enum { ON_ITS_WAY, IN_INTERPRETER, IN_SUM } arrived;
     Way way;
 } Walk;
 
@@ -111,20 +118,31 @@ walk_on(struct _Unwind_Context *context, void *of)
         return _URC_END_OF_STACK;
     way->at[way->n] = frame - walk->callers;
     way->to[way->n++] = to;
-    walk->has_arrived = _Unwind_FindEnclosingFunction((void *)(to - 1)) == (void *)_PyEval_EvalFrameDefault;
-    return walk->has_arrived ? _URC_END_OF_STACK : _URC_NO_REASON;
+    void *function = _Unwind_FindEnclosingFunction((void *)(to - 1));
+    walk->arrived = function == (void *)_PyEval_EvalFrameDefault              ? IN_INTERPRETER
+                    : function == walk->sum && function != NULL ? IN_SUM
+                                                                               : ON_ITS_WAY;
+    return walk->arrived ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+/* Where Python's `sum` has its code; NULL where it is somebody else's. */
+static void *
+code_of_sum(void)
+{
+    PyObject *builtins = PyEval_GetBuiltins(), *sum = builtins == NULL ? NULL : PyDict_GetItemString(builtins, "sum");
+    return sum != NULL && PyCFunction_CheckExact(sum) ? (void *)PyCFunction_GetFunction(sum) : NULL;
 }
 
 static void
 learn_way(const Operator *op, const char *callers)
 {
-    int which = (int)(op - operators);
-    Walk walk = {.callers = callers};
-    if (way_from_interpreter(op, callers) != NULL || interpreters[which].n == MOST_WAYS)
+    Walk walk = {.callers = callers, .sum = code_of_sum()};
+    if (has_temporaries(op, callers) || is_given_to_interpreter(op, callers))
         return;
     _Unwind_Backtrace(walk_on, &walk);
-    if (walk.has_arrived)
-        interpreters[which].ways[interpreters[which].n++] = walk.way;
+    Ways *found = walk.arrived == IN_SUM ? &sums : &interpreters[op - operators];
+    if (walk.arrived && found->n < MOST_WAYS)
+        found->ways[found->n++] = walk.way;
 }
 #else
 static void

@@ -215,7 +215,7 @@ power_taken_over(const Operator *op, PyObject *a, PyObject *exponent, const char
     PyArrayObject *own = own_of(a);
     int type = own == NULL ? NPY_NOTYPE : PyArray_TYPE(own);
     int keeps_type = PyTypeNum_ISINTEGER(type) ? PyLong_CheckExact(exponent) : type != NPY_BOOL;
-    if (own == NULL || !keeps_type || PyArray_NBYTES(own) > small_bytes() || !is_called_by_interpreter(op, callers))
+    if (own == NULL || !keeps_type || PyArray_NBYTES(own) > small_bytes() || !has_temporaries(op, callers))
         return NULL;
     PyObject *found = shared_power(op, (PyObject *)own, exponent, own);
     if (found == NULL && !PyErr_Occurred())

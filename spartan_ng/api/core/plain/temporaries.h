@@ -62,7 +62,7 @@ taken_over(const Operator *op, PyObject *const *operands, int n, const char *cal
 {
     for (int i = 0; i < n; i++) {
         PyArrayObject *own = own_of(operands[i]);
-        if (own == NULL || !is_called_by_interpreter(op, callers))
+        if (own == NULL || !has_temporaries(op, callers))
             continue;
         PyObject *given[2];
         Py_ssize_t bytes = 0;
