@@ -14,6 +14,7 @@ from spartan_ng.optimizer.rewrite.duplicates import merge_duplicates
 from spartan_ng.optimizer.rewrite.scans import fold_scans, simplify_scans
 from spartan_ng.optimizer.rewrite.selection import select_places
 from spartan_ng.optimizer.rewrite.slices import push_slices
+from spartan_ng.optimizer.rewrite.stacks import fold_stacks
 from spartan_ng.optimizer.rewrite.windows import fold_windows
 
 PASSES: tuple[tuple[str, Pass], ...] = (
@@ -24,6 +25,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("select_places", select_places),
     ("fold_scans", fold_scans),
     ("fold_windows", fold_windows),
+    ("fold_stacks", fold_stacks),
     ("merge_again", merge_duplicates),
 )
 """Passes over the structure alone; their result is kept with the plan. Nodes that no root reaches die with
@@ -35,7 +37,7 @@ LOWERING_PASSES = ("fuse", "tile")
 PLACING_PASSES = ("home",)
 """What decides where a plan runs: without it, nothing that is planned stays on the driver of a cluster."""
 
-ROUNDING = frozenset({"fold_scans", "fold_windows"})
+ROUNDING = frozenset({"fold_scans", "fold_windows", "fold_stacks"})
 """Passes whose sums are rounded otherwise: left out where `config.reproducible` keeps the last bits."""
 
 NAMES = frozenset({*(n for n, _ in (*PASSES, *VALUE_PASSES)), *LOWERING_PASSES, *PLACING_PASSES}) - REQUIRED

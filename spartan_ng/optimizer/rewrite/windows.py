@@ -6,7 +6,8 @@ windows would be an array n times as large. So are running means, extremes and c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
 
 from spartan_ng.costs.choices import WINDOW_ELEMENTS
 from spartan_ng.graph import build
@@ -27,20 +28,33 @@ def fold_windows(roots: Sequence[Node]) -> list[Node]:
 
 def _folded(node: Node) -> Node:
     """The fold of each window as steps over slices; another node is itself."""
-    if node.op is not Op.FOLD or node.fn not in _FOLDS or len(node.inputs) != 1 or node.dtype.char == "e":
-        return node  # NumPy adds halves up in more bits
+    if node.op is not Op.FOLD or len(node.inputs) != 1 or not goes_in_pairs(node):
+        return node
     found = _windows(node.inputs[0])
     is_short = 1 < node.inputs[0].shape[-1] <= WINDOW_ELEMENTS
     if found is None or node.params != ((found[0].ndim,),) or not is_short:
         return node
     base, axis = found
-    result: Node | None = None
-    for first in range(node.inputs[0].shape[-1]):
+
+    def shifted(first: int) -> Node:
         starts = tuple(first if i == axis else 0 for i in range(base.ndim))
-        # As NumPy folds: every element is in the fold's dtype before it is added.
-        part = build.cast(build.slice_(base, starts, (1,) * base.ndim, node.shape), node.dtype)
-        result = part if result is None else build.map_(str(node.fn), result, part, dtype=node.dtype)
-    return node if result is None else result
+        return build.slice_(base, starts, (1,) * base.ndim, node.shape)
+
+    return in_pairs(node, map(shifted, range(node.inputs[0].shape[-1])))
+
+
+def goes_in_pairs(fold: Node) -> bool:
+    """Whether an elementwise function folds as NumPy does, two elements at a time."""
+    return fold.fn in _FOLDS and fold.dtype.char != "e"  # it adds halves up in more bits
+
+
+def in_pairs(fold: Node, parts: Iterable[Node]) -> Node:
+    """What a fold makes of parts by its elementwise function, one after the other. As NumPy folds: every
+    element is in the fold's dtype before it is added."""
+    name, of = str(fold.fn), fold.dtype
+    return reduce(
+        lambda before, part: build.map_(name, before, part, dtype=of), (build.cast(p, of) for p in parts)
+    )
 
 
 def _windows(node: Node) -> tuple[Node, int] | None:
