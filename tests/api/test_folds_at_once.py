@@ -150,3 +150,19 @@ def test_methods_of_functions_are_numpys(some):
             exact = numpy.asarray(wanted).dtype.kind not in "fc"
             same = numpy.array_equal if exact else partial(numpy.allclose, rtol=1e-5, equal_nan=True)
             assert same(numpy.asarray(found), numpy.asarray(wanted)), told_of
+
+
+@pytest.mark.parametrize("name", ["add", "maximum", "logaddexp"])
+def test_many_segments_of_what_is_still_to_be_computed_are_folded_where_it_has_room(name):
+    """A scan that starts anew at each was seven times as dear."""
+    theirs = numpy.random.default_rng(0).random(9000)
+    starts = numpy.arange(0, 9000, 3)
+    with np.config.override(small_bytes=20_000):
+        ours = np.array(theirs) * 2
+        assert ours._cell.value is None
+        found = getattr(np, name).reduceat(ours, starts)
+        assert found._cell.value is not None
+        few = np.add.reduceat(np.array(theirs) * 2, [0, 10, 4000])
+        assert few._cell.value is None
+    numpy.testing.assert_array_equal(found, getattr(numpy, name).reduceat(theirs * 2, starts))
+    numpy.testing.assert_allclose(few, numpy.add.reduceat(theirs * 2, [0, 10, 4000]))

@@ -140,11 +140,12 @@ _CHANGES_ONE = ("gcd", "hypot")
 
 
 def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
-    """`ufunc.reduceat`: one scan that starts anew with every segment, or few segments one by one."""
+    """`ufunc.reduceat`: NumPy's of what is here, or has room; else one scan that starts anew with every
+    segment, or few segments one by one."""
     a = as_handle(array)
     given = forced(indices)
     is_array = isinstance(given, np.ndarray)  # numbers in lists may be cut off
-    at = given.astype(np.intp, casting="safe") if is_array else np.asarray(given, np.intp)
+    at = given.astype(np.intp, casting="safe", copy=False) if is_array else np.asarray(given, np.intp)
     if not a.ndim and axis in (0, -1):
         raise TypeError("cannot reduceat on a scalar")
     if axis is None and a.ndim > 1:
@@ -153,8 +154,8 @@ def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: An
     n = a.shape[where]
     if at.ndim != 1:
         raise ValueError(f"{name}.reduceat: indices have one axis, not {at.ndim}")
-    outside = at[(at < 0) | (at >= n)]
-    if outside.size:
+    if at.size and not 0 <= at.min() <= at.max() < n:
+        outside = at[(at < 0) | (at >= n)]
         raise IndexError(
             f"{name}.reduceat: index {outside[0]} is out of bounds for axis {where} with size {n}"
         )
@@ -170,6 +171,8 @@ def reduceat(name: str, array: Any, indices: Any, axis: Any, dtype: Any, out: An
     ascends = bool(np.all(at[:-1] < at[1:])) and name in SCANS and a.dtype.kind in "biufc"
     one_by_one = len(at) <= _MOST_SEGMENTS and name in FOLDS and name not in _CHANGES_ONE
     in_one_scan = ascends and (len(at) > _FEW_SEGMENTS or not one_by_one)
+    if in_one_scan and door.is_made_here(a.nbytes + 2 * _cast_bytes(name, a, dtype)):
+        return by_numpy(getattr(np, name).reduceat, a, at, axis, dtype, out)  # type: ignore[no-any-return]
     if not (in_one_scan or one_by_one):
         cast = wrap_node(build.cast(a._node(), _folded_as(name, a, dtype)))  # no copy in NumPy's memory
         return gathered(getattr(np, name).reduceat, cast, at, axis, dtype, out)  # type: ignore[no-any-return]
