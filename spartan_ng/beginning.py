@@ -61,7 +61,7 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
     roots, order = _with_slices_pushed(wanted, order)
     predicted_s = stepwise_s(roots, order)
-    if _beside_s + predicted_s > _WAITS * BEGIN_S:
+    if not _is_awaited(predicted_s):
         return None
     if _worked_s + predicted_s >= _ENOUGH_S:
         _begin()
@@ -87,15 +87,29 @@ def work_ahead(seconds: float) -> None:
 
 
 def is_dear(node: Node, stored: Container[Node]) -> bool | None:
-    """Whether a step that the program holds is kept; None where the session says so. Small ones are not
-    weighed: NumPy makes them anyway."""
+    """Whether computing a step that the program holds takes longer than keeping it; None where the session
+    says so."""
     if not _leaves_to_numpy():
         return None
-    from spartan_ng.costs.choices import HELD_BYTES
     from spartan_ng.costs.profile import ONE_THREAD
     from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 
-    return node.nbytes <= HELD_BYTES or is_dearer_than_writing(node, stored, ONE_THREAD)
+    return is_dearer_than_writing(node, stored, ONE_THREAD)
+
+
+def is_made(node: Node) -> bool:
+    """Whether NumPy makes a step's array on its way to whatever reads it: it is there then, and would be made
+    again for what the program asks of it next."""
+    if not _leaves_to_numpy():
+        return False
+    from spartan_ng.kernels.direct import stepwise_s
+
+    return _is_awaited(stepwise_s([node], topological([node])))
+
+
+def _is_awaited(predicted_s: float) -> bool:
+    """Whether NumPy does so much, and the program does not wait for the session."""
+    return _beside_s + predicted_s <= _WAITS * BEGIN_S
 
 
 def wait() -> None:

@@ -66,6 +66,10 @@ def _is_dear(node: Node, stored: Container[Node]) -> bool:
     return bool(_begun().is_dear(node, stored)) if found is None else found
 
 
+def _is_made(node: Node) -> bool:
+    return _is_in_process() and beginning.is_made(node)
+
+
 def _shares_files() -> bool:
     return bool(_begun().shares_files())
 
@@ -77,7 +81,13 @@ def _worker_bytes() -> tuple[int, int, bool]:
 
 
 recurring.compile_recurring()
-answer_by(Evaluator(_evaluate, _is_in_process, _is_dear, _shares_files, _worker_bytes, ahead=_work_ahead))
+answer_by(
+    Evaluator(
+        *(_evaluate, _is_in_process, _is_dear, _shares_files, _worker_bytes),
+        ahead=_work_ahead,
+        is_made=_is_made,
+    )
+)
 
 
 def connect(

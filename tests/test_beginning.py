@@ -130,6 +130,23 @@ print("spartan_ng.planner" in sys.modules)
     assert told == "True\n"
 
 
+def test_what_numpy_makes_for_a_first_answer_is_there_for_the_next() -> None:
+    """However large and cheap it is: it would be made once more for each."""
+    told = run(
+        """
+beginning._ENOUGH_S = 1e9
+b = a * 2 + 1
+c = np.broadcast_to(a[0], a.shape) + a[:, :1] * 2
+b.mean().compute(), c.max().compute()
+print(b._peek() is not None, c._peek() is not None, "spartan_ng.planner" in sys.modules)
+numpy.testing.assert_array_equal(b, A * 2 + 1)
+numpy.testing.assert_array_equal(c, A[0] + A[:, :1] * 2)
+go.set()
+"""
+    )
+    assert told == "True True False\n"
+
+
 def test_a_step_that_the_program_holds_is_computed_once() -> None:
     told = run(
         """

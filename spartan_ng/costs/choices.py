@@ -279,9 +279,6 @@ CHEAPER_ARITHMETIC = (1, 16, 1 << 20)
 """How many times cheaper operations are made in the search for tilings that move less and take no longer.
 (chosen)"""
 
-HELD_BYTES = 1 << 24
-"""Steps up to this size that a program holds are kept, as long as NumPy makes them one by one. (chosen)"""
-
 SAMPLED = 2.6
 """Of a line of n elements of which quantiles are asked for, so many times n to the power of 2/3 are
 sampled: what a sample of s costs grows with s, and what is collected with n over the root of s.

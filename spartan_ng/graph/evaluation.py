@@ -27,7 +27,7 @@ def _unheard(seconds: float) -> None:
     pass
 
 
-def _never(node: Node, stored: Container[Node]) -> bool:
+def _never(node: Node, stored: Container[Node] = ()) -> bool:
     return False
 
 
@@ -42,6 +42,7 @@ class Evaluator(Struct, frozen=True):
     worker_bytes : what arrays may take on a worker, and on all of them, and whether that was set as a limit
     ahead : is told for how many seconds NumPy is about to work on what no node stands for
     is_dear : whether computing a node again from data and stored nodes takes longer than keeping its value
+    is_made : whether a node's array is made on the way to whatever reads it, and not fused away
     """
 
     evaluate: Callable[[Sequence[Node], Sequence[Node] | None], list[ArrayRef]]
@@ -50,6 +51,7 @@ class Evaluator(Struct, frozen=True):
     shares_files: Callable[[], bool] = bool
     worker_bytes: Callable[[], tuple[int, int, bool]] = lambda: (0, 0, False)
     ahead: Callable[[float], None] = _unheard
+    is_made: Callable[[Node], bool] = _never
 
 
 _evaluator = Evaluator(_closed)
@@ -90,6 +92,11 @@ def is_limited() -> bool:
 def is_dear(node: Node, stored: Container[Node]) -> bool:
     """Whether computing `node` again from data and `stored` nodes takes longer than keeping its value."""
     return _evaluator.is_dear(node, stored)
+
+
+def is_made(node: Node) -> bool:
+    """Whether a node's array is made on the way to whatever reads it, and not fused away."""
+    return _evaluator.is_made(node)
 
 
 def work_ahead(seconds: float) -> None:

@@ -2,10 +2,10 @@
 
 Nothing else remembers results: when an array that the user still holds is a step on the way to what is
 evaluated, it may be worth keeping its value, too. It is kept when it is small, or no larger than what it
-comes from and dear (computing it again would take longer than writing it now), or when its steps have been
-evaluated once before. What nobody holds any more, as it was written over, but living steps outside the
-evaluation read, is kept where it is small and dear. So a loop that looks at one number an iteration costs its
-own steps only, and a temporary array that is used once is still fused away.
+comes from and dear (computing it again would take longer than writing it now), when its steps have been
+evaluated once before, or when NumPy makes it anyway. What nobody holds any more, as it was written over, but
+living steps outside the evaluation read, is kept where it is small and dear. So a loop that looks at one
+number an iteration costs its own steps only, and a temporary array that is used once is still fused away.
 
 What is kept is the node's own from then on (`graph.node.become`): steps that were built on it before read it,
 too, and a loop that asks for one number an iteration computes that iteration alone, whatever it has written
@@ -35,7 +35,7 @@ from spartan_ng.arrays import ArrayRef, Box, box_of
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.graph import build
 from spartan_ng.graph.axes import reordered
-from spartan_ng.graph.evaluation import evaluate, in_process, is_dear
+from spartan_ng.graph.evaluation import evaluate, in_process, is_dear, is_made
 from spartan_ng.graph.node import OPERATORS, VIEWS, Node, Op, become, topological
 from spartan_ng.memory import budget_bytes
 from spartan_ng.sources.reading import read_whole
@@ -275,7 +275,8 @@ def _worth_keeping(asked: list[Node], order: Sequence[Node]) -> list[tuple[Node,
                 if _PARTIAL * parts[node] < node.size:
                     continue
         small = door.is_small(node.nbytes)
-        if small or node in again or (node.nbytes <= sources[node] and _is_dear(node, stored)):
+        is_worth_it = node.nbytes <= sources[node] and _is_dear(node, stored)
+        if small or node in again or is_worth_it or is_made(node):
             kept.append((node, cell))
             stored.add(node)
             again.discard(node)
