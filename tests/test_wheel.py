@@ -67,7 +67,12 @@ def check_sources(path: Path) -> None:
         "pyproject.toml",
     ]
     wanted += [f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")]
-    wanted += ["setup.py", "spartan_ng/api/core/_quick.c", "spartan_ng/system/_faults.c"]
+    wanted += [
+        "setup.py",
+        "spartan_ng/api/core/_quick.c",
+        "spartan_ng/system/_faults.c",
+        "spartan_ng/kernels/_sorts.c",
+    ]
     wanted += [str(part.relative_to(ROOT)) for part in (ROOT / "spartan_ng").rglob("*.h")]
     wanted += ["apps/kmeans.py", "tests/conftest.py", "deploy/grafana.json", "spartan_ng/web/static/page.js"]
     assert set(wanted) <= names
@@ -92,6 +97,7 @@ def check_compiled(installed: Path, tmp_path: Path) -> None:
     assert not [*core.rglob("*.c"), *core.rglob("*.h")]
     assert bool(list(core.glob("_quick*.so"))) == (COMPILER is not None)
     assert bool(list((installed / "spartan_ng" / "system").glob("_faults*.so"))) == (COMPILER is not None)
+    assert bool(list((installed / "spartan_ng" / "kernels").glob("_sorts*.so"))) == (COMPILER is not None)
     program = "from spartan_ng.api.core import quick; print(quick.IS_COMPILED, quick.__file__)"
     said, where = run(installed, tmp_path, "-c", program).split()
     assert Path(where).is_relative_to(installed)
@@ -101,7 +107,7 @@ def check_compiled(installed: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_without_a_compiler_there_is_a_package(tmp_path) -> None:
     """What compiles is optional: the build goes on without it."""
-    for room in ("api/core", "system"):
+    for room in ("api/core", "system", "kernels"):
         shutil.copytree(ROOT / "spartan_ng" / room, tmp_path / "spartan_ng" / room, ignore=NOT_SOURCES)
     shutil.copy(ROOT / "setup.py", tmp_path)
     done = subprocess.run(
@@ -113,7 +119,7 @@ def test_without_a_compiler_there_is_a_package(tmp_path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert all(name in done.stdout + done.stderr for name in ("_quick", "_faults"))
+    assert all(name in done.stdout + done.stderr for name in ("_quick", "_faults", "_sorts"))
     assert not list(tmp_path.rglob("*.so"))
 
 

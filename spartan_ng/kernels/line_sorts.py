@@ -10,19 +10,27 @@ Blelloch et al., "A Comparison of Sorting Algorithms for the Connection Machine 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from spartan_ng.costs.choices import FIRST_KEYS, PACKED_ELEMENTS, PACKED_LINE, PACKED_TOGETHER, SORT_ELEMENTS
+from spartan_ng.costs.choices import PACKED_ELEMENTS, PACKED_LINE, PACKED_TOGETHER, SORT_ELEMENTS
+from spartan_ng.kernels.sorts import (
+    Array,
+    Each,
+    Packing,
+    by_this_thread,
+    is_by_digits,
+    is_packed,
+    key_ends,
+    put_sorted,
+    sorted_lines,
+)
 from spartan_ng.ops.joins import AXIS_FUNCTIONS, sort
 
-Each: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""Calls a function for every item, by threads; results in order."""
-Array: TypeAlias = np.ndarray[Any, Any]
 Make: TypeAlias = Callable[[tuple[int, ...], "np.dtype[Any]"], Array]
 """Makes an array without elements."""
 
@@ -32,31 +40,24 @@ _BLOCK = 1 << 16
 """Elements that are worked on at a time, in the cache."""
 _RADIX_BYTES = 2
 """Bytes of integers that NumPy sorts stably by their digits."""
-_LONGEST = np.iinfo(np.int64).max
-
-
-def is_vectorized(dtype: np.dtype[Any]) -> bool:
-    """Whether NumPy sorts such elements by vectors; it sorts shorter integers by their digits, if stably."""
-    return dtype.kind in "fiu" and dtype.itemsize in (4, 8)
-
-
-def _is_packed(dtype: np.dtype[Any]) -> bool:
-    """Whether indices find room behind the digits of such elements."""
-    return dtype.kind in "iufmM" and dtype.itemsize <= 8
 
 
 def line_function(name: str) -> Callable[..., Any]:
     """What blocks call for a function of whole lines: a row of `AXIS_FUNCTIONS`, or what makes the same of
     them sooner."""
-    return argsorted_lines if name == "argsort" else AXIS_FUNCTIONS[name].function
+    return _SOONER.get(name) or AXIS_FUNCTIONS[name].function
 
 
 # --- values ----------------------------------------------------------------------------------------
 
 
-def sorted_line(x: Array, threads: int, each: Each, make: Make = np.empty) -> Array:
-    """A sorted copy of a vector, as `np.sort` makes it."""
+def sorted_line(x: Array, threads: int, each: Each, make: Make = np.empty, in_order: int = 0) -> Array:
+    """A sorted copy of a vector, as `np.sort` makes it; it is in the order of so many of its last bits."""
     n = len(x)
+    if is_by_digits(x.dtype, n):
+        out = make((n,), x.dtype)
+        put_sorted(x, out, threads, each, in_order)
+        return out
     if threads < 2 or n < SORT_ELEMENTS or x.dtype.kind not in "biufmM":
         return np.asarray(sort(x))
     if _ascends(x):
@@ -141,16 +142,12 @@ def argsorted_line(x: Array, threads: int, each: Each, make: Make = np.empty) ->
 
 def argsorted(x: Array) -> tuple[Array, Array]:
     """The same by this thread alone, of shorter vectors, too."""
-    return _argsorted(x, 1, _one_by_one, np.empty, PACKED_ELEMENTS)
-
-
-def _one_by_one(one: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    return [one(item) for item in items]
+    return _argsorted(x, 1, by_this_thread, np.empty, PACKED_ELEMENTS)
 
 
 def _argsorted(x: Array, threads: int, each: Each, make: Make, least: int) -> tuple[Array, Array]:
     n = len(x)
-    if n < least or not _is_packed(x.dtype):
+    if n < least or not is_packed(x.dtype):
         order = np.argsort(x, kind="stable")
         return x[order], order
     values, order = make((n,), x.dtype), make((n,), np.dtype(np.intp))
@@ -161,69 +158,32 @@ def _argsorted(x: Array, threads: int, each: Each, make: Make, least: int) -> tu
 def _put_order(x: Array, order: Array, values: Array | None, threads: int, each: Each) -> None:
     """Fill `order` with the indices that sort a vector, and `values`, where they are wanted, with the sorted
     one."""
-    n = len(x)
-    if _ascends(x):
-        order[:] = np.arange(n)
+    blocks = _blocks((0, len(x)))
+    found = each(lambda block: key_ends(x[block[0] : block[1] + 1]), blocks)
+    keys = Packing.of(found, len(x))
+    if all(goes_up for *_, goes_up in found):
+        order[:] = np.arange(len(x))
         if values is not None:
             values[:] = x
         return
-    x = np.ascontiguousarray(x)
-    blocks = _blocks((0, n))
-    lows, highs = zip(*each(lambda block: _ranged_keys(x[slice(*block)])[1:], blocks), strict=True)
-    low, digits = min(lows), (n - 1).bit_length()
-    without = _without(low, max(highs), digits)
-    first = _keys(x[:1])[0]
-    hides = not all(_end_alike(_keys(x[slice(*block)]), first, without) for block in blocks)
-    packed = np.empty(n, np.uint64)
-
-    def pack(block: tuple[int, int]) -> None:
-        keys = np.subtract(_keys(x[slice(*block)]), low).view(np.uint64)
-        packed[slice(*block)] = keys >> without << digits | np.arange(*block, dtype=np.uint64)
-
-    each(pack, blocks)
-    if threads > 1:
-        packed = sorted_line(packed, threads, each)
-    else:
-        packed.sort()
+    x = np.require(x, x.dtype.newbyteorder("="), ["C", "A"])
+    packed = np.empty(len(x), np.uint64)
+    each(lambda block: keys.pack(x[slice(*block)], block[0], packed[slice(*block)]), blocks)
+    packed = sorted_line(packed, threads, each, lambda *_: order.view(np.uint64), keys.digits)
 
     def unpack(part: tuple[int, int]) -> None:
-        both = packed[slice(*part)]
-        places = _places(x, both, digits, hides)
-        order[slice(*part)] = places
+        keys.unpack(x, packed[slice(*part)], order[slice(*part)])
         if values is not None:
-            values[slice(*part)] = x.take(places)
+            values[slice(*part)] = x.take(order[slice(*part)])
 
-    each(unpack, _parts(packed, digits) if hides else blocks)
-
-
-def _without(low: int, high: int, digits: int) -> int:
-    """How many last digits of keys find no room before an index."""
-    return max(0, (high - low).bit_length() + digits - 64)
-
-
-def _end_alike(keys: Array, first: Any, without: int) -> bool:
-    """Whether the last digits of keys, which find no room, are those of another key: then they hide nothing.
-    Those of whole numbers are zeros."""
-    digits = (1 << without) - 1
-    some = keys.reshape(-1)[:FIRST_KEYS]  # tell of most
-    return not without or not (((some ^ first) & digits).any() or ((keys ^ first) & digits).any())
-
-
-def _places(x: Array, packed: Array, digits: int, hides: bool) -> Array:
-    """The indices among elements `x` behind sorted first digits of these, which may hide others."""
-    places: Array = (packed & ((1 << digits) - 1)).view(np.intp)
-    if hides and _repeat(packed, digits):
-        keys = _keys(x.take(places))
-        if (keys[1:] < keys[:-1]).any():
-            _put_in_order(places, keys, packed >> digits)
-    return places
+    each(unpack, _parts(packed, keys.digits) if keys.without else blocks)
 
 
 def argsorted_lines(a: Array, axis: int, kind: str = "stable") -> Array:
     """The indices that sort lines along an axis, equal elements in their order, whatever `kind` is asked for:
     some lines at a time, each index behind the first digits of its value."""
     n, is_radix = a.shape[axis], a.dtype.kind in "iu" and a.dtype.itemsize <= _RADIX_BYTES
-    if n < PACKED_LINE or is_radix or not _is_packed(a.dtype):
+    if n < PACKED_LINE or is_radix or not is_packed(a.dtype):
         return np.argsort(a, axis=axis, kind="stable")
     out = np.empty(a.shape, np.intp)
     axis %= a.ndim
@@ -232,93 +192,37 @@ def argsorted_lines(a: Array, axis: int, kind: str = "stable") -> Array:
     before, after = lines.shape[:2]
     if n > PACKED_TOGETHER:
         for at in np.ndindex(before, after):
-            _put_order(lines[at], places[at], None, 1, _one_by_one)
+            order = np.ascontiguousarray(places[at])
+            _put_order(lines[at], order, None, 1, by_this_thread)
+            places[at] = order
         return out
     few = max(_BLOCK // n, 1)
     step = max(few // max(after, 1), 1)
     for i in range(0, before, step):
         for j in range(0, after, few):
             some = np.s_[i : i + step, j : j + few]
-            _order_together(lines[some], places[some])
+            places[some] = _order_together(np.ascontiguousarray(lines[some]))
     return out
 
 
-def _order_together(lines: Array, places: Array) -> None:
-    """Fill `places` with the indices that sort lines along their last axis, all of which have room in the
-    cache."""
-    n = lines.shape[-1]
-    (keys, low, high), digits = _ranged_keys(lines), (n - 1).bit_length()
-    without = _without(low, high, digits)
-    hides = not _end_alike(keys, keys.flat[0], without)
-    packed = np.subtract(keys, low, out=keys).view(np.uint64)
-    packed >>= without
-    packed <<= digits
-    packed |= np.arange(n, dtype=np.uint64)
-    packed.sort()
-    np.bitwise_and(packed, (1 << digits) - 1, out=places.view(np.uint64))
-    if hides and _repeat(packed, digits):
-        firsts = packed >> digits
-        for at in map(tuple, np.argwhere((firsts[..., 1:] == firsts[..., :-1]).any(axis=-1))):
-            places[at] = _places(lines[at], packed[at], digits, hides)
+_SOONER: dict[str, Callable[..., Any]] = {"sort": sorted_lines, "argsort": argsorted_lines}
 
 
-def _repeat(packed: Array, digits: int) -> bool:
-    """Whether neighbours in sorted lines have the same first digits."""
-    apart = packed[..., 1:] ^ packed[..., :-1]
-    return bool(apart.size and apart.min() < 1 << digits)
-
-
-def _keys(x: Array) -> Array:
-    """Integers of 64 bits in the order of elements: all zeros are one, what is no number comes last."""
-    return _ranged_keys(x)[0]
-
-
-def _ranged_keys(x: Array) -> tuple[Array, int, int]:
-    """The keys of elements, in the order of C, and the least and greatest of them."""
-    kind = x.dtype.kind
-    if kind == "f":
-        keys = _bits(x)
-        most, infinite = np.iinfo(keys.dtype).max, int(_bits(np.array(np.inf, x.dtype)))
-        sign = keys >> (8 * keys.itemsize - 1)
-        sign &= most
-        keys ^= sign
-        low, high = _ends(keys)
-        if low < -infinite - 1 or high > infinite:
-            keys[np.isnan(x)] = most
-            low, high = _ends(keys)
-        return keys.astype(np.int64, copy=False), low, high
-    if kind in "mM":
-        keys = x.astype(x.dtype.newbyteorder("="), "C").view(np.int64) - 1  # NaT is the least one
-    elif kind == "u" and x.dtype.itemsize == 8:
-        keys = x.astype(np.uint64, "C").view(np.int64) ^ ~_LONGEST
-    else:
-        keys = x.astype(np.int64, "C")
-    return keys, *_ends(keys)
-
-
-def _bits(x: Array) -> Array:
-    """The bits of floating-point numbers as integers, of zeros those of the positive one."""
-    wide = np.result_type(x.dtype, np.float32)
-    with np.errstate(invalid="ignore"):
-        return np.add(x, 0, dtype=wide, order="C").view(f"i{wide.itemsize}")
-
-
-def _ends(keys: Array) -> tuple[int, int]:
-    return int(keys.min()), int(keys.max())
+def _order_together(lines: Array) -> Array:
+    """The indices that sort lines along their last axis, all of which have room in the cache."""
+    keys = Packing.of([key_ends(lines)], lines.shape[-1])
+    packed = np.empty(lines.shape, np.uint64)
+    keys.pack(lines, 0, packed)
+    packed = sorted_lines(packed, -1, keys.digits)
+    places = packed.view(np.intp)
+    keys.unpack(lines, packed, places)
+    return places
 
 
 def _parts(packed: Array, digits: int) -> list[tuple[int, int]]:
     """Parts of a sorted line that fit the cache, without what has the same first digits in two of them."""
     firsts = packed[::_BLOCK] >> digits << digits
-    return list(pairwise(sorted({*np.searchsorted(packed, firsts).tolist(), len(packed)})))
-
-
-def _put_in_order(places: Array, keys: Array, first_digits: Array) -> None:
-    """Put the places of elements with the same first digits in the order of their keys."""
-    same = first_digits[1:] == first_digits[:-1]
-    alike = np.append(same, False)
-    alike[1:] |= same
-    places[alike] = places[alike][np.argsort(keys[alike], kind="stable")]
+    return list(pairwise(sorted({*packed.searchsorted(firsts).tolist(), len(packed)})))
 
 
 def _ascends(x: Array) -> bool:

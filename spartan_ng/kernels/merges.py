@@ -1,9 +1,9 @@
 """Merge sorted vectors by ranges of values that fit the cache.
 
 Samples of all parts tell where to cut, each part is cut there, and what lies between two cuts is brought
-together and sorted in the cache. NumPy's sort by vectors takes less for that than any merge that compares
-elements one by one, and memory is read and written once. Where one value fills several ranges, its elements
-are there in order.
+together and sorted in the cache. A sort by digits, or by vectors, takes less for that than any merge that
+compares elements one by one, and memory is read and written once. Where one value fills several ranges, its
+elements are there in order.
 
 Shi and Schaeffer, "Parallel sorting by regular sampling" (Journal of Parallel and Distributed Computing 14,
 1992), sections 2 and 3.
@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from spartan_ng.costs.choices import MERGED_PARTS
-from spartan_ng.kernels.line_sorts import argsorted, is_vectorized
+from spartan_ng.kernels.line_sorts import argsorted
+from spartan_ng.kernels.sorts import sort_in_place
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -78,7 +78,7 @@ def merged_range(
         _, order = argsorted(values)
         yield np.concatenate(_of(places, own)).take(order)
         return
-    values.sort(kind="stable" if len(found) <= MERGED_PARTS or not is_vectorized(values.dtype) else None)
+    sort_in_place(values, len(found))
     yield values
 
 

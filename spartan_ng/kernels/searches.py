@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.costs.choices import SEARCH_ELEMENTS
-from spartan_ng.kernels.line_sorts import is_vectorized
+from spartan_ng.kernels.line_sorts import argsorted
+from spartan_ng.kernels.sorts import is_vectorized
 
 _PIECE = 1 << 18
 """Values that are sorted at a time: with fewer, more of a long line lies between one and the next."""
@@ -25,6 +26,6 @@ def searched(line: Any, values: Any, side: Any) -> Any:
     out = places.reshape(-1)
     for i in range(0, flat.size, _PIECE):
         part = flat[i : i + _PIECE]
-        order = np.argsort(part)
-        out[i : i + _PIECE][order] = np.searchsorted(line, part[order], side)
+        in_order, order = argsorted(part)
+        out[i : i + _PIECE][order] = np.searchsorted(line, in_order, side)
     return places

@@ -7,28 +7,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from contextlib import suppress
-from importlib import import_module
-from pathlib import Path
 from typing import Any
-from zlib import crc32
 
+from spartan_ng.system.built import built
 
-def _compiled() -> Any:
-    """The compiled module; None where there is none, or one of another text."""
-    if sys.platform != "linux":
-        return None
-    try:
-        module = import_module("spartan_ng.system._faults")
-    except ImportError:
-        return None
-    with suppress(OSError):  # an installed package has no sources
-        if crc32(Path(__file__).with_name("_faults.c").read_bytes()) != module.SOURCE:
-            return None
-    return module
-
-
-_module = _compiled()
+_module: Any = built("spartan_ng.system._faults", __file__, "_faults.c") if sys.platform == "linux" else None
 IS_COMPILED = _module is not None
 """Whether files are guarded."""
 

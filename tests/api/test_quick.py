@@ -11,8 +11,6 @@ import warnings
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
-from zlib import crc32
 
 import numpy
 import pytest
@@ -100,27 +98,11 @@ def test_fields_are_the_same_in_both():
 # --- which of the two --------------------------------------------------------------------------------
 
 
-def test_what_was_compiled_of_another_text_is_refused(monkeypatch):
-    monkeypatch.delenv(PURE_VARIABLE, raising=False)
-    module: Any = SimpleNamespace(SOURCE=0)
-    monkeypatch.setattr(quick, "import_module", lambda name: module)
-    for n, is_taken in (
-        (crc32(quick.text()), True),
-        (0, False),
-    ):
-        module.SOURCE = n
-        assert (quick._compiled() is module) == is_taken
-    module.SOURCE = crc32(quick.text())
+def test_nobody_has_to_want_what_is_compiled(monkeypatch):
     monkeypatch.setenv(PURE_VARIABLE, "1")
     assert quick._compiled() is None
-
-
-def test_what_is_not_compiled_is_done_without(monkeypatch):
-    def none(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(quick, "import_module", none)
-    assert quick._compiled() is None
+    monkeypatch.delenv(PURE_VARIABLE)
+    assert (quick._compiled() is not None) == quick.IS_COMPILED
 
 
 # --- the one threshold -------------------------------------------------------------------------------

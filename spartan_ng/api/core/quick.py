@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
-from zlib import crc32
 
 import numpy as np
 
 from spartan_ng.config import PURE_VARIABLE
+from spartan_ng.system.built import built
 
 F = TypeVar("F", bound=Callable[..., Any])
 FOLDED: dict[Any, tuple[np.ufunc, bool]] = {
@@ -39,25 +38,12 @@ FOLDED: dict[Any, tuple[np.ufunc, bool]] = {
 """What NumPy's functions fold by, and whether sums are divided by how many there are."""
 
 
-def text() -> bytes:
-    """What is compiled: the file and its parts, as setup.py reads them."""
-    file = Path(__file__).with_name("_quick.c")
-    return b"".join(p.read_bytes() for p in (file, *sorted(file.with_name("plain").glob("*.h"))))
-
-
 def _compiled() -> ModuleType | None:
-    """The compiled module, unless there is none, nobody wants it, or it was compiled of another text."""
+    """The compiled module, unless there is none, or nobody wants it."""
     if os.environ.get(PURE_VARIABLE, "0") != "0":
         return None
-    try:
-        module = import_module("spartan_ng.api.core._quick")
-    except ImportError:
-        return None
-    try:
-        found = text()
-    except OSError:  # an installed package has no sources
-        return module
-    return module if crc32(found) == module.SOURCE else None
+    parts = sorted(Path(__file__).with_name("plain").glob("*.h"))
+    return built("spartan_ng.api.core._quick", __file__, "_quick.c", *(f"plain/{p.name}" for p in parts))
 
 
 _module = None if TYPE_CHECKING else _compiled()
