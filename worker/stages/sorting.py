@@ -20,6 +20,7 @@ from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.costs.choices import PICKED_SHARE
 from spartan_ng.kernels.line_sorts import argsorted, argsorted_line, sorted_line
 from spartan_ng.kernels.merges import Range, merged_range, value_ranges
+from spartan_ng.kernels.sorts import put_sorted, sort_in_place, sorted_lines
 from spartan_ng.plan.stages import MergeParts, SortParts
 from spartan_ng.scratch import put
 from spartan_ng.sources import Unread
@@ -70,20 +71,22 @@ def _sort_runs(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
     def sorter() -> Callable[[int], None]:
         # What goes to disk is at work in memory before it is written there.
         length = min(stage.length, len(values))
+        unsorted = np.empty(length, values.dtype)
         run_of_ours = np.empty(length, values.dtype) if is_mapped(values) else None
 
         def one(lo: int) -> None:
             hi = min(lo + stage.length, len(values))
-            part = values[lo:hi] if run_of_ours is None else run_of_ours[: hi - lo]
+            part = unsorted[: hi - lo]
+            to = values[lo:hi] if run_of_ours is None else run_of_ours[: hi - lo]
             fill(part, lo, hi)
             if places is not None:
-                part[...], order = argsorted(part)
+                to[...], order = argsorted(part)
                 order += first + lo
                 put(places[lo:hi], order)
             else:
-                part.sort()
+                put_sorted(part, to)
             if run_of_ours is not None:
-                put(values[lo:hi], part)
+                put(values[lo:hi], to)
 
         return one
 
@@ -148,9 +151,9 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
 def _sorted_in(x: Any, spans: Sequence[tuple[int, int]]) -> Any:
     """A line that is sorted only as far as some places are the sort's; the others have its other elements."""
     if sum(b - a for a, b in spans) * PICKED_SHARE > len(x):
-        return np.sort(x)
+        return sorted_lines(x)
     edges = {k for a, b in spans for k in (a, b) if k < len(x)}
     out = np.partition(x, sorted(edges))
     for a, b in spans:
-        out[a:b].sort()
+        sort_in_place(out[a:b])
     return out
