@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.budgets.__main__ import ask_functions, ask_program, made, outcome
+from tests.budgets.__main__ import ask_functions, ask_lines, ask_program, made, outcome
 from tests.budgets.functions import OVER as LONG
 from tests.budgets.functions import programs
 from tests.budgets.operations import BY_PLACES, OPERATIONS, OVER
@@ -50,6 +50,16 @@ def test_a_whole_program_keeps_to_its_budget(workers: int, tmp_path: Path) -> No
     """A piece of what `python -m tests.budgets --programs` draws."""
     piece = random.choice([*PIECES])
     wrong = ask_program(random.randrange(1000), workers, str(tmp_path), piece, bound=1.5)
+    assert not wrong or "refused" in wrong, wrong
+
+
+@pytest.mark.slow
+@pytest.mark.some(2)
+@pytest.mark.parametrize(("number", "name"), [(2, "argsort"), (20, "inverse"), *((n, "") for n in range(40))])
+def test_functions_of_long_lines_keep_to_their_budget(number: int, name: str, tmp_path: Path) -> None:
+    """What they make may be wider than what they read: indices of bytes were eight times what was counted,
+    where runs were merged, and where NumPy did at once what is small as bytes."""
+    wrong = ask_lines(number, 0, str(tmp_path), name)
     assert not wrong or "refused" in wrong, wrong
 
 

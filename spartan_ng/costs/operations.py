@@ -31,7 +31,7 @@ from spartan_ng.graph.node import Node, Op
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS, ArgFold
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.joins import AXIS_FUNCTIONS, REDUCING
+from spartan_ng.ops.joins import AXIS_FUNCTIONS, REDUCING, worked_length
 from spartan_ng.ops.random import DISTRIBUTIONS
 from spartan_ng.ops.scans import SCANS
 
@@ -79,9 +79,9 @@ def flops(
     if kind == "scan" and fn in SCANS:
         return made * SCANS[str(fn)].flops
     if "along_axis" in (kind, fn):
-        line: int = shape[params[1]]
-        each = AXIS_FUNCTIONS[params[0]].line_flops(line, dtype, params[2])
-        return made // max(line, 1) * each
+        each = AXIS_FUNCTIONS[params[0]].line_flops(worked_length(params, shape), dtype, params[2])
+        lines: int = made // max(shape[params[1]], 1)
+        return lines * each
     if "take" in (kind, fn):
         return made * LOOKUP_FLOPS
     if "search" in (kind, fn):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from spartan_ng.graph import build
-from spartan_ng.graph.node import Node, Op
+from spartan_ng.graph.node import Node, Op, has_lines_of
 
 _ON_LINES = "along_axis"
 
@@ -56,7 +56,7 @@ def _goes_on(node: Node, reader: Node | None = None) -> bool:
         return False
     if node.op is Op.MAP:
         return isinstance(node.fn, str) and not node.params
-    return node.op is Op.SLICE or (_is_on_lines(node) and all(i.shape == node.shape for i in node.inputs))
+    return node.op is Op.SLICE or (_is_on_lines(node) and all(has_lines_of(node, i) for i in node.inputs))
 
 
 def _is_on_lines(node: Node) -> bool:

@@ -235,10 +235,13 @@ def along_axis(
     *,
     dtype: np.dtype[Any],
     keywords: tuple[tuple[str, Any], ...] = (),
+    length: int | None = None,
 ) -> Node:
-    """A row of `AXIS_FUNCTIONS` on whole lines along `axis`, whose length stays."""
-    params = (function, axis, keywords)
-    return Node(Op.JOIN_UPDATE, "along_axis", tuple(inputs), params, inputs[0].shape, dtype)
+    """A row of `AXIS_FUNCTIONS` on whole lines along `axis`, which makes others of a `length`, or as long."""
+    params, shape = (function, axis, keywords), inputs[0].shape
+    if length is not None:
+        shape = (*shape[:axis], length, *shape[axis + 1 :])
+    return Node(Op.JOIN_UPDATE, "along_axis", tuple(inputs), params, shape, dtype)
 
 
 def matrices(

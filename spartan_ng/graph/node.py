@@ -98,6 +98,15 @@ def sliced(node: Node) -> tuple[slice, ...]:
     )
 
 
+def has_lines_of(node: Node, operand: Node) -> bool:
+    """Whether a step along an axis makes each of its lines of one of an operand's, which may be shorter or
+    longer."""
+    if node.op is not Op.JOIN_UPDATE:
+        return operand.shape == node.shape
+    shape, axis = operand.shape, node.params[1]
+    return (*shape[:axis], *node.shape[axis : axis + 1], *shape[axis + 1 :]) == node.shape
+
+
 def become(node: Node, ref: ArrayRef) -> None:
     """Let an evaluated node be a leaf: what is built on it reads its value, and what it was made of may go.
 

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from spartan_ng.graph.node import OPERATORS, VIEWS, Node, Op, topological
+from spartan_ng.graph.node import OPERATORS, VIEWS, Node, Op, has_lines_of, topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
@@ -179,7 +179,7 @@ def _is_scattered(node: Node) -> bool:
 
 def _is_of_lines(node: Node) -> bool:
     name, axis, _ = node.params
-    return name in AXIS_FUNCTIONS and 0 <= axis < node.ndim and node.inputs[0].shape == node.shape
+    return name in AXIS_FUNCTIONS and 0 <= axis < node.ndim and has_lines_of(node, node.inputs[0])
 
 
 def _is_of_matrices(node: Node) -> bool:

@@ -20,11 +20,14 @@ from msgspec import Struct
 
 from spartan_ng.kernels.line_sorts import argsorted
 from spartan_ng.kernels.sorts import sort_in_place
+from spartan_ng.memory import block_bytes
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 _RANGE_BYTES = 1 << 20
 """What is sorted at a time: with its parts, it stays in the cache."""
+_COPIES = 4
+"""Of what is sorted at a time a thread has so many, which take no more than a block may."""
 _SAMPLES = 32
 """Of a range; one is then a tenth longer or shorter than wanted."""
 
@@ -42,11 +45,11 @@ class Range(Struct, frozen=True):
         return sum(self.starts)
 
 
-def value_ranges(parts: Sequence[Array]) -> list[Range]:
-    """Ranges that fit the cache, in ascending order, of sorted vectors of one dtype; only those of one value
-    are longer."""
-    n = sum(map(len, parts))
-    ranges = n * parts[0].itemsize // _RANGE_BYTES
+def value_ranges(parts: Sequence[Array], places: Sequence[Array] = ()) -> list[Range]:
+    """Ranges that fit the cache, with what belongs to them of `places`, in ascending order, of sorted vectors
+    of one dtype; only those of one value are longer."""
+    n, each = sum(map(len, parts)), sum(every[0].itemsize for every in (parts, places) if len(every))
+    ranges = n * each // max(min(_RANGE_BYTES, block_bytes() // _COPIES), each)
     ends = [len(part) for part in parts]
     cuts, alike = [[0] * len(parts)], []
     if ranges > 1:

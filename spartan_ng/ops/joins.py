@@ -13,7 +13,8 @@ location in the output, and what meets at one location is accumulated.
 - search(a, values); params (side,): where values belong in the sorted 1-d a of their dtype.
 - scatter(base, indices, values); params (accumulate,): all 1-d; "" replaces (the last wins), a ufunc's
   name accumulates.
-- along_axis(a); params (function, axis, keywords): a row of `AXIS_FUNCTIONS` on whole lines.
+- along_axis(a); params (function, axis, keywords): a row of `AXIS_FUNCTIONS` on whole lines; those that it
+  makes may be of another length.
 - matrices(a, b, ...); params (function, batch, stacked, keywords): a row of `MATRIX_FUNCTIONS` on each matrix
   of a stack; `batch` counts the leading axes, `stacked` says which inputs have them (the others are whole).
 - bincount(x[, weights]); params (length,): x is 1-d int64 in [0, length), weights may be rows.
@@ -26,7 +27,7 @@ location in the output, and what meets at one location is accumulated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,27 +63,6 @@ class AxisFunction(Struct, frozen=True):
         in_registers = self.vectorized and not keywords and dtype.kind in "fiu" and dtype.itemsize > 1
         each = self.vectorized if in_registers else self.flops
         return each * n * (n.bit_length() if self.doubling else 1)
-
-
-def _filled(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """A transform to half a spectrum, filled up with zeros: a line keeps its length."""
-
-    def call(a: Any, axis: int, norm: Any = None) -> Any:
-        out = np.zeros(a.shape, transform(np.zeros(2, a.dtype)).dtype)
-        transform(a, axis=axis, norm=norm, out=out[(slice(None),) * axis + (slice(a.shape[axis] // 2 + 1),)])
-        return out
-
-    return call
-
-
-def _from_half(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """A transform from half a spectrum, given filled up: a line keeps its length."""
-
-    def call(a: Any, axis: int, norm: Any = None) -> Any:
-        n = a.shape[axis]
-        return transform(a[(slice(None),) * axis + (slice(n // 2 + 1),)], n=n, axis=axis, norm=norm)
-
-    return call
 
 
 def sort(a: Any, axis: int = -1) -> Any:
@@ -149,11 +129,18 @@ _ROWS = [
     AxisFunction("argpartition", _argpartition),
     AxisFunction("fft.fft", np.fft.fft, 5, doubling=True),
     AxisFunction("fft.ifft", np.fft.ifft, 5, doubling=True),
-    AxisFunction("fft.rfft", _filled(np.fft.rfft), 5, doubling=True),
-    AxisFunction("fft.ihfft", _filled(np.fft.ihfft), 5, doubling=True),
-    AxisFunction("fft.irfft", _from_half(np.fft.irfft), 5, doubling=True),
-    AxisFunction("fft.hfft", _from_half(np.fft.hfft), 5, doubling=True),
+    AxisFunction("fft.rfft", np.fft.rfft, 5, doubling=True),
+    AxisFunction("fft.ihfft", np.fft.ihfft, 5, doubling=True),
+    AxisFunction("fft.irfft", np.fft.irfft, 5, doubling=True),
+    AxisFunction("fft.hfft", np.fft.hfft, 5, doubling=True),
 ]
 
 AXIS_FUNCTIONS: dict[str, AxisFunction] = {row.name: row for row in _ROWS}
 """Every function of whole lines by its name."""
+
+
+def worked_length(params: tuple[Any, ...], shape: Sequence[int]) -> int:
+    """Elements of a line as a function of whole lines, whose result has that shape, works on it: a transform
+    may be of another length (`n`) than what it gives."""
+    _, axis, keywords = params
+    return int(dict(keywords).get("n", shape[axis]))

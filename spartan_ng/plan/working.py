@@ -10,10 +10,11 @@ from math import prod
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.memory import block_bytes, threads, threads_at_work
+from spartan_ng.ops.joins import worked_length
 from spartan_ng.ops.transforms import transform_bytes
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import VALUE, Row
-from spartan_ng.plan.stages import Fused, Stage
+from spartan_ng.plan.stages import Fused, SortParts, Stage
 from spartan_ng.plan.stages.passes import Pass
 
 _COPIES = 2
@@ -30,7 +31,9 @@ def working_bytes(plan: Plan, stage: Stage, memory_bytes: int) -> int:
     block = block_bytes(memory_bytes)
     if isinstance(stage, Fused):
         block = max(block, stage.block_bytes)
-    return min(threads() * block, sum(_seen_bytes(plan, stage)))
+    of_blocks = min(threads() * block, sum(_seen_bytes(plan, stage)))
+    of_runs = stage.worked_bytes(plan.slots, threads()) if isinstance(stage, SortParts) else 0
+    return max(of_blocks, of_runs)
 
 
 def _seen_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
@@ -74,8 +77,8 @@ def _step_bytes(stage: Fused) -> int:
 def _worked_bytes(row: Row, elements: int) -> int:
     """What is there while so many elements of a row's value are made, they among it."""
     if row.kind == "along_axis" and str(row.params[0]).startswith("fft."):
-        length = int(row.shape[row.params[1]])
-        return transform_bytes(length) * -(-elements // max(length, 1))
+        given: int = max(row.shape[row.params[1]], 1)
+        return transform_bytes(worked_length(row.params, row.shape)) * -(-elements // given)
     return (_COPIES if row.kind in _LINES else 1) * elements * row.dtype.itemsize
 
 

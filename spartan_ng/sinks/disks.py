@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import Any
 
 from msgspec import Struct
 
@@ -18,17 +19,19 @@ _OTHERS_SHARE, _OTHERS_BYTES = 32, 1 << 30
 """What is packed leaves others one part in so many of what was free, but no more than this."""
 _FEW_BYTES = 1 << 16
 """These take no longer to write than to ask for, and fill no disk."""
+_WATCHED_BYTES = 1 << 24
+"""So many are written before a disk is asked again."""
 _WAY = "name a place on another (what goes to a URL is put together in config.disk_folder), or write less"
 
 
-def check_room(path: str, nbytes: int) -> None:
-    """OutOfResources where the disk on which `path` is to be has less than so many bytes free; a few are not
-    asked for."""
+def check_room(path: str, nbytes: int, about: str = "") -> None:
+    """OutOfResources where the disk on which `path` is to be has less than so many bytes free (or "about " so
+    many); a few are not asked for."""
     if nbytes < _FEW_BYTES:
         return
     free = free_bytes(_folder(path))
     if free is not None and nbytes > free:
-        raise _refusal(path, f" of {nbytes:,} bytes", free)
+        raise _refusal(path, f" of {about}{nbytes:,} bytes", free)
 
 
 class Leftover(Struct, frozen=True):
@@ -58,6 +61,26 @@ def leftover(path: str) -> Leftover:
     """Of the disk on which `path` is to be."""
     folder = _folder(path)
     return Leftover(path, folder, min((free_bytes(folder) or 0) // _OTHERS_SHARE, _OTHERS_BYTES))
+
+
+class SparingFile:
+    """An open file of which nobody knows how long it will be: it takes what is written to it as long as
+    something of its disk stays to others."""
+
+    def __init__(self, file: Any, path: str) -> None:
+        self._file, self._left, self._since = file, leftover(path), 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, data: Any) -> Any:
+        """Write to the file; OutOfResources where too little is left."""
+        self._since += len(data)
+        if self._since >= _WATCHED_BYTES:
+            self._since = 0
+            self._file.flush()
+            self._left.check()
+        return self._file.write(data)
 
 
 def _folder(path: str) -> str:

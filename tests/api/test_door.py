@@ -72,6 +72,7 @@ OTHER_NUMBERS = {
     "what memory has room for, or the disk": {
         "algebra/factorizations.py": {"GROUP_BYTES", "GROUP_SHARE"},
         "drawing/streams.py": {"PIECE", "_SWAPS", "_FEW_BYTES"},
+        "files/io.py": {"_ROWS"},
         "files/saving.py": {"PART_BYTES"},
         "files/sinks.py": {"_PART_BYTES"},
         "numeric/vectorized.py": {"_OBJECT_BYTES"},

@@ -60,3 +60,42 @@ def test_descending(mode, stable):
     numpy.testing.assert_array_equal(np.sort(np.array(a), descending=True), -numpy.sort(-a))
     wanted = numpy.argsort(-a, stable=True)
     numpy.testing.assert_array_equal(np.argsort(np.array(a), descending=True, stable=stable), wanted)
+
+
+def padded(x: numpy.ndarray, n: int, axis: int) -> numpy.ndarray:
+    wide = [(0, n - x.shape[axis] if a == axis else 0) for a in range(x.ndim)]
+    return numpy.pad(x, wide)
+
+
+@pytest.mark.parametrize("kind", ["i2", "f4", "f8", ">f8", "c16"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+def test_lines_become_longer_or_shorter(mode, name, axis, kind):
+    """Whatever is fused before and behind, of turned arrays and parts, too."""
+    x = (X * 9).astype(kind)
+    if kind == "c16" and name in ("rfft", "ihfft"):
+        pytest.skip("of real numbers")
+    for n in (None, 1, 2, 5, 8, 11):
+        for norm in (None, "ortho"):
+            mine, theirs = (
+                getattr(m.fft, name)(a * 2, n, axis, norm) for m, a in ((np, np.array(x)), (numpy, x))
+            )
+            assert mine.dtype == theirs.dtype
+            close = 1e-4 if kind == "f4" else 1e-9
+            for way in (lambda a: (a + 1)[::-1, 1:], lambda a: a.T, lambda a: a.sum(axis=axis)):
+                numpy.testing.assert_allclose(way(mine).compute(), way(theirs), rtol=close, atol=close)
+
+
+def test_no_more_is_made_than_half_a_spectrum_nor_are_lines_filled_up_first(tmp_path):
+    numpy.save(tmp_path / "x.npy", numpy.zeros((40, 1000)))
+    with np.config.override(small_bytes=0):
+        x = np.load(tmp_path / "x.npy")
+        for made, length in (
+            (np.fft.rfft(x), 501),
+            (np.fft.ihfft(x.T, axis=0), 501),
+            (np.fft.fft(x, 2048), 2048),
+            (np.fft.irfft(np.fft.rfft(x), 4000), 4000),
+            (abs(np.fft.rfft(x, axis=1)).sum(axis=0), 501),
+        ):
+            made_slots = [s for s in np.explain(made).slots if s.role != "input"]
+            assert max(s.nbytes for s in made_slots) <= 16 * 40 * length, made_slots

@@ -7,14 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy
 
-from tests.budgets import drawn
+from tests.budgets import drawn, lines
 from tests.budgets.asking import Asked
 from tests.budgets.chains import chain
 from tests.budgets.functions import programs as of_functions
@@ -112,26 +112,35 @@ def outcome(name: str, kind: str, workers: int, file: str, bound: float = BOUND)
 
 def ask_program(number: int, workers: int, folder: str, piece: str = "", bound: float = BOUND) -> str:
     """Draw a whole program, and run it; in words what is wrong with it, "" where nothing is."""
-    asked = drawn.program(number, piece)
-    drawn.make(asked, folder)
-    words = [sys.executable, "-m", "tests.budgets.drawn", str(number), str(workers), folder, piece]
+    return _ask_drawn(drawn, drawn.program(number, piece), workers, folder, piece, bound)
+
+
+def ask_lines(number: int, workers: int, folder: str, name: str = "", bound: float = BOUND) -> str:
+    """The same of a function of long lines."""
+    return _ask_drawn(lines, lines.lines(number, name), workers, folder, name, bound)
+
+
+def _ask_drawn(of: Any, asked: Any, workers: int, folder: str, piece: str, bound: float) -> str:
+    """Make the files of what was drawn of a module, run it, and look at its memory, plans and answers."""
+    of.make(asked, folder)
+    words = [sys.executable, "-m", of.__name__, str(asked.number), str(workers), folder, piece]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         return f"{asked.said}: failed: {done.stderr.strip()[-600:]}"
     found = json.loads(done.stdout.splitlines()[-1])
     if "refused" in found:
         return f"{asked.said}: refused: {found['refused']}"
-    wrong = drawn.difference(asked, folder)
+    wrong = of.difference(asked, folder)
     wrong += f", {found['peak']:,} bytes" if found["peak"] > bound * asked.budget else ""
     low = [p for p in found["plans"] if p["took"] > drawn.PROJECTED * p["projected"] + drawn.BESIDE]
     wrong += f", more than explain projects: {low}" if low else ""
     said = f"{asked.said}, {workers} workers, {found['peak'] / 1e6:.0f} MB"
-    print(f"{number}: {said}: {wrong.strip(', ') or 'right'}", flush=True)
+    print(f"{asked.number}: {said}: {wrong.strip(', ') or 'right'}", flush=True)
     return f"{said}: {wrong}" if wrong else ""
 
 
-def _programs(numbers: range, workers: tuple[int, ...], end: float) -> int:
-    """How many drawn programs are wrong."""
+def _drawn(ask: Callable[[int, int, str], str], numbers: range, workers: tuple[int, ...], end: float) -> int:
+    """How many of what is drawn are wrong."""
     bad = 0
     for number in numbers:
         for n in workers:
@@ -139,7 +148,7 @@ def _programs(numbers: range, workers: tuple[int, ...], end: float) -> int:
                 print(f"stopped before {number}")
                 return bad
             with tempfile.TemporaryDirectory() as folder:
-                bad += bool(ask_program(number, n, folder))
+                bad += bool(ask(number, n, folder))
     return bad
 
 
@@ -181,6 +190,7 @@ def _functions(
 @click.option("--after", default="", help="Begin behind this name.")
 @click.option("--chains", nargs=2, type=int, help="Ask drawn chains of these numbers, from and to.")
 @click.option("--programs", nargs=2, type=int, help="Ask drawn whole programs of these numbers.")
+@click.option("--lines", "of_lines", nargs=2, type=int, help="Ask drawn functions of long lines.")
 @click.option("--functions", is_flag=True, help="Ask all of NumPy's functions, NAMES or what begins so.")
 @click.option("--late", default=30.0, help="Of functions, end what takes longer than so many seconds.")
 def command(
@@ -191,6 +201,7 @@ def command(
     after: str,
     chains: tuple[int, int] | None,
     programs: tuple[int, int] | None,
+    of_lines: tuple[int, int] | None,
     functions: bool,
     late: float,
 ) -> None:
@@ -200,7 +211,9 @@ def command(
     if functions:
         sys.exit(_functions(names, workers, seconds, after, late) > 0)
     if programs:
-        sys.exit(_programs(range(*programs), workers, end) > 0)
+        sys.exit(_drawn(ask_program, range(*programs), workers, end) > 0)
+    if of_lines:
+        sys.exit(_drawn(ask_lines, range(*of_lines), workers, end) > 0)
     chosen = list(names or [*OPERATIONS, *BY_PLACES])
     if chains:
         chosen = [str(number) for number in range(*chains)]

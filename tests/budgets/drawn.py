@@ -11,7 +11,7 @@ import gc
 import json
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -167,25 +167,31 @@ def difference(drawn: Program, folder: str) -> str:
     return ""
 
 
-def main(number: str, workers: str, folder: str, piece: str = "") -> None:
-    drawn = program(int(number), piece)
-    begin = _workers if int(workers) else _embedded
+def run_watched(work: Callable[[int], None], workers: int, budget: int, folder: str) -> None:
+    """Do work on the first part in so many of what there is, a small one, then on all of it, and print what
+    the process and its workers have had at most for that, and each of its plans."""
+    begin = _workers if workers else _embedded
     numpy.seterr(all="ignore")
     plans: list[Ran] = []
-    with begin(drawn.budget, folder):
+    with begin(budget, folder):
         warm_up(f"{folder}/x.npy")
         try:
-            _run(drawn, folder, _SMALL)
+            work(_SMALL)
             gc.collect()
             with BudgetWatch() as before:
                 pass
             with BudgetWatch() as watch, plans_watched(plans):
-                _run(drawn, folder, 1)
+                work(1)
         except MemoryBudgetError as error:
             print(json.dumps({"refused": str(error)}))
             return
         peak = max(watch.peak_bytes - before.peak_bytes, 0)
         print(json.dumps({"peak": peak, "plans": [vars(p) for p in plans]}))
+
+
+def main(number: str, workers: str, folder: str, piece: str = "") -> None:
+    drawn = program(int(number), piece)
+    run_watched(lambda share: _run(drawn, folder, share), int(workers), drawn.budget, folder)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Any]] = {
 
 def all_of(parts: list[Any], places: list[Any] | None = None) -> Any:
     at, found = 0, list[Any]()
-    for own in value_ranges(parts):
+    for own in value_ranges(parts, places or ()):
         assert own.first == at
         found += merged_range(parts, own, places)
         at += sum(own.stops) - sum(own.starts)

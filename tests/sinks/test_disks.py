@@ -35,6 +35,8 @@ PACKED: dict[str, Write] = {
     "packed.h5": lambda path, a: np.to_hdf5(a, path, chunks=(50, 20), compression="lzf", rdcc_nbytes=100_000),
     "x.parquet": np.save,
     "tables": lambda path, a: np.to_parquet(a, f"{path}/"),
+    "packed.npz": lambda path, a: np.savez_compressed(path, a),
+    "x.txt.gz": np.savetxt,
 }
 
 
@@ -90,6 +92,7 @@ def test_what_is_packed_leaves_something_to_others(
     path, least, value = f"{tmp_path}/{name}", list[int](), numpy.tile(VALUE, (10, 1))
     value *= numpy.arange(1.0, len(value) + 1)[:, None]
     monkeypatch.setattr(parquet, "FILE_BYTES", 500_000)
+    monkeypatch.setattr(disks, "_WATCHED_BYTES", 100_000)
     PACKED[name](path, np.array(value[:60]))
     before = _has(tmp_path)
 
@@ -105,6 +108,34 @@ def test_what_is_packed_leaves_something_to_others(
     assert min(least) > -value.nbytes // 8  # a block for each thread
     assert _has(tmp_path) == before
     PACKED[name](path, np.zeros(value.shape) + 1)  # of which little is left when it is packed
+
+
+def test_texts_that_have_no_room_are_refused_before_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of their rows say how long all are."""
+
+    def free(place: Any) -> int:
+        return 24 * VALUE.size - sum(p.stat().st_size for p in tmp_path.rglob("*"))
+
+    monkeypatch.setattr(disks, "free_bytes", free)
+    with pytest.raises(OutOfResources, match=r"x\.txt of about .* bytes free"):
+        np.savetxt(tmp_path / "x.txt", np.array(VALUE))
+    monkeypatch.setattr(disks, "_WATCHED_BYTES", 100_000)
+    short = VALUE.copy()
+    short[:: len(short) // 32] = 0
+    with pytest.raises(OutOfResources, match=r"x\.txt was given up"):
+        np.savetxt(tmp_path / "x.txt", np.array(short), fmt=["%r"] * short.shape[1])
+    assert not _has(tmp_path)
+    monkeypatch.undo()
+    for name, a, keywords in (
+        ("x.txt", VALUE, {"fmt": "%.3f"}),
+        ("y.txt", VALUE[0], {"encoding": "utf-8", "header": "ä"}),
+        ("z.txt.bz2", VALUE, {"delimiter": ","}),
+    ):
+        np.savetxt(tmp_path / name, np.array(a), **keywords)
+        numpy.savetxt(tmp_path / f"theirs-{name}", a, **keywords)
+        assert (tmp_path / name).read_bytes() == (tmp_path / f"theirs-{name}").read_bytes()
 
 
 def test_room_is_set_aside_where_there_is_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

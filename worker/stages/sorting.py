@@ -135,7 +135,7 @@ def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> No
                 put(out[start : start + len(some)], some)
                 start += len(some)
 
-        ranges = value_ranges(values)
+        ranges = value_ranges(values, places or ())
         ex.parallel(run, ranges, lambda: one, len(ranges) == 1)
 
     # What peers have of a piece is under way while the one before is merged.

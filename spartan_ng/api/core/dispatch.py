@@ -31,7 +31,6 @@ from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.callers import warn_user
 from spartan_ng.errors import alone
-from spartan_ng.memory import copied_bytes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -215,9 +214,11 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool | Callable[[
             if nbytes is None:
                 return checked(*args, **keywords)
             if not door.is_small(nbytes) and not any_stays(known):
-                fits = whole and nbytes < copied_bytes() and door.works_here()
+                fits = whole and door.fits_here(nbytes)
                 if not (whole(known) if fits and callable(whole) else fits):
                     return checked(*args, **keywords)
+        if not door.fit_as_indices(known) and not any_stays(known):
+            return checked(*args, **keywords)
         if whole and _is_long(known):
             from spartan_ng.interrupts import is_interruptible, run_interruptibly
 

@@ -11,7 +11,7 @@ memory's speed wherever it runs, has a bound of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterable, Sized
 from math import prod
 from typing import Any
 
@@ -38,6 +38,7 @@ TINY_FLOPS, QUICK_FLOPS, AT_ONCE_FLOPS = 1 << 12, 1 << 20, 1 << 28
 and so many of small operands at most: BLAS takes some milliseconds, on all cores."""
 LOOPED = 1 << 17
 """Products of elements that NumPy adds up before a plan is made."""
+_INDEX_BYTES = np.dtype(np.intp).itemsize
 _DRAWN, _DRAWN_BYTES = 1 << 10, 1 << 17
 """Numbers that are drawn in less time than it takes to ask who should draw them; and where fewer bytes than
 these count as small, nothing is NumPy's at once, not even they."""
@@ -132,6 +133,15 @@ def few_values(
     return known
 
 
+def fit_as_indices(operands: Iterable[Any]) -> bool:
+    """Whether memory that was set has room for what NumPy makes of operands, and on the way to it: as many
+    elements, which may be indices, however narrow the operands' are."""
+    if config.memory_bytes is None:
+        return True
+    size = sum([a.size for a in operands if type(a) is _array])
+    return size * _INDEX_BYTES <= copied_bytes()
+
+
 def are_few_lines(mask: Any, nbytes: int) -> bool:
     """Whether a mask that is here keeps few of the lines of an array of so many bytes."""
     is_of_lines = mask.size * _LINE_BYTES <= nbytes and is_small(mask.nbytes)
@@ -159,6 +169,12 @@ def works_here() -> bool:
     """Whether what is bound by the memory's speed is done at once, however large it is: where the array lies
     here, and so do programs. On workers a write is a step of the graph."""
     return is_open() and in_process()
+
+
+def fits_here(nbytes: int) -> bool:
+    """Whether NumPy takes so many bytes, which are not small, where programs run: they fit into the memory
+    with what it makes of them."""
+    return nbytes < copied_bytes() and works_here()
 
 
 def is_written_here(target: Any, flops: int) -> bool:

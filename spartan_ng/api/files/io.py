@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from contextlib import nullcontext, suppress
+from io import BytesIO
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,6 +30,7 @@ from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.errors import SourceError
 from spartan_ng.graph.evaluation import in_process
+from spartan_ng.sinks.disks import SparingFile, check_room
 from spartan_ng.sinks.places import file_place, replacing
 from spartan_ng.sources import MappedFile, npz_member, unpacked_member
 from spartan_ng.sources.files import is_url, local_name, open_file
@@ -83,7 +86,8 @@ def _savez(
     every.update((name, as_handle(a)) for name, a in named.items())
     nbytes = 0 if is_packed else sum(map(known_bytes, every.values()))
     with replacing(file, ".npz", nbytes) if is_named else nullcontext(file) as written:
-        write_npz(written, every, allow_pickle, is_packed)
+        packed = SparingFile(written, os.fspath(file)) if is_packed and is_named else written
+        write_npz(packed, every, allow_pickle, is_packed)
 
 
 class Archive(np.lib.npyio.NpzFile):
@@ -200,7 +204,35 @@ def savetxt(fname: Any, X: Any, *args: Any, **keywords: Any) -> None:
         return
     real = file_place(fname)
     value = as_handle(X)._force()
-    written_anew(real, lambda path: np.savetxt(path, value, *args, **keywords))
+
+    def write(path: str) -> None:
+        if os.path.isfile(path):
+            given = inspect.signature(np.savetxt).bind(path, value, *args, **keywords).arguments
+            # As NumPy opens it: packed, where its name says so.
+            opened = np.lib.npyio.DataSource(os.curdir).open
+            with opened(path, "wt", given.get("encoding")) as file:
+                np.savetxt(SparingFile(file, real), value, *args, **keywords)
+        else:
+            np.savetxt(path, value, *args, **keywords)
+
+    if not real.endswith(_PACKED):
+        check_room(real, _text_bytes(value, *args, **keywords), "about ")
+    written_anew(real, write)
+
+
+_PACKED = (".gz", ".bz2", ".xz", ".lzma")
+"""Names of texts that NumPy packs."""
+_ROWS = 32
+"""Rows that tell how long all are, as texts, about."""
+
+
+def _text_bytes(value: Any, *args: Any, **keywords: Any) -> int:
+    """What an array takes as text, about."""
+    some = value[:: max(len(value) // _ROWS, 1)] if value.ndim else value
+    text = BytesIO()
+    np.savetxt(text, some, *args, **keywords)
+    nbytes: int = len(text.getbuffer()) * value.size // max(some.size, 1)
+    return nbytes
 
 
 @numpy_function(np.loadtxt)

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 test = np.fft.test  # type: ignore[attr-defined]
 _HALF = ("irfft", "hfft")
-"""Those that are given half a spectrum."""
+"""Those that are given half a spectrum,"""
+_TO_HALF = ("rfft", "ihfft")
+"""and that give half of one."""
 
 
 def _line(name: str, a: Any, n: Any, axis: Any, norm: Any) -> ndarray:
@@ -45,18 +47,17 @@ def _line(name: str, a: Any, n: Any, axis: Any, norm: Any) -> ndarray:
         raise ValueError(f"Invalid number of FFT data points ({shown}) specified: {name} of {a.shape}.")
     result = function(np.zeros(1, a.dtype), n=2, norm=norm).dtype
     half = shown // 2 + 1
-    if name in _HALF:
-        a = _fitted(a, half, where)
-    if name not in _HALF:
-        a = _fitted(a, shown, where)
+    taken, made = (half if name in names else shown for names in (_HALF, _TO_HALF))
     if not long_fft.line_fits(a, shown):
-        line = long_fft.transform(name, a, shown, where, norm).copy()
+        a = _fitted(a, taken, where)
+        line = _fitted(long_fft.transform(name, a, shown, where, norm), made, where).copy()
     else:
-        a = _fitted(a, shown, where)
-        keywords = (("norm", norm),) if norm is not None else ()
-        line = wrap_node(build.along_axis(f"fft.{name}", [a._node()], where, dtype=result, keywords=keywords))
-    if name in ("rfft", "ihfft"):
-        line = _fitted(line, half, where).copy()
+        a = _fitted(a, min(taken, a.shape[where]), where)  # NumPy fills lines up
+        keywords = (("n", shown), ("norm", norm))
+        node = build.along_axis(
+            f"fft.{name}", [a._node()], where, dtype=result, keywords=keywords, length=made
+        )
+        line = wrap_node(node)
     return (lying_as if name == "hfft" else lying_as_copy)(line, given)  # of the array's conjugates
 
 

@@ -127,7 +127,7 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
     keywords = (("kth", _kth(kth, a.shape[where] if a.size else 0, kind)),)
     if not a.size:
         return a.copy()  # type: ignore[no-any-return]
-    if _is_long(a) or long_lines.are_long(a, where, False):
+    if _is_long(a, a.dtype) or long_lines.are_long(a, where, False):
         return sort(a, where)
     return wrap_node(build.along_axis("partition", [a._node()], where, dtype=a.dtype, keywords=keywords))
 
@@ -141,16 +141,18 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
     keywords = (("kth", _kth(kth, a.shape[where] if a.size else 0, kind)),)
     if not a.size:
         return wrap(np.empty(a.shape, build.INTP))
-    if _is_long(a) or long_lines.are_long(a, where, True):
+    if _is_long(a, build.INTP) or long_lines.are_long(a, where, True):
         return argsort(a, where)
     return wrap_node(
         build.along_axis("argpartition", [a._node()], where, dtype=build.INTP, keywords=keywords)
     )
 
 
-def _is_long(a: Any) -> bool:
-    """Whether a line is one that is sorted part by part: a partition of it would need all of it at once."""
-    return bool(a.ndim == 1 and a.nbytes > copied_bytes() and not a.dtype.hasobject)
+def _is_long(a: Any, made: np.dtype[Any]) -> bool:
+    """Whether a line is one that is sorted part by part: a partition of it would need all of it, and all of
+    what is made of it, at once."""
+    each = max(a.dtype.itemsize, made.itemsize)
+    return bool(a.ndim == 1 and a.size * each > copied_bytes() and not a.dtype.hasobject)
 
 
 def _kth(kth: Any, n: int, kind: Any) -> Any:

@@ -205,7 +205,12 @@ def input_labels(node: Node, out: Labels) -> tuple[Labels, ...]:
             for i, follows in zip(node.inputs, stacked, strict=True)
         )
     assert node.op is Op.SCAN or node.fn == "along_axis", f"no label rule for {node}"
-    return (out,) * len(node.inputs)
+    return tuple([out if i.shape == node.shape else _line_labels(node.params[1], out) for i in node.inputs])
+
+
+def _line_labels(axis: int, out: Labels) -> Labels:
+    """Of lines that become shorter or longer ones: all of a line is seen."""
+    return (*out[:axis], WHOLE, *out[axis + 1 :])
 
 
 def _broadcast_labels(operand: Node, node: Node, out: Labels) -> Labels:

@@ -228,9 +228,8 @@ def lines_fit(node: Node, labels: Labels) -> bool:
     if _reduced_length(node) > node.size and not reads_once(node):
         return False  # the reduction is the larger dimension: better to cut it
     if node.fn == "along_axis":
-        a = node.inputs[0]
-        axis = node.params[1]
-        return bool(axis == a.ndim - 1 and a.shape[axis] * a.dtype.itemsize <= LINE_BYTES)
+        axis, both = node.params[1], (node, *node.inputs)  # what is made of a line may be wider
+        return axis == node.ndim - 1 and all(n.shape[-1] * n.dtype.itemsize <= LINE_BYTES for n in both)
     seen = input_labels(node, labels)
     if node.fn in ("take", "search"):
         return node.inputs[0].nbytes <= SIDE_BYTES

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from spartan_ng.arrays import Box, box_of, box_shape, box_size, intersect
 from spartan_ng.costs.choices import BOX_SLACK
 from spartan_ng.graph import build
-from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.graph.node import Node, Op, has_lines_of, topological
 from spartan_ng.ops.functions import UserFunction
 
 Boxes = list[Box | None]
@@ -110,7 +110,7 @@ def _rule(node: Node, box: Box) -> BoxRule:
         return _WHOLE
     has_lines = node.op is Op.SCAN or node.fn == "along_axis"
     # A stretched operand's lines are not the box's.
-    if has_lines and any(i.shape != node.shape for i in node.inputs):
+    if has_lines and not all(has_lines_of(node, i) for i in node.inputs):
         return _WHOLE
     name = f"{node.op}:{node.fn}" if node.op is Op.JOIN_UPDATE else str(node.op)
     return _RULES.get(name, _WHOLE)

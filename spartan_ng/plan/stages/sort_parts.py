@@ -31,3 +31,12 @@ class SortParts(Stage, frozen=True):
         """Those of the sort."""
         name = "sort" if self.indices is None else "argsort"
         return AXIS_FUNCTIONS[name].line_flops(prod(self.space(slots)), slots[self.values].dtype)
+
+    def worked_bytes(self, slots: Sequence[Slot], threads: int) -> int:
+        """What so many threads have beside what is stored: of each run a copy, sorted, and where it came
+        from; indices are sorted behind the digits of their values, which takes as much again."""
+        ((key, *others), parts) = [slots[s].dtype.itemsize for s in self.written_slots()], self.grid.parts[0]
+        n = -(-prod(self.space(slots)) // parts)
+        if not self.length:
+            return 2 * n * sum(others)
+        return min(threads * self.length, n) * 2 * (key + sum(others))
