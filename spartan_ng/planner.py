@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 _WEIGHED_STAGES = 40
 """`explain` weighs the alternatives of plans with up to so many stages."""
+_STORED = 2
+"""Random numbers stay in memory where they take no more than one part in so many of it."""
 _PLANS = 512
 """Plans kept for programs that come again."""
 
@@ -108,6 +110,16 @@ class Planner:
             if len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)
         return planned, leaves
+
+    def over_draws(self, roots: Sequence[Node]) -> list[Node]:
+        """`roots` over sources in place of random numbers that would be drawn to lie on disk."""
+        settings, _ = self._settle(self._backend.workers)
+        room = settings.profile.memory_bytes * settings.profile.workers // _STORED
+        if all(n.op is not Op.RANDOM or n.nbytes <= room for n in topological(roots)):
+            return list(roots)
+        from spartan_ng.optimizer.draws import read_as_drawn
+
+        return read_as_drawn(roots, _rewritten, room, settings.fusion, settings.profile)
 
     def _kept_or_made(
         self, structure: Hashable, roots: Sequence[Node], settings: Settings, leaves: list[ArrayRef]

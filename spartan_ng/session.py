@@ -97,13 +97,13 @@ class Session:
         self, nodes: Sequence[Node], order: Sequence[Node] | None, died: list[WorkerDied] | None = None
     ) -> list[ArrayRef]:
         """See `evaluate`; with `died` (see `_plan_and_run`) on workers, whoever has the arrays."""
-        roots: Sequence[Node] = nodes
         order = topological(nodes) if order is None else order
-        has_lines, has_objects, has_turned = looked_over(order)
+        has_lines, has_objects, has_turned, has_draws = looked_over(order)
         if has_objects and self._home is not None:
             return objects_apart(nodes, self._evaluate_plain, self._on_driver()._evaluate_plain)
+        roots: Sequence[Node] = self.planner.over_draws(nodes) if has_draws else nodes
         if has_constants(order):
-            roots = run_passes(VALUE_PASSES, nodes, config.disabled_passes)
+            roots = run_passes(VALUE_PASSES, roots, config.disabled_passes)
         if has_lines:
             from spartan_ng.selecting import selected
 

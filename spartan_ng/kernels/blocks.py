@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby, product
 from math import prod
-from typing import Any
 
 from msgspec import Struct
 
@@ -20,7 +19,7 @@ from spartan_ng.kernels.sequences import Run, blocks, cut_at_multiples
 from spartan_ng.kernels.widths import NUMBER_BYTES, footprint, widths_of
 from spartan_ng.memory import BLOCK_BYTES, threads
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.random import RUN_DRAWS, is_stream, is_walk, logical_block
+from spartan_ng.ops.random import drawn_blocks, is_walk
 from spartan_ng.plan.stages import Fused
 from spartan_ng.sinks import Sink
 
@@ -139,7 +138,7 @@ def _cached_sizes(
         return sparse_blocks(stage, sizes)
     for row in stage.rows:
         if row.kind == "random":
-            return _random_blocks(row.shape, row.params[0])[: len(sizes)]  # the rest is whole
+            return drawn_blocks(row.params[0], row.shape)[: len(sizes)]  # the rest is whole
     chunks = _written_chunks(stage)
     if chunks is not None:
         return tuple(min(n, chunks.get(d, n)) for d, n in enumerate(sizes))
@@ -237,22 +236,6 @@ def _walks_strips(stage: Fused) -> bool:
     """Whether all results come from a fold that walks its block in pieces for the cache: `deviations`."""
     folds = [w.reducer.fn if w.reducer is not None else None for w in stage.writes]
     return not stage.rows and "squared deviations" in folds and set(folds) <= {"squared deviations", "add"}
-
-
-def _random_blocks(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[int, ...]:
-    """Whole logical blocks, so that none is drawn twice; a stream has no such blocks, but runs: as many of
-    the last axes as go into one, and even parts of the one that does not."""
-    if key[0] == "blocks":
-        return logical_block(shape)
-    if not is_stream(key):
-        _, _, around, view = key
-        return tuple(-(-b // abs(step)) for b, (_, step) in zip(logical_block(around), view, strict=True))
-    sizes, left = [], RUN_DRAWS
-    for n in reversed(shape):
-        parts = -(-n // RUN_DRAWS) if left == RUN_DRAWS else 1
-        sizes.append(max(1, min(-(-n // parts), left)) if n else 1)
-        left //= max(n, 1)
-    return tuple(reversed(sizes))
 
 
 def sparse_blocks(stage: Fused, sizes: list[int]) -> tuple[int, ...]:

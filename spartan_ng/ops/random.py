@@ -12,6 +12,7 @@ step along each axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import product
 from math import prod
@@ -21,7 +22,7 @@ import numpy as np
 from msgspec import Struct
 
 from spartan_ng.arrays import Box, box_shape
-from spartan_ng.ops.walks import walk_of
+from spartan_ng.ops.walks import Passage, walk_of
 
 _BLOCK_ELEMENTS = 1 << 16
 RUN_DRAWS = 1 << 16
@@ -209,11 +210,44 @@ def is_near(key: tuple[Any, ...], shape: tuple[int, ...], box: Box) -> bool:
     """Whether this process has been through a walk up to the end of a box of the array of `shape`."""
     if 0 in box_shape(box):
         return True
+    walk, _, last = _way(key, shape, box)
+    return walk.knows(last)
+
+
+def in_turn(key: tuple[Any, ...], shape: tuple[int, ...], box: Box) -> AbstractContextManager[None]:
+    """Around the drawing of a box by one of several threads that draw one box after the other: numbers that a
+    generator has to walk to are drawn by one at a time, and those that come first, first."""
+    if not is_walk(key):
+        return nullcontext()
+    walk, first, _ = _way(key, shape, box)
+    return walk.turn(first)
+
+
+def _way(key: tuple[Any, ...], shape: tuple[int, ...], box: Box) -> tuple[Passage, int, int]:
+    """The walk that numbers are of, and the places there of the first and the last of a box."""
     if key[0] == "part":
         _, key, shape, view = key
         box = _covered(view, box)
-    last = sum((hi - 1) * prod(shape[d + 1 :]) for d, (_, hi) in enumerate(box))
-    return walk_of(key[1]).knows(last)
+    strides = [prod(shape[d + 1 :]) for d in range(len(shape))]
+    first, last = (sum(i * s for i, s in zip(at, strides, strict=True)) for at in zip(*box, strict=True))
+    return walk_of(key[1]), first, last - sum(strides)
+
+
+def drawn_blocks(key: tuple[Any, ...], shape: tuple[int, ...], run: int = RUN_DRAWS) -> tuple[int, ...]:
+    """The shape of what is drawn well of an array that a key names: whole logical blocks, so that none is
+    drawn twice; a stream has no such blocks, but runs: as many of the last axes as go into one, and even
+    parts of the one that does not."""
+    if key[0] == "blocks":
+        return logical_block(shape)
+    if not is_stream(key):
+        _, _, around, view = key
+        return tuple(-(-b // abs(step)) for b, (_, step) in zip(logical_block(around), view, strict=True))
+    sizes, left = [], run
+    for n in reversed(shape):
+        parts = -(-n // run) if left == run else 1
+        sizes.append(max(1, min(-(-n // parts), left)) if n else 1)
+        left //= max(n, 1)
+    return tuple(reversed(sizes))
 
 
 def _part(

@@ -8,9 +8,10 @@ the state behind all numbers is known as soon as somebody has been there. Each p
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,24 @@ class Passage:
         self._states: dict[int, Any] = {0: (thawed(stream.state), None)}
         self._gap = PIECE
         self._cursors: OrderedDict[int, _Cursor] = OrderedDict()
+        self._turns = threading.Condition()
+        self._waiting: list[int] = []
+        self._is_taken = False
+
+    @contextmanager
+    def turn(self, place: int) -> Iterator[None]:
+        """Wait for who draws, and for who waits for earlier numbers."""
+        with self._turns:
+            insort(self._waiting, place)
+            self._turns.wait_for(lambda: not self._is_taken and self._waiting[0] == place)
+            self._waiting.remove(place)
+            self._is_taken = True
+        try:
+            yield
+        finally:
+            with self._turns:
+                self._is_taken = False
+                self._turns.notify_all()
 
     def numbers(self, first: int, count: int) -> np.ndarray[Any, Any]:
         """So many numbers from a place on, in one line."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,10 @@ from benchmarks.simulated import SimulatedBackend
 from spartan_ng import scratch
 from spartan_ng.api.drawing import streams
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.errors import OutOfResources
 from spartan_ng.ops import walks
+from spartan_ng.worker.memory import store
 from tests.test_programs import running_on
 
 SHAPE = (37, 1001)
@@ -108,6 +111,76 @@ def test_long_streams_are_stored_nowhere(monkeypatch: pytest.MonkeyPatch) -> Non
     x[0, 0] = 5
     assert x[0, 0] == 5
     assert x.sum() != np.random.default_rng(0).normal(size=SHAPE).sum()
+
+
+PASSES: dict[str, Any] = {
+    "centred": lambda m, x: ((x - x.mean()) ** 2).sum(),
+    "centred columns": lambda m, x: abs(x - x.mean(axis=0)).max(axis=0),
+    "deviations of columns": lambda m, x: x.reshape(60, -1).std(axis=0),
+    "deviations of rows": lambda m, x: x.var(axis=1),
+    "products": lambda m, x: x @ x.T[:, :9],
+    "vectors": lambda m, x: x.T @ m.arange(600.0),
+    "turned": lambda m, x: (x.T * 2).max(axis=1),
+    "bounds": lambda m, x: m.histogram_bin_edges(x, 5),
+    "histogram": lambda m, x: m.histogram(x, bins=7)[0],
+    "differences": lambda m, x: m.diff(x, axis=0).sum(axis=1),
+    "squares": lambda m, x: x.reshape(-1, 10).T @ x.reshape(-1, 10) if x.dtype.kind == "f" else x.sum(),
+}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", ["normal", "random", "narrow"])
+@pytest.mark.parametrize("name", PASSES)
+def test_passes_over_what_is_drawn_store_none_of_it(
+    name: str, kind: str, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a file; what was folded twice, multiplied or turned lay on disk."""
+    put_aside: list[int] = []
+
+    def counted(shape: Any, dtype: Any, *what: Any) -> Any:
+        found = on_disk(shape, dtype, *what)
+        put_aside.append(found.nbytes)
+        return found
+
+    def spilled(tile: Any) -> Any:
+        put_aside.append(tile.nbytes)
+        return write(tile)
+
+    on_disk, write = scratch.on_disk, store._Spilled.write
+    monkeypatch.setattr(store, "on_disk", counted)
+    monkeypatch.setattr(scratch, "on_disk", counted)
+    monkeypatch.setattr(store._Spilled, "write", spilled)
+    ours, theirs = np.random.default_rng(5), numpy.random.default_rng(5)
+    draw = {
+        "normal": lambda g: g.normal(size=(600, 1001)),
+        "random": lambda g: g.random((600, 1001)),
+        "narrow": lambda g: g.integers(0, 200, (600, 1001), "u1"),
+    }[kind]
+    profile = Profile(memory_bytes=1 << 20, limited=True)
+    with (
+        running_on(SimulatedBackend(workers, profile)) if workers else nullcontext(),
+        config.override(memory_bytes=1 << 20),
+    ):
+        x, y = draw(ours), draw(theirs)
+        found, wanted = PASSES[name](np, x), PASSES[name](numpy, y)
+        numpy.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-9)
+        numpy.testing.assert_array_equal(ours.normal(size=3), theirs.normal(size=3))
+    assert sum(put_aside) < y.nbytes // 2, put_aside
+
+
+def test_a_column_takes_no_walk_through_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    draw = walks._Cursor.draw
+
+    def counted(self: Any, n: int) -> Any:
+        counts.append(n)
+        return draw(self, n)
+
+    monkeypatch.setattr(walks._Cursor, "draw", counted)
+    wanted = numpy.random.default_rng(5).normal(size=SHAPE[::-1])
+    x = np.random.default_rng(5).normal(size=SHAPE[::-1])
+    numpy.testing.assert_allclose(np.median(x, axis=0), numpy.median(wanted, axis=0))
+    assert sum(counts) <= 3 * wanted.size
 
 
 def test_each_number_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
