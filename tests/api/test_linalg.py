@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy
 import pytest
 
@@ -9,6 +12,8 @@ import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng.api.algebra import factorizations
 from spartan_ng.config import config
+from spartan_ng.kernels import direct, rows
+from spartan_ng.ops import matrices
 from tests.test_programs import running_on
 
 RANDOM = numpy.random.default_rng(0)
@@ -110,3 +115,48 @@ def test_what_pinv_takes_for_zero(rows, options, least, mode):
     wanted = numpy.linalg.pinv(a, **options)
     found = numpy.asarray(np.linalg.pinv(np.asarray(a), **options))
     numpy.testing.assert_allclose(found, wanted, rtol=1e-2, atol=1e-9)
+
+
+PARTS = {
+    "qr": lambda np, a: np.linalg.qr(a),
+    "eigh": lambda np, a: np.linalg.eigh(a.T @ a),
+    "svd": lambda np, a: np.linalg.svd(a, full_matrices=False),
+    "slogdet": lambda np, a: np.linalg.slogdet(a.T @ a),
+    "lstsq": lambda np, a: np.linalg.lstsq(a, a[:, 0] * 2),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("last_first", [False, True])
+def test_a_matrix_is_decomposed_once_whichever_part_is_asked_for_first(
+    name: str, last_first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    evaluate = matrices.evaluate_matrices
+
+    def counted(name: str, *args: Any) -> Any:
+        calls.append(name)
+        return evaluate(name, *args)
+
+    for module in (rows, direct):
+        monkeypatch.setattr(module, "evaluate_matrices", counted)
+    numpy.save(tmp_path / "x.npy", numpy.random.default_rng(0).random((5000, 30)))
+    wanted = PARTS[name](numpy, numpy.nan_to_num(numpy.load(tmp_path / "x.npy")))
+    with config.override(small_bytes=1000):
+        found = PARTS[name](np, np.nan_to_num(np.load(tmp_path / "x.npy")))
+        parts = [*zip(found, wanted, strict=True)]
+        for mine, theirs in reversed(parts) if last_first else parts:
+            numpy.testing.assert_allclose(numpy.asarray(mine), theirs, rtol=1e-6, atol=1e-8)
+    assert len(calls) == 1, calls
+
+
+def test_what_one_matrix_is_made_of_is_made_block_by_block(tmp_path: Path) -> None:
+    """In the function's own stage, which nothing cuts, each step had a matrix as large."""
+    numpy.save(tmp_path / "x.npy", numpy.ones((40_000, 10)))
+    x = np.load(tmp_path / "x.npy")
+    with config.override(small_bytes=0):
+        made = np.linalg.qr(np.sqrt((x - x.mean(axis=0)) / x.std(axis=0) + 1))[0]
+        (alone,) = (s for s in np.explain(made).stages if "matrices" in s.operators)
+        assert alone.operators == ("matrices",)
+        few = np.linalg.qr(np.sqrt(x[:40].reshape(10, 4, 10) + 1))[0]
+        assert any({"matrices", "sqrt"} <= {*s.operators} for s in np.explain(few).stages)

@@ -32,8 +32,8 @@ _SEEN = 4
 """Arrays that are looked at, for each node that is computed."""
 _STEPS = 12
 """Steps, at most, between a result that several arrays are made of and them."""
-_BY_LINES = frozenset({"along_axis", "contract"})
-"""Functions that work on whole lines, beside scans: nothing is fused into them."""
+_BY_LINES = frozenset({"along_axis", "contract", "matrices"})
+"""Functions that work on whole lines or matrices, beside scans: nothing is fused into them."""
 _MOST = 8
 """Arrays that are computed though nobody asked."""
 
