@@ -50,6 +50,7 @@ REPEATED_FUNCTIONS = {
     "given": LIBRARY,
     "in_process": EVALUATOR,
     "is_dear": EVALUATOR,
+    "is_made": EVALUATOR,
     "is_kept": "a step's values by an evaluation, and a kernel's machine code by the cache",
     "is_sparse_product": "the same of a node and of a stage",
     "join_update": BUILDER,

@@ -124,6 +124,9 @@ def test_integers(text: str, dtype: str, asked: Asked) -> None:
         "a /= (a * 2) - b * 0",
         "a[1:-1] = 1 / a[1:-1] + b[2:]",
         "b[5, 5] = np.nan; a = np.where(a < b, a * 2, b + 1)",
+        "w = b; a = np.less(np.sqrt(a), (b > 0) ^ (w > 0)) * 2",
+        "a = (np.sqrt(a) > 0) ^ (np.sqrt(a) > 0) | mask",
+        "a = np.where(1 / a > b, c, c) + 1",
     ],
 )
 def test_errors_are_told_by_who_makes_them(text: str, asked: Asked) -> None:
@@ -234,6 +237,21 @@ def test_what_has_other_bits_has_no_source(function: str) -> None:
     n = 2 if function in ("power", "arctan2") else 1
     given = (("multiply", double, (0, 1)), (function, double, (-1,) * n))
     assert loop_source(given, (double, double, double), "ccc") is None
+
+
+def test_what_is_the_same_whatever_it_is_made_of_has_no_source() -> None:
+    double, truth = numpy.dtype("f8"), numpy.dtype("?")
+    roots = (("sqrt", double, (0,)), ("greater", truth, (-1, 1)))
+    again = (("sqrt", double, (0,)), ("greater", truth, (-3, 1)))
+    dtypes = (double, double, truth)
+    for name in ("bitwise_xor", "not_equal", "logical_and"):
+        assert loop_source((*roots, *again, (name, truth, (-2, -4))), dtypes, "ccc") is None
+    opposed = (*roots, ("logical_not", truth, (-2,)), ("bitwise_and", truth, (-2, -3)))
+    assert loop_source(opposed, dtypes, "ccc") is None
+    assert (
+        loop_source((*roots, ("bitwise_and", truth, (-2, 2))), (double, double, truth, truth), "cccc")
+        is not None
+    )
 
 
 def test_a_number_that_is_taken_as_two_types_has_no_source() -> None:

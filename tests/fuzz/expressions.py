@@ -31,7 +31,7 @@ from tests.fuzz.texts import OF_ONE, OF_TWO, Text
 
 SIZES = (128, 2_048, 12_800, 131_072)
 """Elements of the larger arrays: of doubles 1 kB to 1 MB."""
-DTYPES = ("f8", "f8", "f8", "f4", "i8", "c16", "u1", "i4", "c8")
+DTYPES = ("f8", "f8", "f8", "f4", "i8", "c16", "u1", "i4", "c8", "i1", "i2", "u2", "u4", "u8", "f2")
 ENDS = 0.03
 """How often a statement may end a program by an error."""
 PROVEN = 6
@@ -144,7 +144,8 @@ def _given(program: Program) -> dict[str, Any]:
     made["b"].flat[:: 11 * (program.seed % 5) + 3] *= 1e3
     made |= {"row": random.normal(size=shape[-1:]), "column": random.normal(size=(*shape[:-1], 1))}
     made = {
-        name: (abs(x) % 99 if program.dtype == "u1" else x).astype(program.dtype) for name, x in made.items()
+        name: (abs(x) % 99 if program.dtype[0] == "u" else x).astype(program.dtype)
+        for name, x in made.items()
     }
     made |= {"mask": random.random(shape) < 0.5, "whole": random.integers(-9, 9, shape)}
     made |= {"short": random.integers(0, 99, shape).astype("u1"), "single": random.random(shape, "f4")}

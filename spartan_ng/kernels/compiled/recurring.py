@@ -39,16 +39,31 @@ def loop_source(functions: Sequence[Called], dtypes: Sequence[Any], letters: str
         return None
     operands = [Operand(k, k, (0, 1), dtype) for k, dtype in enumerate(found)]
     known, rows = list(found), []
+    values: dict[Any, Any] = {}
     for name, dtype, given in functions:
         args = tuple(len(found) + ~k if k < 0 else k for k in given)
         row = Row("map", name, args, (), dtype, (2, 2), (0, 1))
         if name in OF_OUR_OWN or obstacle(row, [known[a] for a in args]):
             return None
+        same = tuple(values.get(a, a) for a in args)
+        if _needs_nothing(name, dtype, same):
+            return None
+        values[len(known)] = (name, dtype, same)
         rows.append((len(known), row))
         known.append(dtype)
     segment = Segment(_SPACE, tuple(operands), tuple(rows), (len(known) - 1,), ())
     layout = Layout(((0,), (1,)), tuple(letters), (), (False,) * len(letters), apart=True)
     return emit([(segment, layout)])
+
+
+def _needs_nothing(name: str, dtype: np.dtype[Any], values: tuple[Any, ...]) -> bool:
+    """Whether a result is the same whatever its operands are, which are compared by how they are made: a
+    compiler leaves those out, and with them the errors that they come upon."""
+    if len(values) < 2 or (dtype.kind == "f" and name != "where"):
+        return False
+    taken = values[1:] if name == "where" else values
+    opposed = [v[2][0] for v in taken if isinstance(v, tuple) and v[0] in ("invert", "logical_not")]
+    return len({*taken}) == 1 or any(v in taken for v in opposed)
 
 
 def _with_numbers(functions: Sequence[Called], dtypes: Sequence[Any]) -> list[np.dtype[Any]] | None:

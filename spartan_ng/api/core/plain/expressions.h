@@ -236,7 +236,12 @@ prove(Expression *e)
             is_done = !job.refused;
         }
     }
-    if (!is_done && !PyErr_Occurred())
+    int told = 0;
+    for (int k = 0; is_done && k < e->count; k++)
+        told |= program[k].told;
+    if (told) /* which the kernel does not come upon, as what it leaves out is not needed */
+        give_up(e->recurring);
+    else if (!is_done && !PyErr_Occurred())
         refuse(e->recurring);
     else if (is_done && are_same_results(found[0], found[1]))
         e->recurring->proofs--;

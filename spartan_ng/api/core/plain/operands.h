@@ -29,6 +29,8 @@ called_for(PyObject *function, int n, int *type, Called *called)
         return called->loop != NULL;
     }
     PyUFuncObject *f = (PyUFuncObject *)function;
+    if (PyTypeNum_ISINTEGER(*type) && strcmp(f->name, "divide") == 0)
+        *type = NPY_DOUBLE; /* however short integers are, whatever they would fit into */
     int loop = loop_for(f, *type);
     for (int i = 0; loop < 0 && !PyTypeNum_ISBOOL(*type) && i < f->ntypes; i++) /* truth values have functions refused */
         if (PyArray_CanCastSafely(*type, f->types[i * f->nargs]) && loop_for(f, f->types[i * f->nargs]) == i)

@@ -178,14 +178,20 @@ is_to_prove_itself(const Recurring *one)
     return one != NULL && one->kernel != NULL && one->proofs > 0;
 }
 
+/* Leave an expression to the loops. */
+static void
+give_up(Recurring *one)
+{
+    one->kernel = NULL;
+    one->is_refused = 1;
+}
+
 /* Note that a kernel came upon errors: after some times it is no help. */
 static void
 refuse(Recurring *one)
 {
-    if (one != NULL && ++one->refused >= MOST_REFUSED) {
-        one->kernel = NULL;
-        one->is_refused = 1;
-    }
+    if (one != NULL && ++one->refused >= MOST_REFUSED)
+        give_up(one);
 }
 
 /* Whether two results have the same bits, but for those of NaN. */
