@@ -29,6 +29,7 @@ from spartan_ng.config import config
 from spartan_ng.costs.choices import SAMPLED
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.kernels.sorts import sorted_lines
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_sorts import run_length
 from spartan_ng.ops.line_states import Between, Bound
@@ -188,7 +189,7 @@ def _of_look(line: Node, look: Look, compute: Compute) -> Any:
     tied = _tied(cuts)
     if kept is None or not all(cuts.wanted[k] or k in tied for k in intervals):
         return None
-    kept = np.sort(kept)
+    kept = sorted_lines(kept)
     sizes = np.where(cuts.wanted, np.diff(below), 0)
     firsts = below[:-1] - np.cumsum(sizes) + sizes
     values = np.full(len(ranks), np.nan if line.dtype.kind == "f" else 0, line.dtype)
@@ -248,7 +249,7 @@ def bracketed(drawn: Any, fractions: Any) -> Cuts:
     drawn : sampled elements, a row for each place of the line
     fractions : of the elements that come before
     """
-    values = np.sort(drawn, axis=None)
+    values = sorted_lines(drawn.reshape(-1))
     n = len(values)
     numbers = n - int(np.isnan(values).sum()) if drawn.dtype.kind == "f" else n
     wanted: list[tuple[int, int]] = []

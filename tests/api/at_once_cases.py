@@ -239,7 +239,10 @@ np.sort(a, 0)  # 9600
 a.sort(); a  # 9600
 a.partition(3); a  # 1, 9600
 np.argsort(a, 1)  # 9600
-np.unique(j)  # 1, 400
+np.unique(j)  # 400
+np.unique(a, axis=0)  # 1, 9600
+np.lexsort((j, j))  # 400
+np.lexsort((a, b))  # 1, 9600
 np.searchsorted(w, x)  # 1, 9840
 np.bincount(j)  # 1, 400
 np.histogram(x, 50)[0]  # 1, 9600

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spartan_ng.costs.choices import SORT_ELEMENTS
-from spartan_ng.kernels import line_sorts
+from spartan_ng.kernels import line_sorts, sorts
 from spartan_ng.kernels.line_sorts import argsorted, argsorted_line, argsorted_lines, sorted_line
 from tests.sampling import examples
 
@@ -76,22 +76,34 @@ def check(x: np.ndarray[Any, Any], threads: int) -> None:
         np.testing.assert_array_equal(np.signbit(values), np.signbit(x[expected]))
 
 
+WAYS: dict[str, Any] = {
+    "by digits": {"_wins": lambda dtype, n: True},
+    "by NumPy": {"_wins": lambda dtype, n: False},
+    "without a compiler": {"IS_COMPILED": False},
+}
+
+
 @pytest.mark.some(25)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("kind", LINES)
-def test_lines_are_numpys(kind: str, threads: int) -> None:
+def test_lines_are_numpys(kind: str, threads: int, way: str) -> None:
     assert len(LINES[kind](np.random.default_rng(0))) >= SORT_ELEMENTS
-    check(LINES[kind](np.random.default_rng(1)), threads)
+    with patch.multiple(sorts, **WAYS[way]):
+        check(LINES[kind](np.random.default_rng(1)), threads)
 
 
 @pytest.mark.some(40)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shape", [(N,), (140, 1000), (1000, 140), (14, 100, 100), (20, 7, 1000)], ids=str)
 @pytest.mark.parametrize("kind", LINES)
-def test_lines_along_axes(kind: str, shape: tuple[int, ...]) -> None:
+def test_lines_along_axes(kind: str, shape: tuple[int, ...], way: str) -> None:
     x = LINES[kind](np.random.default_rng(4))[:N].reshape(shape)
     for a in (x, x[..., ::-2], x.T):
         for axis in range(-1, a.ndim - 1):
-            found, wanted = argsorted_lines(a, axis), np.argsort(a, axis, kind="stable")
+            with patch.multiple(sorts, **WAYS[way]):
+                found = argsorted_lines(a, axis)
+            wanted = np.argsort(a, axis, kind="stable")
             np.testing.assert_array_equal(found, wanted, strict=True)
             assert found.flags.c_contiguous
 

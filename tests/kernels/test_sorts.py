@@ -134,6 +134,13 @@ def test_what_is_spread_first(dtype: str, order: str, some: Some) -> None:
 
 
 @compiled
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_both_ways_are_tried(dtype: str) -> None:
+    """Of all types, whichever is sooner here."""
+    assert sorts._wins.__wrapped__(np.dtype(dtype).str, 1024) in (True, False)
+
+
+@compiled
 def test_ranges_are_as_long_as_wanted() -> None:
     """Whatever the elements are, as long as no value fills one."""
     rng = np.random.default_rng(0)

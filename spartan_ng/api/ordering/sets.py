@@ -42,7 +42,12 @@ UniqueCountsResult = namedtuple("UniqueCountsResult", ["values", "counts"])  # n
 UniqueInverseResult = namedtuple("UniqueInverseResult", ["values", "inverse_indices"])  # noqa: PYI024
 
 
-@numpy_function(np.unique, whole=True)
+def _is_no_line(given: list[Any]) -> bool:
+    """Whether a call is about slices, which it may be if it says more than what array, or no numbers."""
+    return not sorting.are_lines([np.ravel(given[0]) if len(given) == 1 else given[0]])
+
+
+@numpy_function(np.unique, whole=_is_no_line)
 def unique(
     ar: Any,
     return_index: bool = False,
@@ -206,19 +211,19 @@ def unique_values(x: Any) -> ndarray:
     return unique(x, equal_nan=False)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.unique_counts, whole=True)
+@numpy_function(np.unique_counts, whole=_is_no_line)
 def unique_counts(x: Any) -> Any:
     """The distinct elements and how often they occur."""
     return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
 
 
-@numpy_function(np.unique_inverse, whole=True)
+@numpy_function(np.unique_inverse, whole=_is_no_line)
 def unique_inverse(x: Any) -> Any:
     """The distinct elements and the inverse."""
     return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
 
 
-@numpy_function(np.unique_all, whole=True)
+@numpy_function(np.unique_all, whole=_is_no_line)
 def unique_all(x: Any) -> Any:
     """The distinct elements, where they are, the inverse and the counts."""
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
