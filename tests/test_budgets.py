@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.budgets.__main__ import ask_functions, ask_lines, ask_program, made, outcome
+from tests.budgets.asking import Asked
 from tests.budgets.functions import OVER as LONG
 from tests.budgets.functions import programs
 from tests.budgets.operations import BY_PLACES, OPERATIONS, OVER
@@ -42,6 +45,15 @@ def test_functions_of_numpys_keep_to_their_budget(tmp_path: Path) -> None:
     names = random.sample([name for name in programs() if name not in LONG], 4)
     for name, peak, wrong in ask_functions(names, 0, made(str(tmp_path)), math.inf, 600.0, bound=1.5):
         assert not wrong or wrong.startswith("refused"), f"{name}: {wrong}, {peak:,} bytes"
+
+
+def test_lines_that_come_together_are_heard(tmp_path: Path) -> None:
+    """Else who asks waits until it is late."""
+    said = json.dumps({"peak": 1}) + "\n" + json.dumps({"theirs": 2, "wrong": ""})
+    program = f"import sys\nprint('ready', flush=True)\nfor _ in sys.stdin: print({said!r}, flush=True)"
+    with Asked(0, str(tmp_path / "x.npy"), 60.0) as asked:
+        asked._words = [sys.executable, "-c", program]
+        assert asked("anything") == {"peak": 1, "theirs": 2, "wrong": ""}
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ class Asked:
         self._late_s = late_s
         self._folder = tempfile.TemporaryDirectory(dir=Path(file).parent)
         self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed at the end
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -37,26 +37,26 @@ class Asked:
             self._process.communicate()
             self._process = None
 
-    def _begun(self) -> subprocess.Popen[str]:
+    def _begun(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             pipe = subprocess.PIPE
             words = [*self._words, self._folder.name]
-            self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=self._said, text=True)
+            # Without a buffer, where a second line would lie and nobody be told that it is there.
+            self._process = subprocess.Popen(words, bufsize=0, stdin=pipe, stdout=pipe, stderr=self._said)
             self._line(self._process, _STARTS_S)
         return self._process
 
-    def _line(self, process: subprocess.Popen[str], seconds: float) -> str:
+    def _line(self, process: subprocess.Popen[bytes], seconds: float) -> str:
         assert process.stdout is not None, "it has one"
         there, _, _ = select.select([process.stdout], [], [], seconds)
-        return process.stdout.readline() if there else ""
+        return process.stdout.readline().decode() if there else ""
 
     def __call__(self, name: str) -> dict[str, Any]:
         """What one function has taken: `peak` (bytes), `took` (seconds), `theirs` (NumPy's), and `wrong`,
         which is "" where nothing is, or `refused`."""
         process = self._begun()
         assert process.stdin is not None, "it has one"
-        process.stdin.write(name + "\n")
-        process.stdin.flush()
+        process.stdin.write(f"{name}\n".encode())
         line = self._line(process, self._late_s)
         if not line:
             return {"wrong": self._ended(process)}
@@ -69,7 +69,7 @@ class Asked:
         self._end()
         return {**found, "wrong": ""}  # NumPy takes longer
 
-    def _ended(self, process: subprocess.Popen[str]) -> str:
+    def _ended(self, process: subprocess.Popen[bytes]) -> str:
         """End a process that does not answer; why."""
         died = process.poll() is not None
         self._end()
