@@ -260,6 +260,30 @@ def groups(np: Any, rng: Random, n: int) -> Any:
 
 
 @program
+def spread(np: Any, rng: Random, n: int) -> Any:
+    """Labels of the parts of a picture: the greatest among neighbours, again and again."""
+    side = math.isqrt(n)
+    mask = np.array(rng.random((side, side)) > 0.3)
+    labels = np.arange(1, side * side + 1).reshape(side, side) * mask
+    for _ in range(6):
+        p = np.pad(labels, 1)
+        near = [p[1:-1, 1:-1], p[:-2, 1:-1], p[2:, 1:-1], p[1:-1, :-2], p[1:-1, 2:]]
+        grown = np.maximum.reduce(near) * mask
+        if (grown == labels).all():
+            break
+        labels = grown
+    return labels
+
+
+@program
+def rolled(np: Any, rng: Random, n: int) -> Any:
+    """A sum of rolled copies, looked through row by row."""
+    a = _square(np, rng, n)
+    smooth = sum(np.roll(a, k, axis=0) for k in range(-3, 4)) / 7
+    return np.array([row.max() - row.min() for row in a - smooth])
+
+
+@program
 def windows(np: Any, rng: Random, n: int) -> Any:
     """A signal's correlation with a pattern, and its mean over long windows."""
     x = np.array(rng.random(n))

@@ -167,7 +167,7 @@ def _most_selected(key: Sequence[Any], value: Any) -> int:
         elif isinstance(p, slice):
             size *= len(range(*p.indices(shape[axis])))
         elif _is_mask(p):
-            size *= int(np.count_nonzero(p)) if door.are_few_lines(p, value.nbytes) else p.size
+            size *= door.most_lines_kept(p, value.nbytes)
         elif isinstance(p, np.ndarray):
             indices.append(p.shape[::-1])
         axis += ahead

@@ -142,10 +142,13 @@ def fit_as_indices(operands: Iterable[Any]) -> bool:
     return size * _INDEX_BYTES <= copied_bytes()
 
 
-def are_few_lines(mask: Any, nbytes: int) -> bool:
-    """Whether a mask that is here keeps few of the lines of an array of so many bytes."""
-    is_of_lines = mask.size * _LINE_BYTES <= nbytes and is_small(mask.nbytes)
-    return is_of_lines and bool(np.count_nonzero(mask) * _FEW_LINES <= mask.size)
+def most_lines_kept(mask: Any, nbytes: int) -> int:
+    """How many of the lines of an array of so many bytes a mask that is here keeps, where these are few, and
+    it is nothing to count them; else as many as it could."""
+    if mask.size * _LINE_BYTES > nbytes or not is_small(mask.nbytes):
+        return int(mask.size)
+    count = int(np.count_nonzero(mask))
+    return count if count * _FEW_LINES <= mask.size else int(mask.size)
 
 
 def is_shown_again(value: Any) -> bool:
