@@ -64,22 +64,24 @@ def equal_to(a: Handle, value: Any) -> ndarray | None:
     cell.tests += 1
     if not door.is_grouped(cell.tests, line.nbytes):
         return None
-    groups = _groups_of(cell.node, line)
+    node = cell.node  # another thread may write to the line meanwhile, but not to this leaf
+    groups = _groups_of(node)
     if groups is None:
         return None
     places = groups.of_value(int(value))
-    mask = np.zeros(line.size, bool)
+    mask = np.zeros(node.shape, bool)
     mask[places] = True
     found = wrap(mask)
     _members[found._cell.node] = places
     return found
 
 
-def _groups_of(node: Node, line: Any) -> _Groups | None:
+def _groups_of(node: Node) -> _Groups | None:
     try:
         return _groups[node]
     except KeyError:
-        found = grouped(line)  # type: ignore[misc]
+        line = None if node.data is None else node.data.value
+        found = None if line is None or grouped is None else grouped(line)
         groups = _groups[node] = None if found is None else _Groups(*found)
         return groups
 
