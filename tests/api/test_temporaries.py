@@ -111,7 +111,7 @@ def test_sums_are_added_up_in_the_first_of_what_they_are_made_of():
     ):
         others.clear()
         found = program()
-        assert (address(found) in others) == (is_taken and TAKES)
+        assert address(found) in others or not (is_taken and TAKES), "new memory"
         numpy.testing.assert_allclose(numpy.asarray(found), expected)
         numpy.testing.assert_array_equal(numpy.asarray(a), x)
         numpy.testing.assert_array_equal(numpy.asarray(b), x * 3)
