@@ -36,7 +36,13 @@ _FEW_BYTES = 1 << 16
 """Memory has room for so many without being asked."""
 _MOST_BYTES = 8
 """Of a number."""
-_ROWS = {"random_sample": "random", "randint": "integers", "tomaxint": "integers"}
+_OF_ROWS = {
+    "multinomial": "binomial",
+    "multivariate_hypergeometric": "hypergeometric",
+    "dirichlet": "standard_gamma",
+}
+"""What draws a row at a time, as long as one of its arguments, and what each number of it is made of."""
+_ROWS = {"random_sample": "random", "randint": "integers", "tomaxint": "integers", **_OF_ROWS}
 """What legacy generators call it."""
 _WALKERS = {np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64}
 
@@ -56,8 +62,8 @@ def may_be_long(size: Any) -> bool:
 def long_stream(
     generator: Any, method: str, size: Any, args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[Node, Passage] | None:
-    """As many independent numbers as a method of one of NumPy's generators gives for a size, drawn where and
-    when they are worked on; None where memory has room for these, or nobody can walk to them.
+    """As many independent numbers, or rows, as a method of one of NumPy's generators gives for a size, drawn
+    where and when they are worked on; None where memory has room for these, or nobody can walk to them.
 
     Returns
     -------
@@ -70,17 +76,24 @@ def long_stream(
     if known is None or row not in DISTRIBUTIONS or not may_be_long(shape):
         return None
     sizes = [np.ndim(v) for v in (*args, *named.values())]
-    inner = shape[len(shape) - max(sizes, default=0) :] if any(sizes) else ()
+    if method in _OF_ROWS and sum(sizes) != 1:
+        return None
+    inner = shape[len(shape) - max(sizes, default=0) :] if any(sizes) and method not in _OF_ROWS else ()
     one = np.asarray(getattr(generator, method)(*args, size=(0, *inner), **named))  # its errors
+    unit = prod(one.shape[1:])
+    if method in _OF_ROWS:
+        shape = (*shape, unit)
+    elif one.shape[1:] != inner:
+        return None
     if prod(shape) * one.dtype.itemsize <= copied_bytes() or one.dtype.hasobject:
         return None
-    if len(inner) >= len(shape) or one.shape[1:] != inner or prod(inner) > PIECE:
+    if len(inner) >= len(shape) or unit > PIECE:
         return None
     if is_narrow(method, named) and (inner or "endpoint" in named):
         return None
     state, given = frozen(state_of(generator)), frozen((args, named))
     is_legacy = isinstance(generator, np.random.RandomState)
-    key = Stream(known, is_legacy, state, method, given, inner, prod(inner)).key
+    key = Stream(known, is_legacy, state, method, given, inner, unit).key
     return build.random(row, ("walk", key), (), shape, one.dtype), walk_of(key)
 
 
