@@ -6,12 +6,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spartan_ng.api.files.sources import over
+from spartan_ng.config import config
 from spartan_ng.plan.rows import Axis, Read
+from spartan_ng.worker.memory import store
 from spartan_ng.worker.stages.windows import Window, _within
 from tests.sampling import examples
+from tests.sources.recorder import Recorder
 
 
 @examples(400)
@@ -73,3 +78,20 @@ def test_a_read_is_shown_what_lies_inside_slab_by_slab(data: st.DataObject) -> N
     alike = (asked, other, up) == (slot, axis, down) and part[axis] == whole[axis]
     there = set(range(*part[1 - axis])) <= set(range(*whole[1 - axis]))
     assert window.shows(asked, reading(other, up), part, other) == (alike and there)
+
+
+@pytest.mark.parametrize("share", [10, 4, 3])
+def test_long_rows_are_folded_one_at_a_time(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rows that memory has no room for several of; they went to disk as a whole."""
+    monkeypatch.setattr(store, "on_disk", lambda *args: pytest.fail("something went to disk"))
+    value = np.random.default_rng(0).random((8, 50_000))
+    with config.override(memory_bytes=share * value[0].nbytes, small_bytes=1 << 10):
+        for fold in (
+            lambda a: a.sum(),
+            lambda a: a.max(axis=1),
+            lambda a: (a * 2).mean(axis=1),
+            lambda a: ((a - a.mean()) ** 2).sum(),
+        ):
+            source = Recorder(value, (1, 50_000))
+            np.testing.assert_allclose(fold(over(source)), fold(value))
+            assert len(source.asked) <= 16

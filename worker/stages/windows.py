@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from mmap import PAGESIZE
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 AHEAD = 2
 """Slabs that are read while those before are worked on."""
+_TIGHT_SLABS = 2
+"""Slabs that are there where memory has room for no more: the one that is worked on, or read, and what the
+source gives beside its place."""
 _LARGE = 1 << 22
 """Slabs of so many bytes take large pages: fewer of them cost less to get."""
 _CHECK_S = 0.1
@@ -134,8 +137,13 @@ def _within(part: tuple[int, int, int], whole: tuple[int, int, int]) -> bool:
 class Bands:
     """The windows of a pass: which slabs are there, which are on their way, and who needs them still."""
 
-    def __init__(self, ex: Executor, run: Run, windows: Sequence[Window], stage: Fused) -> None:
+    def __init__(
+        self, ex: Executor, run: Run, windows: Sequence[Window], stage: Fused, is_tight: bool = False
+    ) -> None:
+        """Where memory `is_tight`, one slab is read at a time, and worked on by one thread."""
         assert stage.band is not None, "a pass with windows has bands"
+        self._ahead, self._most = (0, 1) if is_tight else (AHEAD, READERS)
+        self._alone = threading.Lock() if is_tight else nullcontext()
         self._ex, self._run, self._windows = ex, run, windows
         self._along, self._length = stage.band
         self._loads: dict[tuple[int, int], Future[None]] = {}
@@ -153,7 +161,7 @@ class Bands:
     @property
     def held_bytes(self) -> int:
         """What all windows take at a time, with what sources give while slabs are read."""
-        slabs = self._ex.threads + AHEAD + 1 + READERS
+        slabs = self._ex.threads + self._ahead + 1 + self._most if self._ahead else _TIGHT_SLABS
         return int(sum(min(w.slab_bytes * slabs, w.line_bytes * w.size) for w in self._windows))
 
     @property
@@ -186,26 +194,27 @@ class Bands:
     def reading(self, run: int) -> Iterator[None]:
         """Around the work on a run: what it needs is there, and what comes next is on its way."""
         needs = self._needs[run]
-        with self._lock:
-            last = max(self._place[key] for key in needs)
-            while self._next < min(last + 1 + AHEAD * len(self._windows), len(self._wanted)):
-                self._ask(self._wanted[self._next])
-                self._next += 1
-        for key in needs:
-            self._wait(key)
-        try:
-            yield
-        finally:
+        with self._alone:
             with self._lock:
-                for key in needs:
-                    self._left[key] -= 1
-                    if not self._left[key]:
-                        self._windows[key[0]].let_go(key[1])
+                last = max(self._place[key] for key in needs)
+                while self._next < min(last + 1 + self._ahead * len(self._windows), len(self._wanted)):
+                    self._ask(self._wanted[self._next])
+                    self._next += 1
+            for key in needs:
+                self._wait(key)
+            try:
+                yield
+            finally:
+                with self._lock:
+                    for key in needs:
+                        self._left[key] -= 1
+                        if not self._left[key]:
+                            self._windows[key[0]].let_go(key[1])
 
     def _ask(self, key: tuple[int, int]) -> None:
         if key not in self._loads:
             if self._readers is None:
-                self._readers = ThreadPoolExecutor(READERS, "source")
+                self._readers = ThreadPoolExecutor(self._most, "source")
             self._loads[key] = self._readers.submit(self._windows[key[0]].load, key[1])
 
     def _wait(self, key: tuple[int, int]) -> None:
@@ -257,15 +266,16 @@ def opened(
     if not windows:
         yield found, None
         return
-    bands: Bands | None = Bands(ex, run, windows, stage)
-    assert bands is not None, "just made"
-    with ExitStack() as stack:
-        stack.callback(bands.close)
-        try:
-            stack.enter_context(ex.store.room(bands.held_bytes))
-            stack.enter_context(ex.store.room_beside(bands.beside_bytes))
-        except MemoryBudgetError:
-            each = zip(task.operands, operands, strict=True)
-            found = [o.present(ex.read(v)) if isinstance(v, Unread) else v for o, v in each]
-            bands = None
-        yield found, bands
+    for is_tight in (False, True):
+        bands = Bands(ex, run, windows, stage, is_tight)
+        with ExitStack() as stack:
+            stack.callback(bands.close)
+            try:
+                stack.enter_context(ex.store.room(bands.held_bytes))
+                stack.enter_context(ex.store.room_beside(bands.beside_bytes))
+            except MemoryBudgetError:
+                continue
+            yield found, bands
+            return
+    each = zip(task.operands, operands, strict=True)
+    yield [o.present(ex.read(v)) if isinstance(v, Unread) else v for o, v in each], None
