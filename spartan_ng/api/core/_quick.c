@@ -176,7 +176,8 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
         PyErr_SetString(PyExc_TypeError, "connect: classes or tables of other kinds");
         return NULL;
     }
-    if (slot_of(config, "small_bytes", &known.small_bytes) < 0 || slot_of(config, "threads", &known.threads) < 0)
+    if (slot_of(config, "small_bytes", &known.small_bytes) < 0 || slot_of(config, "threads", &known.threads) < 0
+        || slot_of(config, "kernels", &known.kernels) < 0)
         return NULL;
     if (learned(operators, op_count, methods) < 0 || learned_shown(methods) < 0
         || kept(&known.shape, methods, "shape") < 0 || kept(&known.ndim, methods, "ndim") < 0

@@ -94,7 +94,8 @@ static struct {
     PyObject *learn;               /* what NumPy's views are to us */
     PyObject *config;              /* where the options stand, */
     Py_ssize_t small_bytes;        /* and where in it the threshold, */
-    Py_ssize_t threads;            /* and how many threads there are to be */
+    Py_ssize_t threads;            /* and how many threads there are to be, */
+    Py_ssize_t kernels;            /* and what is compiled */
     int cores;                     /* processors that this process may use */
     Py_ssize_t surely, least;      /* bytes of broadcast results, and from which the methods ask more */
     int temporaries;               /* whether references tell them */
@@ -128,6 +129,15 @@ helping_threads(void)
     if (threads == -1 && PyErr_Occurred())
         PyErr_Clear();
     return (int)Py_MIN(threads, known.cores);
+}
+
+/* Whether the user wants anything to be compiled, now. */
+static int
+are_kernels_wanted(void)
+{
+    PyObject *what = *(PyObject **)((char *)known.config + known.kernels);
+    return what != NULL && PyUnicode_Check(what)
+           && (PyUnicode_CompareWithASCIIString(what, "auto") == 0 || PyUnicode_CompareWithASCIIString(what, "compile") == 0);
 }
 
 static PyObject *

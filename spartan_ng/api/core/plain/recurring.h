@@ -59,11 +59,12 @@ letter_of(const Shared *job, int i)
     return step == 0 ? 'z' : step == job->sizes[i] ? 'c' : 's';
 }
 
-/* What is known of an expression with such functions and arrays, as it is to be worked on; NULL where there is no room. */
+/* What is known of an expression with such functions and arrays, as it is to be worked on; NULL where there is no room, or
+ * nothing is to be compiled. */
 static Recurring *
 recurring_of(const Called *called, int count, PyArrayObject *const *arrays, const Shared *job)
 {
-    if (kernel_for == NULL || count < 2)
+    if (kernel_for == NULL || count < 2 || !are_kernels_wanted())
         return NULL;
     static Likeness is; /* with the interpreter's lock */
     memset(&is, 0, sizeof is);
