@@ -24,6 +24,12 @@ WAYS = {
 OPERATORS = ["x + x", "x * x", "x / (x * 0)", "x // y", "x % y", "x ** 3", "x ** 0.5", "x - x[::-1]", "1 / x"]
 OPERATORS += ["x.__iadd__(x)", "x.__imul__(x)", "x.__itruediv__(y)", "x.__ipow__(5)", "divmod(x, y)"]
 OPERATORS += [
+    "x / np.imag(x)",
+    "x // np.imag(y)",
+    "np.imag(x) % np.imag(y)",
+    "x / np.broadcast_to(0 * x[:1], x.shape)",
+]
+OPERATORS += [
     "np.add.reduce(x)",
     "np.multiply.reduce(x)",
     "x.mean()",

@@ -94,7 +94,7 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
                     nbytes = x.nbytes
         if door.is_plain(nbytes) and door.is_small(nbytes + 1):  # less than that, as in C
             try:
-                found = numpys(y, x) if reflected else numpys(x, y)
+                found = applied(numpys, (y, x) if reflected else (x, y))
             except ValueError as error:
                 if not is_refusal(error):
                     raise

@@ -18,10 +18,20 @@ typedef struct {
     double value[2];
 } Operand;
 
-/* A function of NumPy's as part of an expression, for operands of a type, or of the first one that it has a loop for and
- * that they fit into; 0 where there is none, or one that raises errors. */
+/* Whether operands fit into elements of a type, as far as they are no numbers. */
 static int
-called_for(PyObject *function, int n, int *type, Called *called)
+fit_into(const Operand *operands, int n, int type)
+{
+    for (int i = 0; i < n; i++)
+        if (operands[i].number == NULL && !PyArray_CanCastSafely(operands[i].type, type))
+            return 0;
+    return 1;
+}
+
+/* A function of NumPy's as part of an expression, for operands of a type, or of the first one that it has a loop for and
+ * that they fit into, each by itself; 0 where there is none, or one that raises errors. Without operands it is for the type. */
+static int
+called_for(PyObject *function, const Operand *operands, int n, int *type, Called *called)
 {
     *called = (Called){.n = n, .type = *type, .name = "where"};
     if (function == known.where) {
@@ -29,12 +39,18 @@ called_for(PyObject *function, int n, int *type, Called *called)
         return called->loop != NULL;
     }
     PyUFuncObject *f = (PyUFuncObject *)function;
-    if (PyTypeNum_ISINTEGER(*type) && strcmp(f->name, "divide") == 0)
+    if (PyTypeNum_ISINTEGER(*type) && strcmp(f->name, "divide") == 0) {
         *type = NPY_DOUBLE; /* however short integers are, whatever they would fit into */
+        for (int i = 0; operands != NULL && i < n; i++)
+            if (operands[i].number != NULL && !PyLong_CheckExact(operands[i].number))
+                return 0; /* whose type counts */
+    }
     int loop = loop_for(f, *type);
-    for (int i = 0; loop < 0 && !PyTypeNum_ISBOOL(*type) && i < f->ntypes; i++) /* truth values have functions refused */
-        if (PyArray_CanCastSafely(*type, f->types[i * f->nargs]) && loop_for(f, f->types[i * f->nargs]) == i)
+    for (int i = 0; loop < 0 && operands != NULL && !PyTypeNum_ISBOOL(*type) && i < f->ntypes; i++) { /* truth values have functions refused */
+        int taken = f->types[i * f->nargs];
+        if (fit_into(operands, n, taken) && loop_for(f, taken) == i)
             loop = i;
+    }
     if (loop < 0 || (PyTypeNum_ISINTEGER(*type) && strcmp(f->name, "power") == 0))
         return 0;
     *type = f->types[loop * f->nargs];

@@ -298,7 +298,7 @@ in_expression(PyObject *function, PyObject *const *given, int n, const Operator 
     Called called;
     npy_intp shape[MOST_AXES], bytes = 0;
     int type, axes = fitting(all.operands, n, is_where, &type, shape, &bytes);
-    if (axes < 0 || bytes > small_bytes() || !called_for(function, n, &type, &called) || !are_cast(&all, is_where, type)
+    if (axes < 0 || bytes > small_bytes() || !called_for(function, all.operands, n, &type, &called) || !are_cast(&all, is_where, type)
         || !is_of_some_size(shape, axes, bytes_of(called.type)))
         return NULL;
     for (int i = 0; i < n; i++)
@@ -378,7 +378,7 @@ taken_into(const Operator *op, PyArrayObject *target, Expression *e)
     Called called;
     int type = e->type;
     if (f == NULL || !Py_IS_TYPE(f, &PyUFunc_Type) || f->nin != 2 || f->nout != 1 || e->count == 0
-        || e->found != NULL || e->count == MOST_OPERATORS || e->places == MOST_SHARED || !called_for(op->numpys, 2, &type, &called)
+        || e->found != NULL || e->count == MOST_OPERATORS || e->places == MOST_SHARED || !called_for(op->numpys, NULL, 2, &type, &called)
         || type != e->type || called.type != e->type || !fits_into(e, target, e->type))
         return 0;
     int is_later = errors_come_first();
