@@ -227,7 +227,9 @@ def read_ahead(code: CodeType, at: int) -> Ahead:
                 return _NOTHING
             used = (*called, *((*variable, OPERAND) for variable in sorted(worked_on)))
             kind, number = _taken_by(instruction, operands, ours)
-            parts = _parts(operands[0]) if kind == BESIDE_RESULT else ()
+            # An ordinary array asks what is pending first, for the comparison's reverse.
+            is_compared = instruction.operation == _COMPARE
+            parts = _parts(operands[0]) if kind == BESIDE_RESULT and not is_compared else ()
             used += parts if len(used) + len(parts) <= MOST_USED else ()
             return kind, number, instruction.place, runs_any or len(used) > MOST_USED, used[:MOST_USED]
         if instruction.operation == _ATTRIBUTE and not instruction.is_of_call():
