@@ -1,7 +1,7 @@
 """Expressions of small arrays that come again and again: when a loop is compiled for them.
 
 The plain case in C (`api/core/plain/recurring.h`) counts what they have taken, and asks here. What lies on
-disk is taken; what does not is compiled once NumPy's loops have taken as long as compiling takes, by the
+disk is taken; what does not is compiled as stages are, once NumPy's loops have taken that long, by the
 compiler's process in the background, or after the program's end.
 """
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from spartan_ng.api.core.quick import learn_recurring
 from spartan_ng.beginning import import_beside
 from spartan_ng.config import config
-from spartan_ng.costs.choices import RECURRING
-from spartan_ng.costs.tuned import COMPILE_S, COMPILER_S, KERNELS_S, RECURRING_S
+from spartan_ng.costs.choices import HOT_S, MISSED, RECURRING
+from spartan_ng.costs.tuned import KERNELS_S, RECURRING_S
 
 if TYPE_CHECKING:
     from spartan_ng.kernels.compiled.compile import Kernel
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _importing: threading.Thread | None = None
 _is_loaded = False
 """Whether that thread has imported what makes kernels."""
+_missed_s: dict[Any, float] = {}
+"""Seconds that NumPy's loops took in the place of kernels."""
 _kernels: dict[Any, Kernel | None] = {}
 """By what expressions are alike in; None where nothing can be compiled."""
 
@@ -54,7 +56,10 @@ def _address_of(expression: tuple[Any, ...], done: float, is_wrong: int) -> int:
         _tell_of(expression, kernel)
         return -1
     if kernel.function is None:
-        pays = seconds >= COMPILE_S + (0.0 if compiler.is_there else COMPILER_S)
+        # As of stages, which a program may have besides.
+        compiler.missed_s += seconds - _missed_s.get(expression, 0.0)
+        _missed_s[expression] = seconds
+        pays = seconds >= HOT_S and (compiler.is_there or compiler.missed_s >= MISSED * HOT_S)
         if not (pays or _is_waited_for() or compiler.is_kept(kernel)):
             compiler.wish([kernel])
             return 0
