@@ -153,9 +153,8 @@ def import_beside(work: Callable[[], object]) -> threading.Thread | None:
         with collected_later():
             try:
                 work()
-            except (
-                RuntimeError
-            ):  # nothing can be registered for the end that has come, and nobody asks any more
+            except RuntimeError:
+                # Nothing can be registered for the end that has come, and nobody asks any more.
                 if threading.main_thread().is_alive():
                     raise
 

@@ -32,7 +32,7 @@ from spartan_ng.plan.settings import Settings
 
 MOST = 250
 """Calls that `float(sum(X * Y))` may take,"""
-MOST_OF_PLANNING = 14_700
+MOST_OF_PLANNING = 14_500
 """and planning programs of 24 and 25 operators together."""
 
 

@@ -80,8 +80,11 @@ def whole_if_joined(node: Node, stage: Group, labels: Labels, driven: bool) -> f
     if node.op is Op.RANDOM:
         return _NONE if _draws_once(node, stage, labels) else None
     kept = kept_for(node, stage, labels)
-    if kept and not driven and (_is_cut(stage, node) or _is_one_block(stage, node)):
-        return None
+    if kept and not driven:
+        is_single = stage.root.fn == "matrices" and not stage.root.params[1]
+        # Of a function of one matrix nothing is cut: each step of its one block is there until that is done.
+        if (is_single and node.nbytes > SIDE_BYTES) or _is_cut(stage, node):
+            return None
     if stage.scan is not None and (kept or not _is_elementwise(node)):
         return None  # only maps over its domain stand around a scan, or what is computed with every block
     if node.op is not Op.MAP:
@@ -283,13 +286,6 @@ def _is_cut(stage: Group, node: Node) -> bool:
     brought into the product's stage where it is cut.
     """
     return stage.is_product and node.format == "dense"
-
-
-def _is_one_block(stage: Group, node: Node) -> bool:
-    """Whether a stage is a function of one matrix, which nothing cuts, and the node of its size: each step of
-    a block is there until the block is done."""
-    is_single = stage.root.fn == "matrices" and not stage.root.params[1]
-    return is_single and node.nbytes > SIDE_BYTES
 
 
 def _takes_scan(node: Node, stage: Group, labels: Labels) -> bool:

@@ -18,7 +18,7 @@ from spartan_ng.optimizer.rewrite.windows import goes_in_pairs, in_pairs
 
 def fold_stacks(roots: Sequence[Node]) -> list[Node]:
     """Fold across up to `WINDOW_ELEMENTS` arrays without a stack of them, where nobody else reads that."""
-    if not any(n.op is Op.FOLD and _is_stack(n.inputs[0]) for n in topological(roots)):
+    if not [n for n in topological(roots) if n.op is Op.FOLD and _is_stack(n.inputs[0])]:
         return list(roots)
     return rewritten((FOLD_OF_STACK,), roots)
 

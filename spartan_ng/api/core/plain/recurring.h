@@ -199,25 +199,18 @@ refuse(Recurring *one)
 static int
 are_same_results(PyArrayObject *one, PyArrayObject *other)
 {
-    npy_intp size = PyArray_SIZE(one);
+    npy_intp size = PyArray_SIZE(one), bytes = PyArray_ITEMSIZE(one);
     const char *a = PyArray_BYTES(one), *b = PyArray_BYTES(other);
-    if (memcmp(a, b, size * PyArray_ITEMSIZE(one)) == 0)
+    int type = PyArray_TYPE(one), is_float = type == NPY_DOUBLE || type == NPY_FLOAT;
+    if (memcmp(a, b, size * bytes) == 0)
         return 1;
-    if (PyArray_TYPE(one) == NPY_DOUBLE) {
-        const double *x = (const double *)a, *y = (const double *)b;
-        for (npy_intp i = 0; i < size; i++)
-            if (memcmp(x + i, y + i, sizeof *x) != 0 && (x[i] == x[i] || y[i] == y[i]))
-                return 0;
-        return 1;
+    for (npy_intp i = 0; is_float && i < size; i++, a += bytes, b += bytes) {
+        double x = type == NPY_DOUBLE ? *(const double *)a : *(const float *)a;
+        double y = type == NPY_DOUBLE ? *(const double *)b : *(const float *)b;
+        if (memcmp(a, b, bytes) != 0 && (x == x || y == y))
+            return 0;
     }
-    if (PyArray_TYPE(one) == NPY_FLOAT) {
-        const float *x = (const float *)a, *y = (const float *)b;
-        for (npy_intp i = 0; i < size; i++)
-            if (memcmp(x + i, y + i, sizeof *x) != 0 && (x[i] == x[i] || y[i] == y[i]))
-                return 0;
-        return 1;
-    }
-    return 0;
+    return is_float;
 }
 
 /* `learn_recurring(kernel_for, least)`: whom to ask for kernels, and from how many operations on elements on; what was known
