@@ -37,7 +37,7 @@ SOURCES = {
     "few lines f4": source_of("few_lines", NUMBER="np.float32", WIDTH="4", COLUMNS="512"),
     "few lines f8": source_of("few_lines"),
     "between bounds f8": source_of("between"),
-    "between bounds u1": source_of("between", NUMBER="np.uint8", MARK="np.int8"),
+    "between bounds u1": source_of("between", NUMBER="np.uint8", LEAST="0", WIDTH="1"),
     "many short rows f4": source_of("tall", NUMBER="np.float32", WIDTH="4"),
     "many short rows f8": source_of("tall"),
     "few columns f4": source_of("narrow", NUMBER="np.float32", WIDTH="4"),

@@ -1,12 +1,13 @@
 """Compiled counts of elements above bounds, and the elements between some of them: a look for quantiles.
 
 NumPy goes over the elements some four times for each bound. Here a strip that is in the first-level cache is
-compared with all of them, and what is wanted is picked by marks. The answer is that of
-`ops.line_states.Between`, in the same order.
+compared with all of them, 64 elements to a word of bits, and what is wanted is picked by such words. The
+answer is that of `ops.line_states.Between`, in the same order.
 """
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from spartan_ng.kernels.compiled.trial import end_of, first_flaw
 from spartan_ng.kernels.compiled.trust import at_hand
 from spartan_ng.ops.line_states import Between, State
 
+_WORD = 64
+"""Elements that are compared at a time, one bit each."""
 _STRIP: int = constant_of("between", "STRIP")
-_AT_ONCE = 2
+_AT_ONCE = 4
 """Bounds that an element is compared with at a time."""
 _WIDTHS = {"f": (4, 8), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8)}
 
@@ -28,9 +31,14 @@ _WIDTHS = {"f": (4, 8), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8)}
 def state_between(line: Between, x: Any) -> State | None:
     """The state of a part, as from `Between.state`, or None: NumPy has to make it (for now)."""
     dtype = x.dtype
-    if x.size < BETWEEN_ELEMENTS or dtype.itemsize not in _WIDTHS.get(dtype.kind, ()) or not dtype.isnative:
+    if (
+        x.size < max(BETWEEN_ELEMENTS, _WORD)
+        or dtype.itemsize not in _WIDTHS.get(dtype.kind, ())
+        or not dtype.isnative
+    ):
         return None
-    source = source_of("between", NUMBER=f"np.{dtype.name}", MARK=f"np.int{8 * dtype.itemsize}")
+    least = "-np.inf" if dtype.kind == "f" else str(np.iinfo(dtype).min)
+    source = source_of("between", NUMBER=f"np.{dtype.name}", LEAST=least, WIDTH=str(dtype.itemsize))
     bounds = _strict(line, dtype)
     if bounds is None:
         return None
@@ -39,24 +47,22 @@ def state_between(line: Between, x: Any) -> State | None:
     return None if kernel is None else _state(kernel, line, bounds, x)
 
 
-def _flaw(kernel: Function, line: Between, bounds: Any, x: Any) -> str:
+def _flaw(kernel: Function, line: Between, bounds: list[Any], x: Any) -> str:
     """What the kernel makes otherwise than NumPy of the last elements."""
     part = end_of(x)
     (counts, *found), (numbers, *wanted) = _state(kernel, line, bounds, part), line.state(part, 0)
     return first_flaw([(counts, numbers), (np.concatenate(found), np.concatenate(wanted))], None)
 
 
-def _strict(line: Between, dtype: np.dtype[Any]) -> Any:
-    """Bounds that elements of a dtype lie strictly above, and nothing lies above what is added to make them
-    whole pairs; None where there are no such."""
+def _strict(line: Between, dtype: np.dtype[Any]) -> list[Any] | None:
+    """Bounds that elements of a dtype lie strictly above; None where there are no such."""
     found = []
     for value, is_below in line.bounds:
         bound = dtype.type(value)
         if not is_below and bound == (-np.inf if dtype.kind == "f" else np.iinfo(dtype).min):
             return None
         found.append(bound if is_below else _before(bound))
-    above = dtype.type(np.nan) if dtype.kind == "f" else np.iinfo(dtype).max
-    return np.array(found + [above] * (-len(found) % _AT_ONCE), dtype)
+    return found
 
 
 def _before(bound: Any) -> Any:
@@ -67,15 +73,19 @@ def _before(bound: Any) -> Any:
         return np.nextafter(bound, bound.dtype.type(-np.inf))
 
 
-def _state(kernel: Function, line: Between, bounds: Any, x: Any) -> State:
-    size = len(line.bounds)
-    turns = np.zeros(len(bounds), np.int64)
-    turns[:size] = np.not_equal(line.wanted[1:], line.wanted[:-1])
-    counts, marks = np.zeros(len(bounds) + 2, np.int64), np.empty(_STRIP, f"i{x.itemsize}")
+def _state(kernel: Function, line: Between, bounds: list[Any], x: Any) -> State:
+    # Bounds turn marks, those with as much wanted above as below twice. Nothing lies above the last ones.
+    times = [1 if above != below else 2 for below, above in pairwise(line.wanted)]
+    asked = [b for bound, turns in zip(bounds, times, strict=True) for b in [bound] * turns]
+    size = _AT_ONCE * max(-(-len(asked) // _AT_ONCE), 1)
+    asked += [np.nan if x.dtype.kind == "f" else np.iinfo(x.dtype).max] * (size - len(asked))
+    of_bounds, counts = np.array(asked, x.dtype), np.zeros(size + 2, np.int64)
+    marks = np.empty(_STRIP, np.int64)
     most = min(x.size, line.most + 1)
-    out = np.empty(most + _STRIP, x.dtype)
-    at, of_bounds, of_turns, of_counts, into, strip = map(address, (x, bounds, turns, counts, out, marks))
-    row = [at, x.size, of_bounds, len(bounds), of_turns, of_counts, into, len(out), strip]
-    kernel(np.array([[*row, line.wanted[0], any(line.wanted)]], np.int64))
+    out = np.empty(most + _STRIP * _WORD, x.dtype)
+    at, bounds_at, counts_at, into, strip = map(address, (x, of_bounds, counts, out, marks))
+    row = [at, x.size, bounds_at, size, counts_at, into, len(out), strip]
+    kernel(np.array([[*row, -line.wanted[0], any(line.wanted)]], np.int64))
     *above, numbers, found = counts.tolist()
-    return line.bounded(np.array([*above[:size], numbers], np.int64), [out[: min(found, most)].copy()])
+    known = [above[k - 1] for k in accumulate(times)]
+    return line.bounded(np.array([*known, numbers], np.int64), [out[: min(found, most)].copy()])

@@ -251,7 +251,6 @@ class _Tile:
     def __init__(self, builder: Any, element: Any, nbytes: int, lanes: int) -> None:
         self._builder, self._element, self._nbytes, self._lanes = builder, element, nbytes, lanes
         self._vector = ir.VectorType(element, lanes)
-        self._undefined = ir.Constant(self._vector, ir.Undefined)
 
     def sums(self, lines: int, vectors: int, turned: bool, given: Sequence[Any]) -> list[Any]:
         """A loop over rows, one at least; what its products come to, line by line. `given` is as in
@@ -270,7 +269,7 @@ class _Tile:
         row = [self._loaded(self._at(places[2], v * self._lanes), self._vector) for v in range(vectors)]
         added = []
         for i in range(lines):
-            x = self._spread(self._loaded(builder.add(places[1], apart[i]), self._element))
+            x = _spread(builder, self._loaded(builder.add(places[1], apart[i]), self._element), self._lanes)
             for v in range(vectors):
                 product = builder.fmul(x, row[v], flags=_SUM)
                 added.append(builder.fadd(sums[i * vectors + v], product, flags=_SUM))
@@ -304,10 +303,63 @@ class _Tile:
         found.align = self._nbytes
         return found
 
-    def _spread(self, value: Any) -> Any:
-        one = self._builder.insert_element(self._undefined, value, ir.IntType(32)(0))
-        nowhere = ir.Constant(ir.VectorType(ir.IntType(32), self._lanes), [0] * self._lanes)
-        return self._builder.shuffle_vector(one, self._undefined, nowhere)
+
+def _spread(builder: Any, value: Any, lanes: int) -> Any:
+    """A vector of so many equal numbers."""
+    undefined = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
+    one = builder.insert_element(undefined, value, ir.IntType(32)(0))
+    nowhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+    return builder.shuffle_vector(one, undefined, nowhere)
+
+
+WORD = 64
+"""Elements that a word has a bit for."""
+
+
+def _bits(relation: str) -> Any:
+    @intrinsic
+    def compare(typing_context: Any, address: Any, bound: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            vector = ir.VectorType(args[1].type, WORD)
+            elements = builder.load(builder.inttoptr(args[0], vector.as_pointer()))
+            elements.align = context.get_abi_sizeof(args[1].type)
+            if isinstance(bound, types.Float):
+                asked = builder.fcmp_ordered
+            else:
+                asked = builder.icmp_signed if bound.signed else builder.icmp_unsigned
+            found = asked(relation, elements, _spread(builder, args[1], WORD))
+            return builder.bitcast(found, ir.IntType(WORD))
+
+        return types.int64(types.int64, bound), generate
+
+    return compare
+
+
+bits_above = _bits(">")
+"""Which of the `WORD` elements from an address on are greater than a bound: the first has the lowest bit.
+LLVM's vectorizer makes no words of comparisons."""
+bits_from = _bits(">=")
+"""Which are no less."""
+
+
+@intrinsic
+def ones(typing_context: Any, word: Any) -> Any:
+    """How many bits of a word are one."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def lowest(typing_context: Any, word: Any) -> Any:
+    """The place of the lowest bit of a word that is one; some bit is."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.IntType(1)(1))
+
+    return types.int64(types.int64), generate
 
 
 @intrinsic

@@ -1,81 +1,93 @@
-"""How many elements lie above bounds, and those between some of them, in one pass; see `compiled.between`."""
+"""How many elements lie above bounds, and those between some of them, in one pass; see `compiled.between`.
+
+Elements are compared `WORD` at a time: a bit each says which are above a bound, how many that are, and which
+marks turn.
+"""
 
 from typing import Any
 
 import numpy as np
 
-from spartan_ng.kernels.compiled.intrinsics import array_at, compiled
+from spartan_ng.kernels.compiled.intrinsics import (
+    WORD,
+    array_at,
+    bits_above,
+    bits_from,
+    compiled,
+    lowest,
+    ones,
+)
 
 NUMBER = np.float64
-MARK = np.int64
-"""As wide as the numbers: then a comparison makes marks without moving anything."""
-STRIP = 512
-"""Elements that all bounds are asked about, two after two, while they are near: intervals have two."""
+LEAST = -np.inf
+"""No number is less."""
+WIDTH = 8
+"""Bytes of a number."""
+STRIP = 8
+"""Words whose elements all bounds are asked about, four after four, while they are near."""
 
 
 @compiled
-def number_marks(x: Any, marks: Any, wanted: Any) -> Any:
-    """How many elements are numbers; their marks are `wanted`, those of others nothing."""
+def mark_numbers(at: Any, words: Any, valid: Any, wanted: Any, marks: Any) -> Any:
+    """How many elements from an address on are numbers; the marks of these are `wanted`."""
     count = np.int64(0)
-    for i in range(len(x)):
-        is_number = np.int64(x[i] == x[i])
-        marks[i] = wanted & is_number
-        count += is_number
+    for k in range(words):
+        are_numbers = bits_from(at + k * (WORD * WIDTH), NUMBER(LEAST)) & valid
+        count += ones(are_numbers)
+        marks[k] = are_numbers & wanted
     return count
 
 
 @compiled
-def turn_marks(x: Any, marks: Any, bounds: Any, turns: Any, counts: Any) -> None:
-    """To `counts` how many elements lie above each of two bounds; the marks of these are turned where a
-    bound has a one among `turns`."""
-    b0, b1, t0, t1 = bounds[0], bounds[1], turns[0], turns[1]
-    c0 = c1 = np.int64(0)
-    for i in range(len(x)):
-        v = x[i]
-        a0, a1 = np.int64(v > b0), np.int64(v > b1)
-        c0 += a0
-        c1 += a1
-        marks[i] ^= (a0 & t0) ^ (a1 & t1)
+def turn_marks(at: Any, words: Any, valid: Any, bounds: Any, counts: Any, marks: Any) -> None:
+    """To `counts` how many elements lie above each of four bounds, which turn their marks."""
+    b0, b1, b2, b3 = bounds[0], bounds[1], bounds[2], bounds[3]
+    c0 = c1 = c2 = c3 = np.int64(0)
+    for k in range(words):
+        word = at + k * (WORD * WIDTH)
+        a0, a1 = bits_above(word, b0) & valid, bits_above(word, b1) & valid
+        a2, a3 = bits_above(word, b2) & valid, bits_above(word, b3) & valid
+        c0 += ones(a0)
+        c1 += ones(a1)
+        c2 += ones(a2)
+        c3 += ones(a3)
+        marks[k] ^= a0 ^ a1 ^ a2 ^ a3
     counts[0] += c0
     counts[1] += c1
+    counts[2] += c2
+    counts[3] += c3
 
 
 @compiled
-def collect(x: Any, marks: Any, out: Any, place: Any) -> Any:
-    """Put what is marked behind the first `place` of `out`; how many are there then.
-
-    Few are: eight that are not are left out at a glance. Which of eight is one nobody can guess.
-    """
-    eights = len(x) // 8 * 8
-    for k in range(0, eights, 8):
-        some = marks[k] | marks[k + 1] | marks[k + 2] | marks[k + 3]
-        if some | marks[k + 4] | marks[k + 5] | marks[k + 6] | marks[k + 7]:
-            for i in range(k, k + 8):
-                out[place] = x[i]
-                place += marks[i]
-    for i in range(eights, len(x)):
-        out[place] = x[i]
-        place += marks[i]
+def collect(x: Any, marks: Any, words: Any, out: Any, place: Any) -> Any:
+    """Put what is marked behind the first `place` of `out`; how many are there then."""
+    for k in range(words):
+        mark = marks[k]
+        while mark != 0:
+            out[place] = x[k * WORD + lowest(mark)]
+            place += 1
+            mark &= mark - 1
     return place
 
 
 @compiled
 def kernel(t: Any) -> None:
-    """Strip after strip: marks, counts, and what is marked, as long as there is room for all of a strip."""
-    n, size, room, wanted, collects = t[0, 1], t[0, 3], t[0, 7], t[0, 9], t[0, 10]
-    x, bounds, turns = (
-        array_at(t[0, 0], (n,), NUMBER),
-        array_at(t[0, 2], (size,), NUMBER),
-        array_at(t[0, 4], (size,), np.int64),
-    )
-    counts, out = array_at(t[0, 5], (size + 2,), np.int64), array_at(t[0, 6], (room,), NUMBER)
-    marks = array_at(t[0, 8], (STRIP,), MARK)
-    place = 0
-    for i in range(0, n, STRIP):
-        part = x[i : min(i + STRIP, n)]
-        counts[size] += number_marks(part, marks, wanted)
-        for k in range(0, size, 2):
-            turn_marks(part, marks, bounds[k : k + 2], turns[k : k + 2], counts[k : k + 2])
-        if collects and place + len(part) <= room:
-            place = collect(part, marks, out, place)
+    """Strip after strip: marks, counts, and what is marked, as long as there is room for all of a strip. The
+    last word has the last elements, and leaves out those that the one before it had."""
+    n, size, room, wanted, collects = t[0, 1], t[0, 3], t[0, 6], t[0, 8], t[0, 9]
+    x, bounds = array_at(t[0, 0], (n,), NUMBER), array_at(t[0, 2], (size,), NUMBER)
+    counts, out = array_at(t[0, 4], (size + 2,), np.int64), array_at(t[0, 5], (room,), NUMBER)
+    marks = array_at(t[0, 7], (STRIP,), np.int64)
+    whole, place, i = n // WORD, 0, 0
+    while i < n:
+        words, first, valid = min(whole - i // WORD, STRIP), i, np.int64(-1)
+        if words == 0:
+            words, first, valid = 1, n - WORD, np.int64(-1) << (WORD - n % WORD)
+        at = t[0, 0] + first * WIDTH
+        counts[size] += mark_numbers(at, words, valid, wanted, marks)
+        for k in range(0, size, 4):
+            turn_marks(at, words, valid, bounds[k : k + 4], counts[k : k + 4], marks)
+        if collects and place + words * WORD <= room:
+            place = collect(x[first:], marks, words, out, place)
+        i += words * WORD
     counts[size + 1] = place
