@@ -13,7 +13,9 @@ from spartan_ng.kernels.compiled import native
 from spartan_ng.kernels.compiled.emit import HEAD
 from spartan_ng.kernels.compiled.formulas import DTYPES, FORMULAS, expression, loop_dtypes, obstacle
 from spartan_ng.kernels.compiled.instructions import BeyondError
+from spartan_ng.kernels.compiled.intrinsics import vector_bytes
 from spartan_ng.kernels.compiled.lowering import lower_to_llvm
+from spartan_ng.kernels.compiled.machine import optimized
 from spartan_ng.plan.rows import Row
 
 KERNEL = "@compiled\ndef kernel(table):\n    for b in range(table.shape[0]):\n        t = table[b]\n"
@@ -111,3 +113,25 @@ def test_a_generated_kernel_needs_no_numba():
 def test_what_it_does_not_know_is_left_to_numba(line):
     with pytest.raises(BeyondError):
         lower_to_llvm("beyond", f"{HEAD}@compiled\ndef kernel(table):\n    t = table[0, 0]\n    {line}\n")
+
+
+LEAST = """        n = t[0]
+        x, y = array_at(t[1], (n,), f8), array_at(t[2], (1,), f8)
+        least = array_at(local(64), (8,), f8)
+        least[:] = f8(infinity)
+        for b in range(n // 8):
+            for j in lanes(8):
+                least[j] = choose(x[b * 8 + j] < least[j], x[b * 8 + j], least[j])
+        for j in range(8):
+            y[0] = choose(least[j] < y[0], least[j], y[0])
+"""
+
+
+def test_loops_over_lanes_are_vectors() -> None:
+    """Eight turns were unrolled before anybody looked for vectors: eight comparisons of numbers."""
+    try:
+        width = vector_bytes() // 8
+    except LookupError:
+        pytest.skip("the processor has no wide vectors")
+    found = optimized(lower_to_llvm("least", HEAD + KERNEL + LEAST), "least", "least")
+    assert f"fcmp olt <{width} x double>" in str(found)

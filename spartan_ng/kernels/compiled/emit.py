@@ -31,7 +31,7 @@ import numpy as np
 
 from spartan_ng.kernels.compiled.intrinsics import (
     accumulate_add, apart, array_at, ceil, choose, compiled, copysign, count_up, floor,
-    greatest, least, load, local, magnitude, multiply_add, prefetch, rint, sqrt, trunc,
+    greatest, lanes, least, load, local, magnitude, multiply_add, prefetch, rint, sqrt, trunc,
 )
 from spartan_ng.kernels.compiled.vectors import erf, exp, expit, log
 
@@ -221,7 +221,7 @@ class _Emitter:
         if self.laned:
             self._say(f"for b in range(m // {self.lanes}):")
             self.indent += 1
-            self._say(f"for j in range({self.lanes}):")
+            self._say(f"for j in lanes({self.lanes}):")
             self.indent += 1
             self._say(f"i = b * {self.lanes} + j")
             self._element(in_lanes=True)

@@ -39,9 +39,17 @@ _COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
 _GROUP = ", !llvm.access.group !0"
-APART = ("!0 = distinct !{}", '!1 = !{!"llvm.loop.parallel_accesses", !0}', "!2 = distinct !{!2, !1}")
-"""What instructions say of loops whose turns are apart: what is read and written in them is in a group, and
-none of it depends on another turn."""
+LOOPS = (
+    "!0 = distinct !{}",
+    '!1 = !{!"llvm.loop.parallel_accesses", !0}',
+    "!2 = distinct !{!2, !1}",
+    '!3 = !{!"llvm.loop.unroll.disable"}',
+    "!4 = distinct !{!4, !3}",
+)
+RANGES = {"range": "", "apart": ", !llvm.loop !2", "lanes": ", !llvm.loop !4"}
+"""What the last instruction of a loop says, by the name of its range. Of loops whose turns are `apart`, what
+is read and written is in a group, and none of it depends on another turn. Those over `lanes` stay loops until
+they become vectors: unrolled before, they are as many numbers."""
 
 
 class BeyondError(Exception):
@@ -120,9 +128,9 @@ class Instructions:
         """Go on in a block; nothing where the one before has ended."""
         self.end(f"br label %{block}")
 
-    def turn_back(self, head: str) -> None:
-        """Go on with a loop's next turn."""
-        self.end(f"br label %{head}" + (", !llvm.loop !2" if self._group else ""))
+    def turn_back(self, head: str, kind: str) -> None:
+        """Go on with the next turn of a loop over a range of some kind."""
+        self.end(f"br label %{head}{RANGES[kind]}")
 
     @contextmanager
     def apart(self, are_apart: bool) -> Iterator[None]:

@@ -36,6 +36,8 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 apart = range
 """The range of a loop whose turns read nothing that another one writes."""
+lanes = range
+"""That of a loop over the values of a vector, whose length the text says."""
 
 _SUM = ("reassoc", "contract")
 """Flags of the instructions that accumulate; nothing is assumed about NaN or infinity."""

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from spartan_ng.kernels.compiled.instructions import (
-    APART,
+    LOOPS,
+    RANGES,
     TYPES,
     BeyondError,
     Contiguous,
@@ -63,7 +64,7 @@ def lower_to_llvm(name: str, source: str) -> str:
         "  ret i32 0",
         "}",
     ]
-    return "\n".join([*module.declared.values(), *module.texts, *entry, *APART, ""])
+    return "\n".join([*module.declared.values(), *module.texts, *entry, *LOOPS, ""])
 
 
 def _parts(found: Found) -> list[Value]:
@@ -234,8 +235,8 @@ class _Function:
                 after = self._operation(op, self._value(target), self._value(value))
                 self._assign(target, after)
             case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id=kind), args=bounds)):
-                with do.apart(kind == "apart") if kind in ("range", "apart") else _beyond(statement):
-                    self._for(name, [self._integer(b) for b in bounds], statement.body)
+                with do.apart(kind == "apart") if kind in RANGES else _beyond(statement):
+                    self._for(name, [self._integer(b) for b in bounds], statement.body, kind)
             case ast.While(test=test, body=body, orelse=[]):
                 head, inside, behind = do.block(), do.block(), do.block()
                 do.begin(head)
@@ -287,7 +288,7 @@ class _Function:
             case _:
                 _beyond(target)
 
-    def _for(self, name: str, bounds: list[Value], body: Sequence[ast.stmt]) -> None:
+    def _for(self, name: str, bounds: list[Value], body: Sequence[ast.stmt], kind: str) -> None:
         """A loop over a range; its variable is set before each turn, and its own count is another."""
         low, high = (literal(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
         step = bounds[2] if len(bounds) > 2 else literal(1)
@@ -298,19 +299,18 @@ class _Function:
             self._set(name, i)
             self._run(body)
 
-        self._count([low, high, step], turn)
+        self._count([low, high, step], turn, kind)
 
-    def _count(self, bounds: list[Value], turn: Callable[[Value], None]) -> None:
+    def _count(self, bounds: list[Value], turn: Callable[[Value], None], kind: str = "range") -> None:
         do, (low, high, step) = self._do, bounds
         counter = do.reserved("i64")
         do.put(counter, low)
         head, inside, behind = do.block(), do.block(), do.block()
         do.begin(head)
         do.fork(do.compared("<", do.get(counter, "i8"), high), inside, behind)
-
         self._turn(inside, behind, lambda: turn(do.get(counter, "i8")))
         do.put(counter, do.new("i8", f"add nsw i64 {do.get(counter, 'i8').text}, {step.text}"))
-        do.turn_back(head)
+        do.turn_back(head, kind)
         do.begin(behind)
 
     def _turn(self, inside: str, behind: str, turn: Callable[[], None]) -> None:

@@ -36,6 +36,11 @@ def _machine() -> Any:
 
 def object_file(text: str, function: str, name: str) -> bytes:
     """The machine code of a module's `function` under a `name`, without what it does not use."""
+    return bytes(_machine().emit_object(optimized(text, function, name)))
+
+
+def optimized(text: str, function: str, name: str) -> Any:
+    """The module with this function alone, as machine code is made of it."""
     machine = _machine()
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = llvm.get_process_triple(), str(machine.target_data)
@@ -58,7 +63,7 @@ def object_file(text: str, function: str, name: str) -> bytes:
     called = {f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")}
     if not called <= LIBRARY:
         raise LookupError(f"the kernel calls {', '.join(sorted(called - LIBRARY))}")
-    return bytes(machine.emit_object(module))
+    return module
 
 
 def _passes(machine: Any) -> Any:
