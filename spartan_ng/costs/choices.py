@@ -164,6 +164,13 @@ NONZERO_ROW_FLOPS = 16
 """Operations that a row of the body is taken for at a non-zero there: between a sum and a logarithm.
 (chosen)"""
 
+STACKED_PRODUCT = 1 << 18
+"""Multiplications of one of a stack of products from which it is not a block's among others. (chosen: as many
+as matrices of 64 by 64 take, which a core's cache holds)"""
+
+STACKED_FLOPS = 1 << 26
+"""Operations of a step along a stack of such products, at least. (chosen: some milliseconds' work)"""
+
 SORT_ELEMENTS = 1 << 17
 """Elements of a line from which several threads sort it. (chosen)"""
 

@@ -16,6 +16,7 @@ from math import prod
 from msgspec.structs import replace
 
 from spartan_ng.arrays import WHOLE
+from spartan_ng.costs.choices import STACKED_PRODUCT
 from spartan_ng.graph.node import Node
 from spartan_ng.optimizer.fusion.labels import sums_sparse_columns
 from spartan_ng.plan.draft import Draft
@@ -78,7 +79,8 @@ def is_heavy(draft: Draft) -> bool:
     """Whether the stage is dominated by one large product, better run on tiles than on blocks.
 
     A product whose inner dimension is larger than its result streams its operands: blocks along the
-    inner dimension share it between threads, which BLAS does not.
+    inner dimension share it between threads, which BLAS does not. Of a stack of small products blocks take
+    some each.
     """
     rows = [*draft.rows, *draft.reducers]
     if draft.driver >= 0 and not any(row.sampled for row in rows):  # a compressed operand
@@ -86,7 +88,18 @@ def is_heavy(draft: Draft) -> bool:
     if not draft.stepwise and len(rows) != 1:
         return False
     row = rows[-1]
-    return row.kind == "contract" and row.format == "dense" and prod(row.shape) ** 2 >= prod(draft.domain)
+    if row.kind != "contract" or row.format != "dense" or prod(row.shape) ** 2 < prod(draft.domain):
+        return False
+    stacked = stacked_dimensions(row)
+    one = prod(n for d, n in enumerate(draft.domain) if d not in stacked)
+    return not stacked or one >= STACKED_PRODUCT
+
+
+def stacked_dimensions(row: Row) -> list[int]:
+    """The domain's dimensions along which a product's operands and result are stacks."""
+    left, right, out = row.params
+    pairs = zip(row.labels, out, strict=True)
+    return [d for d, label in pairs if d != WHOLE and label in left and label in right]
 
 
 def is_plain(read: Read, shape: tuple[int, ...]) -> bool:

@@ -1,10 +1,10 @@
 """Cut a product's tile into steps: parts that threads share, and that side work is done for one by one.
 
-BLAS shares a dense product between threads by itself, and wants it whole. SciPy does not share a sparse one:
-it is cut along the rows of the CSR operand, few times where those are summed over, for each part then has a
-state of the size of the result. Where an operand is computed on the way, only a step's part of it is ever
-there; a step is long enough along i and j that computing an operand again for each is nothing beside
-the product.
+BLAS shares a dense product between threads by itself, and wants it whole; of a stack of them threads take
+some each. SciPy does not share a sparse one: it is cut along the rows of the CSR operand, few times where
+those are summed over, for each part then has a state of the size of the result. Where an operand is computed
+on the way, only a step's part of it is ever there; a step is long enough along i and j that computing an
+operand again for each is nothing beside the product.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from math import prod
 
 from spartan_ng.arrays import WHOLE, Tiling
+from spartan_ng.costs.choices import STACKED_FLOPS
+from spartan_ng.plan.absorb import stacked_dimensions
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.rows import Slot
 
@@ -28,8 +30,12 @@ def heavy_steps(
     """The number of blocks along each domain dimension of a heavy draft's tile; empty for one block. With
     `memory_bytes` a step's result takes no more than one part in `_STATES_SHARE` of them."""
     steps = [1] * len(draft.domain)
+    tile = [-(-n // parts) for n, parts in zip(draft.domain, grid.parts, strict=True)]
+    stacked = stacked_dimensions(draft.reducers[-1]) if draft.reducers else []
+    if stacked:
+        d = max(stacked, key=lambda d: tile[d])
+        steps[d] = min(tile[d], max(2 * prod(tile) // STACKED_FLOPS, 1))
     if draft.rows and draft.reducers:
-        tile = [-(-n // parts) for n, parts in zip(draft.domain, grid.parts, strict=True)]
         for d, n in enumerate(tile):
             steps[d] = max(1, n // (KEPT_STEP if d in draft.out else SUMMED_STEP))
         kept = [d for d in draft.out if d != WHOLE and d not in draft.whole]

@@ -53,6 +53,11 @@ def _planes(x: Any) -> Any:
     return x.reshape(10, -1, x.shape[1])
 
 
+def _squares(x: Any) -> Any:
+    """A matrix of ten by ten in each row."""
+    return x.reshape(-1, 10, 10)
+
+
 def _weighing(m: Any, x: Any) -> Any:
     return m.cos(m.arange(len(x)))
 
@@ -204,6 +209,15 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "inner": lambda m, x, line: m.inner(x, _W.T),
     "vdot": lambda m, x, line: m.asarray(m.vdot(line, line)),
     "outer": lambda m, x, line: m.outer(line[:200_000], _FEW[:100]),
+    # stacks of small matrices
+    "stack of products": lambda m, x, line: _squares(x) @ _squares(x),
+    "stack of products, turned": lambda m, x, line: _squares(x).transpose(0, 2, 1) @ _squares(x),
+    "stack by vectors": lambda m, x, line: m.einsum("nij,nj->ni", _squares(x), x[:, :10]),
+    "stack of products, summed": lambda m, x, line: (_squares(x) @ _squares(x) * 2 + 1).sum(axis=1),
+    "stack of large products": lambda m, x, line: x.reshape(-1, 100, 100) @ x.reshape(-1, 100, 100),
+    "stack of inverses": lambda m, x, line: m.linalg.inv(_squares(x) + 5 * numpy.eye(10)),
+    "stack of solutions": lambda m, x, line: m.linalg.solve(_squares(x) + 5 * numpy.eye(10), x[:, :10, None]),
+    "stack of determinants": lambda m, x, line: m.linalg.det(_squares(x) + 5 * numpy.eye(10)),
     "lstsq": lambda m, x, line: m.linalg.lstsq(x, _weighing(m, x), rcond=None)[0],
     "qr": lambda m, x, line: m.abs(m.linalg.qr(x)[1]),
     "q of qr": lambda m, x, line: m.abs(m.linalg.qr(x)[0]),

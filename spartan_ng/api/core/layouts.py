@@ -19,6 +19,7 @@ from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.views import Broadcast, Diagonal, Transpose, Windows
 from spartan_ng.api.core.wrapping import make, wrap
 from spartan_ng.graph import build
+from spartan_ng.scratch import own_copy
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -229,7 +230,7 @@ def by_rule(numpys: Any, ours: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(result, Handle) or not _is_new(result, operands):
             return result
         if result._cell.value is not None:
-            return wrap(result._peek().copy("K")) if result._views else result
+            return wrap(own_copy(result._peek())) if result._views else result
         new = make(Cell(node=result._node())) if result._views else result
         if new.ndim > 1:
             rule(new, *operands)
