@@ -170,8 +170,9 @@ class CopiedFile(MappedFile):
         return
 
     def has_changed(self, box: Box) -> bool:
-        """Whether the file has been written to, or is another one."""
-        return self.is_spoiled() or not self.is_current()
+        """Whether the file has been written to, or is another one and the map was not kept."""
+        is_gone = self.is_written_to() if self.is_held else not self.is_current()
+        return self.is_spoiled() or is_gone
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """A copy of a part of the map."""
@@ -183,7 +184,9 @@ def in_pieces(source: MappedFile) -> MappedFile:
     nbytes = prod(source.shape) * source.dtype.itemsize
     if source.offset % source.dtype.alignment == 0 or copy_fits(_COPIES * nbytes):
         return source
-    return CopiedFile(source.path, source.shape, source.dtype, source.offset, source.order)
+    found = CopiedFile(source.path, source.shape, source.dtype, source.offset, source.order)
+    found.hold()  # as the map of what is aligned is
+    return found
 
 
 def npy_file(path: str) -> MappedFile:
