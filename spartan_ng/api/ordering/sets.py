@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 
 _FEW = 128
-"""Distinct elements that parts tell each other of before anything is sorted."""
+"""Distinct elements that others are searched among, where that is less than sorting all."""
+_TOLD, _SHARE = 1 << 11, 1 << 11
+"""Distinct elements that parts tell each other of before anything is sorted, at most, and one in so many."""
+_SPAN = 1 << 16
+"""Entries of a table that says each integer's place among distinct ones. (chosen: 512 kB)"""
 _LONG = 1 << 14
 """Elements of a line for which that may be worth a pass."""
 
@@ -75,8 +79,10 @@ def unique(
         if return_inverse:
             found.insert(1 + return_index, empty.reshape(a.shape))
         return found[0] if len(found) == 1 else tuple(found)
-    values = _few_values(flat, equal_nan)
-    if values is not None:
+    is_looked_up = return_index or return_inverse or return_counts
+    is_table = flat.dtype.kind in "iu" or not is_looked_up
+    values = _few_values(flat, equal_nan, max(_FEW, min(_TOLD, flat.size // _SHARE)) if is_table else _FEW)
+    if values is not None and (len(values) < _FEW or not is_looked_up or _is_narrow(values)):
         return _of_values(values, a, return_index, return_inverse, return_counts)
     searched = (return_inverse or return_index) and _is_searched(flat, equal_nan)
     ordered = (return_index or return_inverse) and not searched
@@ -112,9 +118,29 @@ def _is_searched(flat: ndarray, equal_nan: bool) -> bool:
     return flat.nbytes > room and (flat.dtype.kind in "biu" or (flat.dtype.kind == "f" and equal_nan))
 
 
+def _is_narrow(values: Any) -> bool:
+    """Whether a table has room for all integers from the least of sorted ones to the greatest."""
+    return values.dtype.kind in "iu" and int(values[-1]) - int(values[0]) < _SPAN
+
+
+def _places(values: ndarray, a: ndarray) -> ndarray:
+    """Each element's place among sorted distinct ones, which has all of them."""
+    known = values._peek()
+    if known is None or known.size <= 1 or not _is_narrow(known):
+        return sorting.searchsorted(values, a)
+    table = np.zeros(int(known[-1]) - int(known[0]) + 1, np.intp)
+    table[_beyond(known, known[0])] = np.arange(known.size)
+    return wrap(table)[_beyond(a, known[0])]  # type: ignore[no-any-return]
+
+
+def _beyond(x: Any, least: Any) -> Any:
+    """By how much integers are more than the least of them, which no short integers can say."""
+    return (x - least).astype(np.intp) if x.dtype.kind == "u" else x.astype(np.int64) - np.int64(least)
+
+
 def _searched(values: ndarray, a: ndarray, index: bool, inverse: bool) -> list[Any]:
     """The distinct elements, where each is first, and each element's place among them."""
-    place = sorting.searchsorted(values, a)
+    place = _places(values, a)
     out: list[Any] = [values]
     if index:
         flat, n = a.reshape(-1), a.size
@@ -126,15 +152,15 @@ def _searched(values: ndarray, a: ndarray, index: bool, inverse: bool) -> list[A
     return [*out, place] if inverse else out
 
 
-def _few_values(flat: ndarray, equal_nan: bool) -> Any:
-    """The distinct elements of a line, where they are few: each part's own first, in the pass that makes the
-    elements. None where there are more."""
+def _few_values(flat: ndarray, equal_nan: bool, most: int = _FEW) -> Any:
+    """The distinct elements of a line, where they are fewer than `most`: each part's own first, in the pass
+    that makes the elements. None where there are more."""
     node = flat._node()
     if node.dtype.kind not in "biuf" or node.format != "dense" or node.size < _LONG:
         return None
-    found = np.unique(wrap_node(build.distinct(node, _FEW))._force())
+    found = np.unique(wrap_node(build.distinct(node, most))._force())
     nan = found.dtype.kind == "f" and np.isnan(found[-1])
-    return None if len(found) == _FEW or (nan and not equal_nan) else found
+    return None if len(found) == most or (nan and not equal_nan) else found
 
 
 def _is_at_hand(node: Node) -> bool:
