@@ -456,6 +456,22 @@ def test_reading_ahead(source: str, at: str, expected: int) -> None:
     assert ahead.read_ahead(code, place)[0] == expected
 
 
+def test_code_is_read_once_for_all_of_its_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long line of them was gone through from its beginning for each."""
+    code = compile(f"a = {' + '.join(f'(b[{n}:] - {n} * c)' for n in range(40))}", "<text>", "exec")
+    read, own = [0], ahead._put
+
+    def counted(*given: Any) -> Any:
+        read[0] += 1
+        return own(*given)
+
+    monkeypatch.setattr(ahead, "_put", counted)
+    known = ahead._known(code)
+    for instruction in known.instructions:
+        ahead.read_ahead(code, instruction.place)
+    assert 100 < read[0] <= len(known.instructions)
+
+
 _PACKAGE = (ahead.BESIDE_GLOBAL, 0, ahead.PACKAGE)
 
 

@@ -201,15 +201,16 @@ def read_ahead(code: CodeType, at: int) -> Ahead:
     """What becomes of the result of the operator or the call at an offset of the code: one of the numbers
     above, the number of the variable, the offset of what takes it, whether anybody's code runs before, as
     that of attributes and lengths, and what has to be ours for that."""
-    instructions = _instructions(code)
+    known = _known(code)
+    instructions = known.instructions
     here = bisect_left(instructions, at, key=attrgetter("place"))
     if here == len(instructions) or instructions[here].place != at or not instructions[here].is_operator():
         return _NOTHING
-    stack = _stack_after(instructions, here)
+    stack = known.stack_after(here)
     ours, runs_any = stack[-1], False
     called: dict[Used, None] = {}
     worked_on: set[tuple[int, int]] = set()
-    for instruction in islice(instructions, here + 1, None):
+    for place, instruction in enumerate(islice(instructions, here + 1, None), here + 1):
         effect = instruction.effect()
         is_in_line = NAMES_LINES or instruction.line == instructions[here].line
         if effect is None or instruction.is_label or (instruction.is_operator() and not is_in_line):
@@ -226,10 +227,7 @@ def read_ahead(code: CodeType, at: int) -> Ahead:
             if not is_in_line or len(called) > MOST_CALLED:
                 return _NOTHING
             used = (*called, *((*variable, OPERAND) for variable in sorted(worked_on)))
-            kind, number = _taken_by(instruction, operands, ours)
-            # An ordinary array asks what is pending first, for the comparison's reverse.
-            is_compared = instruction.operation == _COMPARE
-            parts = _parts(operands[0]) if kind == BESIDE_RESULT and not is_compared else ()
+            kind, number, parts = _taken_by(instruction, operands, ours)
             used += parts if len(used) + len(parts) <= MOST_USED else ()
             return kind, number, instruction.place, runs_any or len(used) > MOST_USED, used[:MOST_USED]
         if instruction.operation == _ATTRIBUTE and not instruction.is_of_call():
@@ -238,33 +236,34 @@ def read_ahead(code: CodeType, at: int) -> Ahead:
             variables = _variables(operands)
             runs_any = runs_any or variables is None
             worked_on |= variables or frozenset()
-        _put(stack, instruction, effect)
+        stack = known.stack_after(place)
         if stack.count(ours) != 1:
             return _NOTHING
     return _NOTHING
 
 
-def _taken_by(taker: _Instruction, operands: _Stack, ours: _Value | None) -> tuple[int, int]:
-    """How an instruction takes a result that is among its operands."""
+_Taken = tuple[int, int, tuple[Used, ...]]
+_NOT: _Taken = (NOT_TAKEN, 0, ())
+
+
+def _taken_by(taker: _Instruction, operands: _Stack, ours: _Value | None) -> _Taken:
+    """How an instruction takes a result that is among its operands, and the variables that the result beside
+    it is made of."""
     if taker.operation in _STORES:
-        return _beside(operands[1], _INTO) if operands[0] is ours else (NOT_TAKEN, 0)
+        return _beside(operands[1], _INTO) if operands[0] is ours else _NOT
     if taker.operation == _CALL:
-        return (TAKEN if ours in operands[2:] else NOT_TAKEN), 0
-    if not (taker.is_operator() or taker.is_in_place()):
-        return NOT_TAKEN, 0
+        return (TAKEN, 0, ()) if ours in operands[2:] else _NOT
     left = operands[0]
-    if taker.is_in_place() and taker.argument in _NOT_COMPILED:
-        return NOT_TAKEN, 0
     if taker.is_in_place():
-        return _beside(left, _INTO) if left is not ours else (NOT_TAKEN, 0)
-    if left is ours:
-        return TAKEN, 0
-    if left is None or left.by.operation in _CONSTANTS:
-        return (NOT_TAKEN if left is None else TAKEN), 0
-    if left.by.is_operator():
-        return BESIDE_RESULT, 0
-    # What is pending is asked first by an ordinary array, for the comparison's reverse.
-    return (NOT_TAKEN, 0) if taker.operation == _COMPARE else _beside(left, 0)
+        return _NOT if left is ours or taker.argument in _NOT_COMPILED else _beside(left, _INTO)
+    if left is None or not taker.is_operator():
+        return _NOT
+    if left is ours or left.by.operation in _CONSTANTS:
+        return TAKEN, 0, ()
+    is_made = left.by.is_operator()
+    if taker.operation == _COMPARE:  # an ordinary array asks what is pending first, for its reverse
+        return (BESIDE_RESULT, 0, ()) if is_made else _NOT
+    return (BESIDE_RESULT, 0, _parts(left)) if is_made else _beside(left, 0)
 
 
 def _parts(value: _Value | None) -> tuple[Used, ...]:
@@ -273,9 +272,9 @@ def _parts(value: _Value | None) -> tuple[Used, ...]:
     return tuple((*v, PART) for v in sorted(value.variables or ())) if value is not None and is_plain else ()
 
 
-def _beside(value: _Value | None, further: int) -> tuple[int, int]:
+def _beside(value: _Value | None, further: int) -> _Taken:
     variable = None if value is None else value.whole().variable()
-    return (NOT_TAKEN, 0) if variable is None else (variable[0] + further, variable[1])
+    return _NOT if variable is None else (variable[0] + further, variable[1], ())
 
 
 def _function(operands: _Stack, code: CodeType) -> Used | None:
@@ -302,17 +301,29 @@ def _is_function(name: str) -> bool:
     return (isinstance(found, QuickFunction) and found.nout == 1) or (name == "where" and found is not None)
 
 
-def _stack_after(instructions: list[_Instruction], here: int) -> _Stack:
-    """The top of the stack after an instruction, as far as those before it tell that are known."""
-    first = here
-    while first > 0 and not instructions[first].is_label and instructions[first - 1].effect() is not None:
-        first -= 1
-    stack: _Stack = []
-    for instruction in instructions[first : here + 1]:
-        effect = instruction.effect()
-        assert effect is not None, "what is known ends before"
-        _put(stack, instruction, effect)
-    return stack
+class _Known:
+    """A code's instructions, and what they leave on the stack, of those that somebody has asked for."""
+
+    def __init__(self, instructions: list[_Instruction]) -> None:
+        self.instructions = instructions
+        self._stacks: list[_Stack | None] = [None] * len(instructions)
+
+    def stack_after(self, here: int) -> _Stack:
+        """The top of the stack after an instruction, as far as those before it tell that are known."""
+        every, first = self.instructions, here
+        while first > 0 and not every[first].is_label and every[first - 1].effect() is not None:
+            if self._stacks[first] is not None:
+                break
+            first -= 1
+        stack: _Stack = []
+        for place in range(first, here + 1):
+            known = self._stacks[place]
+            if known is None:
+                effect = every[place].effect()
+                assert effect is not None, "what is known ends before"
+                known = self._stacks[place] = _put(stack, every[place], effect)
+            stack = known
+        return stack
 
 
 def _operands(stack: _Stack, taken: int) -> _Stack:
@@ -321,19 +332,17 @@ def _operands(stack: _Stack, taken: int) -> _Stack:
     return [*[None] * (taken - len(known)), *known]
 
 
-def _put(stack: _Stack, instruction: _Instruction, effect: tuple[int, int]) -> None:
-    """What an instruction does to the stack."""
+def _put(stack: _Stack, instruction: _Instruction, effect: tuple[int, int]) -> _Stack:
+    """What an instruction leaves of the stack."""
     taken, given = effect
     if instruction.operation == _COPY:
-        stack.append(_operands(stack, instruction.argument)[0])
-        return
+        return [*stack, _operands(stack, instruction.argument)[0]]
     made = _Value(instruction, _operands(stack, taken))
-    del stack[max(len(stack) - taken, 0) :]
-    stack += [made] * given
+    return [*stack[: max(len(stack) - taken, 0)], *[made] * given]
 
 
 @lru_cache(maxsize=8)
-def _instructions(code: CodeType) -> list[_Instruction]:
+def _known(code: CodeType) -> _Known:
     units, found, extended, is_label = code.co_code, [], 0, False
     labels = frozenset(findlabels(units))  # type: ignore[arg-type]
     for begin, end, line in code.co_lines():
@@ -346,4 +355,4 @@ def _instructions(code: CodeType) -> list[_Instruction]:
             if operation not in _SILENT:
                 found.append(_Instruction(place, operation, argument, line, is_label))
                 is_label = False
-    return found
+    return _Known(found)
