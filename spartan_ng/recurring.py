@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 from spartan_ng.api.core.quick import learn_recurring
 from spartan_ng.beginning import import_beside
 from spartan_ng.config import config
-from spartan_ng.costs.choices import HOT_S, MISSED, RECURRING
+from spartan_ng.costs.choices import HOT_S, RECURRING
 from spartan_ng.costs.tuned import KERNELS_S, RECURRING_S
 
 if TYPE_CHECKING:
     from spartan_ng.kernels.compiled.compile import Kernel
+    from spartan_ng.kernels.compiled.trust import Heat
 
 _importing: threading.Thread | None = None
 _is_loaded = False
 """Whether that thread has imported what makes kernels."""
-_missed_s: dict[Any, float] = {}
-"""Seconds that NumPy's loops took in the place of kernels."""
-_kernels: dict[Any, Kernel | None] = {}
-"""By what expressions are alike in; None where nothing can be compiled."""
+_kernels: dict[Any, tuple[Kernel, Heat] | None] = {}
+"""By what expressions are alike in, with the seconds that NumPy's loops took in their place; None where
+nothing can be compiled."""
 
 
 def _address_of(expression: tuple[Any, ...], done: float, is_wrong: int) -> int:
@@ -45,23 +45,24 @@ def _address_of(expression: tuple[Any, ...], done: float, is_wrong: int) -> int:
     from spartan_ng.kernels.compiled import native
     from spartan_ng.kernels.compiled.compile import compiler
     from spartan_ng.kernels.compiled.recurring import loop_source
+    from spartan_ng.kernels.compiled.trust import Heat, tell_of_flaw
 
     if expression not in _kernels:
         source = loop_source(*expression)
-        _kernels[expression] = None if source is None else compiler.kernel(source)
-    kernel = _kernels[expression]
-    if kernel is None or kernel.failure:
+        _kernels[expression] = None if source is None else (compiler.kernel(source), Heat(HOT_S))
+    known = _kernels[expression]
+    if known is None or known[0].failure:
         return -1
+    kernel, heat = known
     if is_wrong:
-        _tell_of(expression, kernel)
+        tell_of_flaw("it makes other bits", " > ".join(name for name, _, _ in expression[0]), [kernel])
         return -1
     if kernel.function is None:
         # As of stages, which a program may have besides.
-        compiler.missed_s += seconds - _missed_s.get(expression, 0.0)
-        _missed_s[expression] = seconds
-        pays = seconds >= HOT_S and (compiler.is_there or compiler.missed_s >= MISSED * HOT_S)
-        if not (pays or _is_waited_for() or compiler.is_kept(kernel)):
-            compiler.wish([kernel])
+        compiler.missed_s += heat.rises_to(seconds)
+        pays = heat.is_hot and (compiler.pays or _is_waited_for())
+        if not (pays or compiler.is_kept(kernel)):
+            compiler.wish([kernel], heat.share)
             return 0
         compiler.request(kernel)
         if _is_waited_for():
@@ -80,6 +81,7 @@ def _load() -> None:
     global _is_loaded
     import spartan_ng.kernels.compiled.compile
     import spartan_ng.kernels.compiled.recurring
+    import spartan_ng.kernels.compiled.trust
 
     if threading.main_thread().is_alive():
         spartan_ng.kernels.compiled.compile.compiler.load_ahead()
@@ -88,21 +90,6 @@ def _load() -> None:
 
 def _is_waited_for() -> bool:
     return config.kernels == "compile"
-
-
-def _tell_of(expression: tuple[Any, ...], kernel: Kernel) -> None:
-    """Tell whom it concerns of a kernel that makes other bits."""
-    import warnings
-
-    from spartan_ng.errors import KernelWarning
-    from spartan_ng.kernels.compiled.compile import compiler
-
-    names, file = " > ".join(name for name, _, _ in expression[0]), compiler.source_file(kernel)
-    warnings.warn(
-        f"the compiled kernel of {names} is wrong, and is not used. Its source is {file}",
-        KernelWarning,
-        stacklevel=2,
-    )
 
 
 def compile_recurring(least: float = RECURRING) -> None:

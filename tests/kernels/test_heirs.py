@@ -86,8 +86,7 @@ def inherited(folder: Path) -> None:
 @pytest.mark.slow
 def test_an_heir_compiles_all_that_waits(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    for source in ("a = 1\n", "bad\n", "b = 2\n", "c = 3\n"):
-        want(tmp_path, source)
+    want(tmp_path, ["a = 1\n", "bad\n", "b = 2\n", "c = 3\n"])
     keep_code(tmp_path, kernel_name("c = 3\n"), b"long there")
     inherited(tmp_path)
     assert not waiting_sources(tmp_path)
@@ -97,7 +96,7 @@ def test_an_heir_compiles_all_that_waits(tmp_path: Path) -> None:
 
 def test_there_is_one_heir_at_a_time(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    want(tmp_path, "a = 1\n")
+    want(tmp_path, ["a = 1\n"])
     with locked(str(tmp_path / heir.LOCK)):
         inherited(tmp_path)
         assert len(waiting_sources(tmp_path)) == 1
@@ -105,9 +104,29 @@ def test_there_is_one_heir_at_a_time(tmp_path: Path) -> None:
     assert not waiting_sources(tmp_path)
 
 
+def test_an_heir_does_little_at_a_time_and_the_hottest_of_the_last_program_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a program has wished for a hundred of is not compiled beside its next start, all at once."""
+    tmp_path.chmod(0o700)
+    want(tmp_path, ["old = 1\n", "old = 2\n"])
+    monkeypatch.setattr(compiling, "start_heir", lambda folder: None)
+    one = Compiler()
+    monkeypatch.setattr(one, "_directory", tmp_path)
+    for source, heat in (("cool = 1\n", 0.1), ("hot = 1\n", 3.0), ("warm = 1\n", 0.5)):
+        one.wish([one.kernel(source)], heat)
+    one.wish([one.kernel("cool = 1\n")], 0.2)
+    one.end()
+    monkeypatch.setattr(heir, "ENOUGH_CPU_S", 0.0)
+    order = ["hot = 1\n", "warm = 1\n", "cool = 1\n", "old = 1\n", "old = 2\n"]
+    for left in range(len(order) - 1, -1, -1):
+        inherited(tmp_path)
+        assert [file.read_text() for file in waiting_sources(tmp_path)] == order[-left:][:left]
+
+
 def test_nothing_waits_that_is_not_what_it_is_called(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    changed, others = want(tmp_path, "a = 1\n"), want(tmp_path, "b = 2\n")
+    changed, others = want(tmp_path, ["a = 1\n", "b = 2\n"])
     changed.write_text("a = 2\n")
     others.chmod(0o666)
     inherited(tmp_path)
@@ -136,7 +155,7 @@ def test_a_warm_kernel_is_used_if_it_lies_on_disk_and_wished_for_if_not(
     class Noted:
         kernel = staticmethod(Kernel)
         is_kept = staticmethod(lambda kernel: is_kept)
-        wish = staticmethod(lambda kernels: asked.append("wish"))
+        wish = staticmethod(lambda kernels, heat: asked.append("wish"))
         request = staticmethod(lambda kernel: asked.append("request"))
 
     monkeypatch.setattr(compiling, "compiler", Noted)

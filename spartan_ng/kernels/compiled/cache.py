@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
@@ -45,6 +45,8 @@ _KEPT = "spartan_ng_"
 _PREFIX = f"{_KEPT}kernel_"
 _WANTED = ".wanted"
 """Behind a kernel's name: a file with its source, which waits to be compiled."""
+_APART_NS = 1 << 10
+"""Between the times of these files, which say the order."""
 _TITLE = 48
 """Letters of a kernel's title in its name."""
 _WORDS = re.compile(r"[a-z0-9]+")
@@ -159,17 +161,23 @@ def keep_source(directory: Path, name: str, source: str) -> Path:
     return path
 
 
-def want(directory: Path, source: str) -> Path:
-    """Put a kernel's source where who compiles it next will find it; its file."""
-    path = directory / f"{kernel_name(source)}{_WANTED}"
-    put_whole(path, source.encode())
-    return path
+def want(directory: Path, sources: Sequence[str]) -> list[Path]:
+    """Put kernels' sources where who compiles them, in this order, will find them; their files."""
+    now, files = time.time_ns(), []
+    for i, source in enumerate(sources):
+        files.append(directory / f"{kernel_name(source)}{_WANTED}")
+        put_whole(files[-1], source.encode())
+        with suppress(OSError):  # whoever compiles may be faster
+            os.utime(files[-1], ns=(now, now - i * _APART_NS))
+    return files
 
 
 def waiting_sources(directory: Path) -> list[Path]:
-    """The files of the sources that wait to be compiled, the first first."""
+    """The files of the sources that wait to be compiled, those of the last program first: what it asked for
+    is what comes again."""
     with suppress(OSError):  # one may be taken meanwhile
-        return sorted(directory.glob(f"{_PREFIX}*{_WANTED}"), key=lambda file: file.stat().st_mtime)
+        files = directory.glob(f"{_PREFIX}*{_WANTED}")
+        return sorted(files, key=lambda file: file.stat().st_mtime_ns, reverse=True)
     return []
 
 

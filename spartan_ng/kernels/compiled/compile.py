@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from spartan_ng.costs.choices import COMPILE_SHARE
+from spartan_ng.costs.choices import COMPILE_SHARE, HOT_S, MISSED
 from spartan_ng.costs.tuned import COMPILE_S, COMPILER_S
 from spartan_ng.ending import at_end
 from spartan_ng.events import record
@@ -56,6 +56,8 @@ class Kernel(Struct):
     requested: bool = False
     is_kept: bool | None = None
     """Whether it lay on disk; None until somebody asks."""
+    heat: float = 0.0
+    """What was done without it when it was wished for last, as a part of what it is worth compiling for."""
 
     @property
     def reason(self) -> str:
@@ -114,9 +116,13 @@ class Compiler:
             self._changed.notify_all()
 
     @property
-    def is_there(self) -> bool:
-        """Whether there is a process that compiles."""
-        return self._process.is_there
+    def pays(self) -> bool:
+        """Whether kernels are worth the process that compiles them, or it is there.
+
+        It works beside the program, which has fewer processors for so long: one that is through before any
+        kernel is there would only have shared them. What it wishes for is compiled after it.
+        """
+        return self._process.is_there or self.missed_s >= MISSED * HOT_S
 
     def load_ahead(self) -> None:
         """Load what loads kernels, where any lie on disk: the first one takes a millisecond then, not 30."""
@@ -126,10 +132,12 @@ class Compiler:
         except (ImportError, OSError, MemoryError):  # no compiler is found, or no room for it
             pass
 
-    def wish(self, kernels: Sequence[Kernel]) -> None:
-        """Have kernels compiled when this process has ended: the next one will use them."""
+    def wish(self, kernels: Sequence[Kernel], heat: float) -> None:
+        """Have kernels compiled when this process has ended, the hottest first: for the next one."""
         with self._changed:
             self._wishes |= {k.source: k for k in kernels}
+            for kernel in kernels:
+                kernel.heat = heat
 
     def is_kept(self, kernel: Kernel) -> bool:
         """Whether a kernel lay on disk when that was asked first."""
@@ -180,11 +188,12 @@ class Compiler:
         with self._changed:
             under_way = [] if self._under_way is None else [self._under_way]
             # A short program is through before they are there, and so would be each of its next starts.
-            asked = [*under_way, *self._queue, *self._wishes.values()]
+            wished = sorted(self._wishes.values(), key=lambda kernel: -kernel.heat)
+            asked = [*under_way, *self._queue, *wished]
             left = list(dict.fromkeys(k.source for k in asked if not k.settled))
         self.stop()
         if left and self._directory is not None and self._directory.is_dir():
-            files = [want(self._directory, source) for source in left]
+            files = want(self._directory, left)
             try:
                 start_heir(self._directory)
             except (CompileError, OSError):  # nobody will come for them

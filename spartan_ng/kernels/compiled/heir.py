@@ -3,11 +3,13 @@
 A program of a second asks for kernels, and is through before they are there; so would be its next run, and
 all that come after. When a program ends, the sources that it waits for are left in the cache's folder, and a
 process that outlives it is started: its heir. This compiles what lies there, keeps it and ends. There is one
-for a folder at a time, at the lowest priority, and bounded in what it takes, whatever it is doing.
+for a folder at a time, at the lowest priority, and bounded in what it takes, whatever it is doing: the next
+start of the program may be under way. What it leaves, later ones compile.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,8 +20,10 @@ from spartan_ng.system.processes import give_way, take_at_most
 
 LOWEST = 19
 """How far it stands back: it gets what nobody wants."""
+ENOUGH_CPU_S = 2.0
+"""Seconds of a processor after which it takes no further kernel: it has made some thirty, the hottest."""
 MOST_CPU_S = 60
-"""Seconds of a processor that it takes: some hundred kernels."""
+"""Seconds of a processor after which it ends, whatever it is at."""
 MOST_S = 600
 """Seconds after which it ends: what is left then waits for the next one."""
 LOCK = "heir.lock"
@@ -39,6 +43,8 @@ def inherit(folder: Path, compile: Callable[[str, str], bytes]) -> None:
                     return
                 for file in waiting_sources(folder):
                     _compile(file, compile)
+                    if time.process_time() >= ENOUGH_CPU_S:
+                        return
 
 
 def _compile(file: Path, compile: Callable[[str, str], bytes]) -> None:

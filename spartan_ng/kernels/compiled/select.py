@@ -26,7 +26,7 @@ from msgspec import Struct
 from spartan_ng.arrays import WHOLE, Box, box_of
 from spartan_ng.arrays.sparse import csr_array
 from spartan_ng.config import config
-from spartan_ng.costs.choices import COMPILED_ROWS, HOT_S, LONG_RUN_S, MISSED, SOON_S
+from spartan_ng.costs.choices import COMPILED_ROWS, HOT_S, LONG_RUN_S, SOON_S
 from spartan_ng.error_state import is_strict
 from spartan_ng.kernels.blocks import Cut, block_sizes, cut_tile
 from spartan_ng.kernels.body import Body
@@ -95,13 +95,8 @@ class Tier:
 
     @property
     def _pays(self) -> bool:
-        """Whether the stage's kernels are worth starting the compiler's process for, where there is none.
-
-        It works beside the program, which has fewer processors for so long: one that is through before any
-        kernel is there would only have shared them. What it wishes for is compiled after it.
-        """
-        is_asked = self._expected_s >= LONG_RUN_S or config.kernels != "auto"
-        return is_asked or compiler.is_there or compiler.missed_s >= MISSED * HOT_S
+        """Whether the stage's kernels are worth starting the compiler's process for, where there is none."""
+        return self._expected_s >= LONG_RUN_S or config.kernels != "auto" or compiler.pays
 
     def choose(
         self, operands: list[Any], error_state: dict[str, Any], threads: int = 1
@@ -120,7 +115,7 @@ class Tier:
             return choice if self._is_trusted(choice, operands) else None
         waiting = [k for k in kernels if not k.settled]
         if not (is_hot and self._pays) and not all(map(compiler.is_kept, waiting)):
-            compiler.wish(waiting)
+            compiler.wish(waiting, max(self._seconds, self._expected_s) / HOT_S)
             return None
         for kernel in waiting:
             compiler.request(kernel)

@@ -50,30 +50,45 @@ class Trust:
             return False
         self._known[key] = not found
         if found:
-            from spartan_ng.kernels.compiled.compile import compiler
-
-            files = " and ".join(str(compiler.source_file(k)) for k in kernels)
-            warnings.warn(
-                f"the compiled kernel of {what} is wrong, and is not used: {found}. Its source is {files}",
-                KernelWarning,
-                stacklevel=3,
-            )
+            tell_of_flaw(found, what, kernels)
         return not found
+
+
+def tell_of_flaw(flaw: str, what: str, kernels: Sequence[Kernel]) -> None:
+    """Tell whom it concerns what kernels make otherwise than NumPy."""
+    from spartan_ng.kernels.compiled.compile import compiler
+
+    files = " and ".join(str(compiler.source_file(k)) for k in kernels)
+    warnings.warn(
+        f"the compiled kernel of {what} is wrong, and is not used: {flaw}. Its source is {files}",
+        KernelWarning,
+        stacklevel=3,
+    )
 
 
 class Heat:
     """How much of a kind of work was done while its kernel was not there, which is not worth compiling for a
     little of it."""
 
-    def __init__(self, hot: int) -> None:
+    def __init__(self, hot: float) -> None:
         """`hot` is the work after which it is."""
         self._hot = hot
-        self._done = 0
+        self._done = 0.0
 
-    def is_warmed(self, work: int) -> bool:
+    def is_warmed(self, work: float) -> bool:
         """So much is to be done now: whether a kernel that lies on disk is worth loading."""
         self._done += work
-        return self._done >= self._hot // WARM or config.kernels == "compile"
+        return self._done >= self._hot / WARM or config.kernels == "compile"
+
+    def rises_to(self, work: float) -> float:
+        """So much has been done in all: how much of it since that was said last."""
+        before, self._done = self._done, work
+        return work - before
+
+    @property
+    def share(self) -> float:
+        """What was done, as a part of what a kernel is worth compiling for."""
+        return self._done / self._hot
 
     @property
     def is_hot(self) -> bool:
@@ -116,7 +131,7 @@ def at_hand(
     kernel = compiler.kernel(titled(what, source))
     if not kernel.settled:
         if heat is not None and not heat.is_hot and not compiler.is_kept(kernel):
-            compiler.wish([kernel])
+            compiler.wish([kernel], heat.share)
             return None
         compiler.request(kernel)
         if config.kernels == "compile":
