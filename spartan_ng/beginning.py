@@ -8,9 +8,10 @@ programs it would take more than it could ever give back. Once NumPy has worked 
 takes, a thread imports the session, which is never dearer than twice the best. Where others keep processors
 busy that thread gets little of them: once NumPy has worked beside it for twice the import, programs wait for
 it. What NumPy is about to do counts before it is done, as long as it is predicted to take, and so do the
-numbers that it draws: who draws many has much to do with them, and they are drawn by one thread. What the
-allocator keeps for arrays to come is said at once, as many programs never ask for the session. What
-the first plan needs comes next, and where kernels lie on disk, what loads them; for these nobody waits.
+numbers that it draws: who draws many has much to do with them, and they are drawn by one thread. Products
+count when they are done, for BLAS's threads leave no processor to an import beside them. What the allocator
+keeps for arrays to come is said at once, as many programs never ask for the session. What the first plan
+needs comes next, and where kernels lie on disk, what loads them; for these nobody waits.
 
 Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching (Algorithmica 1988), the rule of renting and
 buying.
@@ -55,7 +56,7 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     global _worked_s, _beside_s
     if not _leaves_to_numpy():
         return None
-    from spartan_ng.kernels.direct import as_array_ref, run_stepwise, stepwise_s
+    from spartan_ng.kernels.direct import as_array_ref, blas_s, run_stepwise, stepwise_s
 
     order = topological(nodes) if order is None else order
     wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
@@ -63,7 +64,7 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     predicted_s = stepwise_s(roots, order)
     if not _is_awaited(predicted_s):
         return None
-    if _worked_s + predicted_s >= _ENOUGH_S:
+    if _worked_s + predicted_s - blas_s(order) >= _ENOUGH_S:
         _begin()
     begun = time.perf_counter()
     found = run_stepwise(roots, order)

@@ -245,6 +245,30 @@ go.set()
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("product", ["a @ a[0]", "a[:200] @ a.T", "(a @ a[0]) * 2.0"])
+def test_nothing_is_imported_beside_the_products_of_one_program(product: str) -> None:
+    """BLAS waits for the slowest of its threads; the import begins when they are done."""
+    told = run(
+        f"""
+from spartan_ng.kernels import direct
+begun, real = [], direct.run_stepwise
+def observed(*given):
+    begun.append(beginning._importing is not None)
+    return real(*given)
+direct.run_stepwise = observed
+node = ({product})._node()
+order = direct.topological([node])
+beginning._ENOUGH_S = direct.stepwise_s([node], order) - .5 * direct.blas_s(order)
+beginning.time.perf_counter = iter([0.0, 1.0]).__next__
+beginning.evaluate([node], None)
+print(begun, beginning._importing is not None)
+go.set()
+"""
+    )
+    assert told == "[False] True\n"
+
+
+@pytest.mark.slow
 def test_the_import_gives_way_and_nobody_after_it() -> None:
     told = run(
         """

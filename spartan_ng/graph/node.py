@@ -98,6 +98,12 @@ def sliced(node: Node) -> tuple[slice, ...]:
     )
 
 
+def indices(params: tuple[Any, ...], lo: int, hi: int) -> np.ndarray[Any, Any]:
+    """The elements of an `Op.INDEX` from one place to another."""
+    start, step = params or (0, 1)
+    return np.arange(start + lo * step, start + hi * step, step, dtype=np.int64)
+
+
 def has_lines_of(node: Node, operand: Node) -> bool:
     """Whether a step along an axis makes each of its lines of one of an operand's, which may be shorter or
     longer."""

@@ -29,12 +29,11 @@ from spartan_ng.costs.operations import of_node, work_of_node
 from spartan_ng.costs.profile import ONE_THREAD
 from spartan_ng.costs.tuned import DIRECT_FLOPS, FRESH
 from spartan_ng.error_state import Heard, entered, error_state
-from spartan_ng.graph.node import OPERATORS, Node, Op, sliced, topological
+from spartan_ng.graph.node import OPERATORS, Node, Op, indices, sliced, topological
 from spartan_ng.graph.windows import are_windows, is_every_start
 from spartan_ng.kernels.contract import contract
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.line_sorts import line_function
-from spartan_ng.kernels.rows import indices
 from spartan_ng.kernels.searches import searched
 from spartan_ng.kernels.stored import StoredSteps, is_sparse_graph
 from spartan_ng.memory import copied_bytes
@@ -106,6 +105,12 @@ def stepwise_s(roots: Sequence[Node], order: Sequence[Node]) -> float:
     """Seconds that NumPy is predicted to take for `roots`, whose graph is `order`, a call for each step;
     endless where it has none for one."""
     return _stepped_s(order, StoredSteps(roots, order) if is_sparse_graph(order) else None)
+
+
+def blas_s(order: Sequence[Node]) -> float:
+    """Seconds of these in which BLAS has all processors for products of dense arrays."""
+    products = [n for n in order if n.fn == "contract" and n.dtype.char in "fdFD" and n.format == "dense"]
+    return sum(_stepped_ns(n, None) for n in products) / 1e9
 
 
 def _stepped_s(order: Sequence[Node], stored: StoredSteps | None) -> float:

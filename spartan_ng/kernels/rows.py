@@ -14,6 +14,7 @@ import numpy as np
 from spartan_ng.arrays import WHOLE, Box, box_shape, sparse
 from spartan_ng.compressed import is_compressed
 from spartan_ng.errors import UserFunctionError
+from spartan_ng.graph.node import indices
 from spartan_ng.kernels.choice import choose, has_bits
 from spartan_ng.kernels.contract import contract, makes_matrix
 from spartan_ng.kernels.exact import exactly
@@ -266,12 +267,6 @@ def _broadcast(row: Row) -> Evaluate:
 def _reshape(row: Row) -> Evaluate:
     (a,) = row.args
     return lambda regs, block, out: np.reshape(dense(regs[a]), labelled_shape(row.labels, row.shape, block))
-
-
-def indices(params: tuple[Any, ...], lo: int, hi: int) -> np.ndarray[Any, Any]:
-    """The elements of an `Op.INDEX` from one place to another."""
-    start, step = params or (0, 1)
-    return np.arange(start + lo * step, start + hi * step, step, dtype=np.int64)
 
 
 def _iota(row: Row) -> Evaluate:
