@@ -70,6 +70,24 @@ def test_answers_are_numpys_to_the_bit(request):
         assert found == expected, (name, a.shape, a.dtype, a.strides, axis, keywords)
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
+def test_long_lines_are_added_up_by_threads_to_the_bit(dtype):
+    """As the halves of halves that NumPy adds; also where a part overflows, of which it tells."""
+    for n in (1 << 14, (1 << 14) + 7, 30_011, 100_000, (1 << 19) + 131):
+        a = (numpy.random.default_rng(n).normal(size=n) * 1e3).astype(dtype)
+        ours = np.array(a)
+        for part in (slice(None), slice(None, None, 2), slice(5, -3), slice(0, n // 2)):
+            for name in ("sum", "mean"):
+                expected = told(lambda name=name, part=part, a=a: getattr(a[part], name)())
+                got = told(lambda name=name, part=part, ours=ours: getattr(ours[part], name)())
+                assert got == expected, (n, part, name)
+        if a.dtype.kind == "f":
+            a[-9:] = numpy.finfo(a.dtype).max
+            assert told(lambda a=a: numpy.asarray(np.array(a).sum())) == told(a.sum)
+            a[:] = -0.0
+            assert told(lambda a=a: numpy.asarray(np.array(a).sum())) == told(a.sum)
+
+
 @pytest.mark.parametrize("name", FOLDS)
 def test_every_set_of_axes(name):
     """Of an array of four axes and of a part of it, in which no two of them lie as one."""

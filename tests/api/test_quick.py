@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import pickle
 import subprocess
@@ -376,6 +377,15 @@ def test_products_of_lines_have_numpys_bits(n):
             x, y = a(n).reshape(-1)[:n], b(n).reshape(-1)[:n]
             mine, other = np.array(x, copy=None), np.array(y, copy=None)
             assert (mine @ other, np.dot(mine, other)) == (x @ y, numpy.dot(x, y))
+
+
+@pytest.mark.parametrize("n", [9, 501, 6000, 9000])
+def test_products_of_lines_are_summed_in_numpys_order(n):
+    """`dot` copies what lies backwards for BLAS, `matmul` does not: digits that are rounded tell."""
+    a, b = numpy.random.default_rng(n).random((2, 2 * n))
+    for x, y in itertools.product((a[:n], a[n - 1 :: -1], a[::2], a[::-2]), (b[:n], b[n - 1 :: -1])):
+        mine, other = np.array(x, copy=None), np.array(y, copy=None)
+        assert (mine @ other, np.dot(mine, other)) == (x @ y, numpy.dot(x, y))
 
 
 def test_parts_of_an_array_may_overlap():

@@ -14,6 +14,7 @@ import spartan_ng as np
 from spartan_ng.api.core import quick
 from spartan_ng.api.elementwise import ufuncs
 from tests.api.test_quick import python
+from tests.api.test_small_calls import calls_of_ours
 
 compiled = pytest.mark.skipif(not quick.IS_COMPILED, reason="nothing is compiled here")
 
@@ -350,3 +351,47 @@ def test_selected_elements_are_the_programs_own():
     assert float(a.sum()) == 49_999 * 25_000
     assert part.flags.owndata
     assert part.flags.writeable
+
+
+ANSWERED = (
+    *("a * b", "a + 1", "2 - a", "-a", "abs(a)", "a < b", "a == b", "a ** 2", "a ** b", "np.exp(a)"),
+    *("np.hypot(a, b)", "m.T * 2", "m.T + m.T", "m * m[0]"),
+)
+
+
+@compiled
+@pytest.mark.parametrize("statement", ANSWERED)
+def test_no_python_stands_in_between_however_large_small_arrays_are(statement):
+    """Up to `config.small_bytes`: NumPy does it at once in any case."""
+    names = {
+        "np": np,
+        "a": np.array(numpy.linspace(1, 2, 60_000)),
+        "m": np.array(elements((200, 300), "d", 1)),
+    }
+    names["b"] = names["a"] * 0.5
+    assert calls_of_ours(statement, names) == []
+
+
+@compiled
+def test_what_lies_turned_stays_turned():
+    """As NumPy keeps it: what is made of it is written over where it is a temporary, and owns its memory."""
+    m = elements((170, 130), "d", 5)
+    ours = np.array(m)
+    for ask in (
+        lambda x: x.T * 2 + 1,
+        lambda x: (x.T - 1) * x.T,
+        lambda x: numpy.negative(x.T) if x is m else np.negative(x.T),
+    ):
+        found, expected = ask(ours), ask(m)
+        assert found.tolist() == expected.tolist()
+        assert (found.strides, found.flags.f_contiguous, found.flags.c_contiguous) == (
+            expected.strides,
+            expected.flags.f_contiguous,
+            expected.flags.c_contiguous,
+        )
+        assert found.base is None
+        assert found.flags.owndata
+    ours.T[...] += 1
+    target = ours.T
+    target *= 2
+    assert numpy.asarray(ours).tolist() == ((m + 1) * 2).tolist()

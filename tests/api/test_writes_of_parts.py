@@ -80,3 +80,66 @@ def test_small_parts_take_what_they_took(other, monkeypatch):
         part = x[1:]
         part += other
     numpy.testing.assert_array_equal(numpy.asarray(a), wanted)
+
+
+KEYS = (
+    slice(1, 4),
+    slice(None),
+    2,
+    -1,
+    (slice(1, 5), slice(None, None, 2)),
+    (1, slice(2, None)),
+    (..., 3),
+    None,
+)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("layout", ["plain", "view", "read-only", "frozen again"])
+def test_a_part_that_is_written_to_its_own_place_is_as_numpy_has_it(key, layout):
+    """`a[k] += b` ends with that; of what is not to be written it is an error all the same."""
+
+    def run(np):
+        said = []
+        a = np.array(numpy.arange(72.0).reshape(9, 8))
+        target = a[1:, ::-1] if layout == "view" else a
+        if layout == "read-only":
+            target.setflags(write=False)
+        for change in (lambda x: x.__iadd__(1.5), lambda x: x, lambda x: x + 1):
+            try:
+                part = target[key]
+                target[key] = change(part)
+                if layout == "frozen again":
+                    target.setflags(write=False)
+                    target[key] = part
+            except (ValueError, TypeError) as error:
+                said.append(type(error))
+            said.append(numpy.array(a).tolist())
+        return said
+
+    assert run(sp) == run(numpy)
+
+
+def test_a_part_of_what_has_become_another_array_is_written():
+    """The same key of the same array, but what it shows is not there any more."""
+
+    class Index:
+        at = 0
+
+        def __index__(self):
+            self.at += 1
+            return self.at
+
+    def run(np):
+        a, b = np.array(numpy.arange(20.0)), np.array(numpy.arange(20.0) * 3)
+        key = slice(2, 9)
+        part, other = a[key], b[key]
+        a[key] = other
+        a[key] = part
+        inner = a[4:][key]
+        a[key] = inner
+        moving = slice(Index(), Index(), None)
+        a[moving] += 1
+        return numpy.array(a).tolist()
+
+    assert run(sp) == run(numpy)

@@ -17,7 +17,7 @@ from spartan_ng.api.core.conversion import as_handle, shape_tuple
 from spartan_ng.api.core.dispatch import fresh, numpy_function
 from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.layouts import asked_of_tiny
-from spartan_ng.api.core.quick import shown_by
+from spartan_ng.api.core.quick import shown_by, turned_by
 from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Transpose, Windows
 from spartan_ng.api.core.wrapping import make, wrap
 from spartan_ng.errors import ShapeError
@@ -141,7 +141,7 @@ def _as_iterated(tiny: Any) -> Any:
     return np.nditer([tiny, None], ["zerosize_ok"]).operands[1]
 
 
-@numpy_function(np.transpose, np.permute_dims, front=shown_by(np.ndarray.transpose, 2))
+@numpy_function(np.transpose, np.permute_dims, front=turned_by(np.ndarray.transpose, 2))
 def transpose(a: Any, axes: Any = None) -> ndarray:
     """The axes in another order (reversed, if none is given), as a view."""
     a = as_handle(a)
@@ -159,7 +159,7 @@ def transpose(a: Any, axes: Any = None) -> ndarray:
 permute_dims = transpose
 
 
-@numpy_function(np.matrix_transpose, front=shown_by(np.matrix_transpose, 1))
+@numpy_function(np.matrix_transpose, front=turned_by(np.matrix_transpose, 1))
 def matrix_transpose(x: Any, /) -> ndarray:
     """The last two axes exchanged."""
     x = as_handle(x)
@@ -168,7 +168,7 @@ def matrix_transpose(x: Any, /) -> ndarray:
     return swapaxes(x, -1, -2)
 
 
-@numpy_function(np.swapaxes, front=shown_by(np.ndarray.swapaxes, 3))
+@numpy_function(np.swapaxes, front=turned_by(np.ndarray.swapaxes, 3))
 def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     """Two axes exchanged, as a view."""
     a = as_handle(a)
@@ -181,7 +181,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     return indexing.transposed(a, tuple(order)) if seen is None else seen
 
 
-@numpy_function(np.moveaxis, front=shown_by(np.moveaxis, 3))
+@numpy_function(np.moveaxis, front=turned_by(np.moveaxis, 3))
 def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
     """Axes moved to other positions, as a view."""
     a = as_handle(a)
@@ -199,7 +199,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
     return transpose(a, tuple(order))
 
 
-@numpy_function(np.rollaxis, front=shown_by(np.rollaxis, 3))
+@numpy_function(np.rollaxis, front=turned_by(np.rollaxis, 3))
 def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
     """An axis moved back until it is before another."""
     n = a.ndim  # NumPy, too, takes nothing that is no array yet
@@ -214,7 +214,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
-@numpy_function(np.expand_dims, front=shown_by(np.expand_dims, 2))
+@numpy_function(np.expand_dims, front=turned_by(np.expand_dims, 2))
 def expand_dims(a: Any, axis: Any) -> ndarray:
     """New axes of length 1, as a view."""
     a = as_handle(a)

@@ -34,6 +34,7 @@
 #include "plain/gathering.h"
 #include "plain/lines.h"
 #include "plain/sharing.h"
+#include "plain/turning.h"
 #include "plain/callers.h"
 #include "plain/temporaries.h"
 #include "plain/ahead.h"

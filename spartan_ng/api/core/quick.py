@@ -175,11 +175,12 @@ else:
 
 
 AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED = range(7)
-AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY = range(7, 12)
+AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, AS_TURNED = range(7, 13)
 """What bounds a result's size: the operands'; what they are broadcast to; all of their products; what loops
 over all letters of the first argument make; the first argument, a shape; all arguments, a range; the second,
 how often there is each of the first. Or it is the only argument; a view of the first; what is Python's own;
-numbers of a generator, as many as the last argument says; a copy of the first."""
+numbers of a generator, as many as the last argument says; a copy of the first; a view of it that is the same
+step whatever its lengths are."""
 ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
 """Keywords that say what is to be done, and nothing of where the result goes."""
 
@@ -199,6 +200,12 @@ def shown_by(numpys: Any, most: int) -> Callable[[F], F]:
     """A function or a method whose result is a view of its first argument where one of NumPy's gives one, for
     axes, lengths and tuples of them: NumPy makes it of arrays that are here (`lenses.py`)."""
     return lambda ours: in_front(ours, numpys, _PLACES, most, AS_VIEW)
+
+
+def turned_by(numpys: Any, most: int) -> Callable[[F], F]:
+    """The same of one whose view says nothing of the array's lengths: what was made last is made again of an
+    array of others, as in loops over parts of one."""
+    return lambda ours: in_front(ours, numpys, _PLACES, most, AS_TURNED)
 
 
 def told_by(numpys: Any, most: int) -> Callable[[F], F]:

@@ -16,7 +16,7 @@ from spartan_ng.api.algebra import products
 from spartan_ng.api.base import assigning, cumulative, indexing, manipulation, reductions
 from spartan_ng.api.core import door
 from spartan_ng.api.core.loans import lends, on_loan
-from spartan_ng.api.core.quick import shortened, shown_by
+from spartan_ng.api.core.quick import shortened, shown_by, turned_by
 from spartan_ng.api.elementwise import logic
 from spartan_ng.api.ndarray.arithmetic import Arithmetic
 from spartan_ng.api.ordering import sorting
@@ -126,7 +126,7 @@ class Methods(Arithmetic):
         """One axis, always a copy."""
         return manipulation.ravel(self, order).copy()
 
-    @shown_by(np.ndarray.transpose, 12)
+    @turned_by(np.ndarray.transpose, 12)
     def transpose(self, *axes: Any) -> ndarray:
         """The axes in another order."""
         if len(axes) == 1 and not isinstance(axes[0], int | np.integer):

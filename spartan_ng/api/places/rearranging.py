@@ -22,7 +22,7 @@ from spartan_ng.api.core.handle import Handle, copied, settle
 from spartan_ng.api.core.kinds import is_subclass, stays
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import converted, small_values
-from spartan_ng.api.core.quick import AS_REPEATED, shortened, shown_by, told_by
+from spartan_ng.api.core.quick import AS_REPEATED, shortened, told_by, turned_by
 from spartan_ng.api.core.views import Slice, assigned
 from spartan_ng.api.core.wrapping import make, wrap, wrap_node
 from spartan_ng.api.elementwise import logic, operators, ufuncs
@@ -110,7 +110,7 @@ def tile(A: Any, reps: Any) -> ndarray:
 _BACKWARDS = slice(None, None, -1)
 
 
-@numpy_function(np.flip, front=shown_by(np.flip, 2))
+@numpy_function(np.flip, front=turned_by(np.flip, 2))
 def flip(m: Any, axis: Any = None) -> ndarray:
     """Axes turned around, as a view."""
     m = as_handle(m)
@@ -120,7 +120,7 @@ def flip(m: Any, axis: Any = None) -> ndarray:
     return m[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(m.ndim))]  # type: ignore[no-any-return]
 
 
-@numpy_function(np.fliplr, front=shown_by(np.fliplr, 1))
+@numpy_function(np.fliplr, front=turned_by(np.fliplr, 1))
 def fliplr(m: Any) -> ndarray:
     """Columns turned around."""
     if as_handle(m).ndim < 2:
@@ -128,7 +128,7 @@ def fliplr(m: Any) -> ndarray:
     return flip(m, 1)
 
 
-@numpy_function(np.flipud, front=shown_by(np.flipud, 1))
+@numpy_function(np.flipud, front=turned_by(np.flipud, 1))
 def flipud(m: Any) -> ndarray:
     """Rows turned around."""
     if as_handle(m).ndim < 1:
@@ -136,7 +136,7 @@ def flipud(m: Any) -> ndarray:
     return flip(m, 0)
 
 
-@numpy_function(np.rot90, front=shown_by(np.rot90, 3))
+@numpy_function(np.rot90, front=turned_by(np.rot90, 3))
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
     """A plane turned by quarter turns."""
     m = as_handle(m)

@@ -5,7 +5,7 @@ enum { MOST_OPERANDS = 4, OF_NUMBERS = 1, OF_ARRAYS = 2 };
 /* Operands of a function as NumPy takes them, no references taken: OF_ARRAYS where one at least is a small array,
  * and the others are, or are numbers; OF_NUMBERS of numbers alone; 0 where Python is to see to it (`few_values`). */
 static int
-few_operands(PyObject *const *given, Py_ssize_t n, PyObject **plain, Py_ssize_t least)
+few_operands(PyObject *const *given, Py_ssize_t n, PyObject **plain)
 {
     Py_ssize_t nbytes = 0, size = 1;
     PyArrayObject *first = NULL;
@@ -19,8 +19,6 @@ few_operands(PyObject *const *given, Py_ssize_t n, PyObject **plain, Py_ssize_t 
         if (!PyArray_CheckExact(x))
             continue;
         PyArrayObject *a = (PyArrayObject *)x;
-        if (PyArray_NBYTES(a) >= least)
-            return 0;
         if (first == NULL)
             first = a;
         alike = alike && PyArray_SAMESHAPE(first, a);
@@ -29,7 +27,7 @@ few_operands(PyObject *const *given, Py_ssize_t n, PyObject **plain, Py_ssize_t 
     }
     if (first == NULL)
         return OF_NUMBERS;
-    return nbytes < least && nbytes < small_bytes() && (alike || 8 * size <= known.surely) ? OF_ARRAYS : 0;
+    return nbytes < small_bytes() && (alike || 8 * size <= known.surely) ? OF_ARRAYS : 0;
 }
 
 /* What NumPy's function gives for operands as `few_operands` finds them, and for `out`, if that is not NULL. */
@@ -39,7 +37,7 @@ for_few(PyObject *numpys, PyObject **found, Py_ssize_t n, PyArrayObject *out)
     PyObject *all[MOST_OPERANDS + 2] = {NULL}, *result = looped(numpys, found, n, out);
     int failed = 0;
     if (result == NULL && n == 2 && numpys == known.dot)
-        result = dotted(found[0], found[1]);
+        result = dotted(numpys, found[0], found[1]);
     if (result == NULL && !PyErr_Occurred())
         result = shared(numpys, found, n, out);
     if (result != NULL || PyErr_Occurred())
@@ -67,7 +65,7 @@ few_called(PyObject *numpys, PyObject *const *operands, Py_ssize_t n)
         return quick_product(numpys, operands[0], operands[1]);
     if (PySet_Contains(known.ufuncs, numpys) != 1)
         return NULL;
-    if (few_operands(operands, n, plain, known.least) == OF_ARRAYS)
+    if (few_operands(operands, n, plain) == OF_ARRAYS)
         found = for_few(numpys, plain, n, NULL);
     else if (n <= MOST_OPERANDS && unlisted(operands, n, all)) {
         found = few_called(numpys, all, n);

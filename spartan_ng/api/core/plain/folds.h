@@ -137,6 +137,80 @@ choose_lines(Fold *job, int type, int adds)
     }
 }
 
+/* A line that several threads add up. NumPy's loop adds the sums of a line's halves, and of their halves, however deep: so do
+ * these, and each part lies in the cache of who has it from what made the line (`helpers.h`). */
+enum { MOST_PARTS = 8 };
+
+typedef struct {
+    const Fold *fold;
+    char *x;
+    npy_intp begins[MOST_PARTS + 1];
+    union {
+        double of_double;
+        float of_float;
+        npy_ulong of_long;
+    } sums[MOST_PARTS];
+    Flags told;
+} Parts;
+
+static void
+sum_part(void *of, int part)
+{
+    Parts *job = of;
+    npy_intp n = job->begins[part + 1] - job->begins[part], of_a = job->fold->of_a[0], steps[3] = {0, of_a, 0};
+    char *out = (char *)&job->sums[part], *places[3] = {out, job->x + job->begins[part] * of_a, out};
+    be_quiet();
+    memset(out, 0, sizeof *job->sums);
+    job->fold->loop(places, &n, steps, job->fold->data);
+    int told = fetestexcept(TOLD);
+    if (told)
+        set_flags(&job->told, told);
+}
+
+/* Where the parts of a line begin, so many, which is a power of two. */
+static void
+halve(npy_intp *begins, npy_intp first, npy_intp n, int parts)
+{
+    npy_intp half = n / 2 - n / 2 % 8;
+    begins[0] = first;
+    if (parts == 1)
+        return;
+    halve(begins, first, half, parts / 2);
+    halve(begins + parts / 2, first + half, n - half, parts / 2);
+}
+
+/* Whether all of a line was added up by several threads. */
+static int
+is_summed_together(const Fold *fold, char *out, char *x, int type)
+{
+    Parts job = {.fold = fold, .x = x};
+    npy_intp n = fold->shape[0];
+    int parts = 1, threads = fold->axes == 1 && fold->of_out[0] == 0 ? threads_for(n, fold->of_a[0]) : 1;
+    while (parts < threads && parts < MOST_PARTS)
+        parts *= 2;
+    if (parts == 1)
+        return 0;
+    halve(job.begins, 0, n, parts);
+    job.begins[parts] = n;
+    do_together(sum_part, &job, parts, threads);
+    if (job.told)
+        feraiseexcept(job.told);
+    for (int step = 1; step < parts; step *= 2)
+        for (int i = 0; i < parts; i += 2 * step)
+            switch (type) {
+            case NPY_DOUBLE:
+                job.sums[i].of_double += job.sums[i + step].of_double;
+                break;
+            case NPY_FLOAT:
+                job.sums[i].of_float += job.sums[i + step].of_float;
+                break;
+            default:
+                job.sums[i].of_long += job.sums[i + step].of_long;
+            }
+    memcpy(out, job.sums, fold->itemsize);
+    return 1;
+}
+
 /* Divide sums by how many there were of each, as NumPy's mean does. */
 static void
 divide(char *out, npy_intp size, int type, npy_intp count)
@@ -185,7 +259,8 @@ folded(PyUFuncObject *f, PyArrayObject *a, unsigned along, int keeps, int is_mea
         return NULL;
     char *out = kept == 0 ? (char *)&number : PyArray_BYTES((PyArrayObject *)result);
     be_quiet();
-    fold_axis(&job, 0, out, PyArray_BYTES(a), 1);
+    if (!adds || !is_summed_together(&job, out, PyArray_BYTES(a), type))
+        fold_axis(&job, 0, out, PyArray_BYTES(a), 1);
     if (is_mean)
         divide(out, size, type, count);
     if (is_float && has_told()) {

@@ -40,7 +40,7 @@ applied(Function *f, PyObject *const *args, Py_ssize_t n, PyObject *place)
         return found;
     }
     if (place == NULL) {
-        int kind = few_operands(args, n, plain, known.least);
+        int kind = few_operands(args, n, plain);
         if (!kind || (kind == OF_NUMBERS && n > 2))
             return NULL;
         found = for_few(f->numpys, plain, n, NULL);
@@ -49,7 +49,7 @@ applied(Function *f, PyObject *const *args, Py_ssize_t n, PyObject *place)
     }
     else {
         PyArrayObject *target = Py_TYPE(place) == known.array ? open_of((Handle *)place) : NULL;
-        if (target != NULL && PyArray_NBYTES(target) <= small_bytes() && few_operands(args, n, plain, small_bytes()))
+        if (target != NULL && PyArray_NBYTES(target) <= small_bytes() && few_operands(args, n, plain))
             found = for_few(f->numpys, plain, n, target);
         Py_XDECREF(target);
         if (found != NULL) {

@@ -333,30 +333,12 @@ is_set(Handle *array, PyObject *key, PyObject *value)
     return done;
 }
 
-/* Whether a part of a key has no code of its own. */
-static int
-is_silent(PyObject *part)
-{
-    PySliceObject *slice = (PySliceObject *)part;
-    if (!PySlice_Check(part))
-        return 1;
-    PyObject *bounds[3] = {slice->start, slice->stop, slice->step};
-    for (int i = 0; i < 3; i++)
-        if (bounds[i] != Py_None && !PyLong_CheckExact(bounds[i]))
-            return 0;
-    return 1;
-}
-
 /* Write what is pending where a basic key says: 1, 0 where it is to be made first, as before a key's own code runs, -1 with
  * an error. */
 static int
 set_together(PyObject *self, PyObject *key, Expression *e)
 {
-    Py_ssize_t parts = PyTuple_CheckExact(key) ? PyTuple_GET_SIZE(key) : 0;
-    int is_plain = Py_TYPE(self) == known.array && is_silent(key);
-    for (Py_ssize_t i = 0; i < parts; i++)
-        is_plain = is_plain && is_silent(PyTuple_GET_ITEM(key, i));
-    PyObject *plain = is_plain ? basic_key(key) : NULL;
+    PyObject *plain = Py_TYPE(self) == known.array && is_silent_key(key) ? basic_key(key) : NULL;
     PyArrayObject *target = plain == NULL ? NULL : open_of((Handle *)self);
     PyObject *view = target == NULL ? NULL : PyObject_GetItem((PyObject *)target, plain);
     int done = view != NULL && PyArray_CheckExact(view) ? done_into(e, (PyArrayObject *)view) : 0;
@@ -384,7 +366,7 @@ setitem(PyObject *self, PyObject *key, PyObject *value)
     if (value != NULL && finish_pending(value) < 0)
         return -1;
     if (value != NULL && Py_TYPE(self) == known.array) {
-        if (is_set((Handle *)self, key, value))
+        if (is_own_view((Handle *)self, key, value) || is_set((Handle *)self, key, value))
             return 0;
         PyObject *given = is_of_numbers(value) ? value : operand_of(value), *plain = given == NULL ? NULL : basic_key(key);
         int is_basic = plain != NULL;

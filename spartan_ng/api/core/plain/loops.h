@@ -6,7 +6,7 @@
  * (an overflow, a division by zero) is left to NumPy, which does it again: nothing has been written by then. */
 #include <fenv.h>
 
-enum { MOST_LOOPED = 1 << 13, MOST_WRITTEN = 1 << 11, MOST_LOOPED_OPERANDS = 2 }; /* some microseconds, without other threads */
+enum { MOST_LOOPED = 1 << 13, MOST_WRITTEN = 1 << 11, MOST_LOOPED_OPERANDS = 2, AT_A_TIME = 8 }; /* some microseconds, without other threads */
 #define TOLD (FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID)
 
 /* A number's value, if it is one of double precision, or takes it without loss. */
@@ -129,10 +129,30 @@ looped(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
     return result;
 }
 
-/* The product of two lines of doubles as a number of ours; NULL without an error where NumPy has to do it. */
-static PyObject *
-dotted(PyObject *x, PyObject *y)
+/* A line of doubles whose step BLAS takes, and the step: where elements lie backwards, or at one place, a copy of them
+ * in `room`, as NumPy's `dot` copies them. */
+static void *
+for_blas(PyArrayObject *a, npy_intp *step, double *room)
 {
+    const char *from = PyArray_BYTES(a);
+    npy_intp size = PyArray_SIZE(a), apart = *step, i = 0;
+    if (apart > 0)
+        return PyArray_DATA(a);
+    for (; i + AT_A_TIME <= size; i += AT_A_TIME, from += AT_A_TIME * apart)
+        for (int k = 0; k < AT_A_TIME; k++)
+            room[i + k] = *(const double *)(from + k * apart);
+    for (; i < size; i++, from += apart)
+        room[i] = *(const double *)from;
+    *step = sizeof(double);
+    return room;
+}
+
+/* The product of two lines of doubles as a number of ours, by NumPy's `matmul` or `dot`; NULL without an error where NumPy
+ * has to do it. */
+static PyObject *
+dotted(PyObject *numpys, PyObject *x, PyObject *y)
+{
+    static double rooms[2][MOST_LOOPED]; /* with the interpreter's lock */
     if (!PyArray_CheckExact(x) || !PyArray_CheckExact(y))
         return NULL;
     PyArrayObject *a = (PyArrayObject *)x, *b = (PyArrayObject *)y;
@@ -141,8 +161,11 @@ dotted(PyObject *x, PyObject *y)
         || !in_steps(b, &of_b))
         return NULL;
     double found;
+    int is_dot = numpys == known.dot;
+    void *from_a = is_dot ? for_blas(a, &of_a, rooms[0]) : PyArray_DATA(a);
+    void *from_b = is_dot ? for_blas(b, &of_b, rooms[1]) : PyArray_DATA(b);
     be_quiet();
-    PyDataType_GetArrFuncs(PyArray_DESCR(a))->dotfunc(PyArray_DATA(a), of_a, PyArray_DATA(b), of_b, &found, n, a);
+    PyDataType_GetArrFuncs(PyArray_DESCR(a))->dotfunc(from_a, of_a, from_b, of_b, &found, n, a);
     if (!has_told())
         return double_number(found);
     PyErr_Clear();

@@ -38,12 +38,21 @@ computed(PyObject *numpys, PyObject *x, PyObject *y)
     return NULL;
 }
 
+/* Whether a number's places in a line are asked for, which the methods may know (`members.py`). */
+static int
+is_looked_up(PyObject *numpys, PyObject *x, PyObject *y)
+{
+    PyArrayObject *line = PyArray_CheckExact(x) ? (PyArrayObject *)x : NULL;
+    return numpys == operators[op_EQ].numpys && line != NULL && !PyArray_CheckExact(y) && PyTypeNum_ISINTEGER(PyArray_TYPE(line))
+           && PyArray_NBYTES(line) >= known.least;
+}
+
 /* The same of small arrays and numbers. */
 static PyObject *
 at_once_of_two(PyObject *numpys, PyObject *a, PyObject *b)
 {
     PyObject *x = numpys == NULL ? NULL : operand_of(a), *y = x == NULL ? NULL : operand_of(b);
-    return y != NULL && stay_small(x, y) ? computed(numpys, x, y) : NULL;
+    return y != NULL && !is_looked_up(numpys, x, y) && stay_small(x, y) ? computed(numpys, x, y) : NULL;
 }
 
 /* The same of a small array and a list of few numbers. A number repeats a list, which the methods know. */
@@ -100,7 +109,7 @@ quick_product(PyObject *numpys, PyObject *a, PyObject *b)
     PyObject *x = numpys == NULL ? NULL : operand_of(a), *y = x == NULL ? NULL : operand_of(b);
     if (y == NULL || !is_quick_product(x, y))
         return NULL;
-    PyObject *found = dotted(x, y);
+    PyObject *found = dotted(numpys, x, y);
     return found == NULL ? computed(numpys, x, y) : found;
 }
 
@@ -123,7 +132,7 @@ of_one(const Operator *op, PyObject *a, const char *callers)
     if (taken != NULL || PyErr_Occurred())
         return taken;
     PyArrayObject *x = op->numpys != NULL && Py_TYPE(a) == known.array ? shown_of((Handle *)a) : NULL;
-    if (x != NULL && PyArray_NBYTES(x) < known.least && PyArray_NBYTES(x) < small_bytes()) {
+    if (x != NULL && PyArray_NBYTES(x) < small_bytes()) {
         Py_INCREF(x);
         PyObject *given[1] = {(PyObject *)x}, *found = looped(op->numpys, given, 1, NULL);
         if (found == NULL && !PyErr_Occurred())

@@ -307,10 +307,9 @@ go_on_alone(PyThreadState *state, PyArrayObject **read, int n)
         Py_XDECREF(read[i]);
 }
 
-/* What a function of NumPy's gives for operands, as a new array, or written to `out` (a new reference), by several
- * threads; NULL without an error where NumPy is to do it. */
+/* What a function of NumPy's gives for operands whose axes lie in order, as `shared` does. */
 static PyObject *
-shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject *out)
+shared_in_order(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject *out)
 {
     PyUFuncObject *f = (PyUFuncObject *)numpys;
     if (known.array == NULL || !Py_IS_TYPE(numpys, &PyUFunc_Type) || f->nin != n || n < 1 || n > MOST_SHARED
@@ -378,44 +377,4 @@ shared(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
         return NULL;
     }
     return (PyObject *)out;
-}
-
-/* Copy an array's elements to a place of the same type, by several threads where elements are far from each other; -1
- * with an error. Others are copied as fast as one thread can write. */
-static int
-copied_to(PyArrayObject *place, PyArrayObject *value)
-{
-    PyObject *given[1] = {(PyObject *)value}, *found = NULL;
-    npy_intp furthest = Py_MAX(last_step(place), last_step(value));
-    if (is_same(place, value)) /* `a[key] += b` ends with it */
-        return 0;
-    if (furthest >= CACHE_LINE && threads_for(PyArray_SIZE(place), furthest) > 1)
-        found = shared(operators[op_positive].numpys, given, 1, place);
-    if (found == NULL)
-        return PyErr_Occurred() ? -1 : PyArray_CopyInto(place, value);
-    Py_DECREF(found);
-    return 0;
-}
-
-/* `applied(numpys, operands, out=None)`: what a function of NumPy's gives for NumPy's arrays and numbers. */
-static PyObject *
-applied_to(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    if (count < 2 || count > 3 || !PyTuple_CheckExact(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "applied takes a function, a tuple and a place for the result");
-        return NULL;
-    }
-    PyObject **operands = ((PyTupleObject *)args[1])->ob_item, *out = count < 3 || args[2] == Py_None ? NULL : args[2];
-    Py_ssize_t n = PyTuple_GET_SIZE(args[1]);
-    PyObject *found = NULL;
-    if (out == NULL || PyArray_CheckExact(out))
-        found = shared(args[0], operands, n, (PyArrayObject *)out);
-    if (found != NULL || PyErr_Occurred())
-        return found;
-    PyObject *all[NPY_MAXARGS];
-    if (n >= NPY_MAXARGS - 1)
-        return PyObject_CallObject(args[0], args[1]);
-    memcpy(all + 1, operands, n * sizeof(PyObject *));
-    all[n + 1] = out;
-    return PyObject_Vectorcall(args[0], all + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, out == NULL ? NULL : out_names);
 }

@@ -25,8 +25,9 @@ enum { DEEPEST = 3, MOST_ITEM = 16 };
 /* Results are about as large as operands; as these broadcast together; as all of their products; as what loops over all
  * letters of the first argument make; as the first argument says, a shape; as the arguments say, a range; as the second
  * says how often there is each of the first; or are the only argument itself; a view of the first; Python's own objects;
- * numbers of a generator, as many as the last argument says; or a copy of the first. */
-enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, SIZES };
+ * numbers of a generator, as many as the last argument says; a copy of the first; or a view of it that is the same step
+ * whatever its lengths are. */
+enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, AS_TURNED, SIZES };
 
 /* What is given in a call. */
 typedef struct {
@@ -280,13 +281,13 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
     }
     else if (is_plain) {
         PyObject *found = NULL;
-        if (f->size == AS_VIEW && of_numbers(args[0]) != NULL)
-            found = view_of_numpys(f, args, n, more ? names : NULL);
+        if (f->lenses.by_call != NULL)
+            found = of_numbers(args[0]) != NULL ? view_of_numpys(f, args, n, more ? names : NULL)
+                                                : view_of(f->numpys, f->ours, &f->lenses, args, n, more ? names : NULL);
         else if (f->size == AS_DRAWN)
             found = drawn_at_once(f->numpys, f->most - 1, args, n, more ? names : NULL);
-        else if (f->size >= AS_VIEW)
-            found = f->size == AS_VIEW ? view_of(f->numpys, f->ours, &f->lenses, args, n, more ? names : NULL)
-                                       : told_of(f->numpys, args, n, more ? names : NULL);
+        else if (f->size == AS_PYTHONS)
+            found = told_of(f->numpys, args, n, more ? names : NULL);
         else {
             if (f->fold != NULL)
                 found = fold_at_once(f, args, n, names);
@@ -423,8 +424,8 @@ in_front(PyObject *module, PyObject *args)
         f->is_mean = is_mean;
         f->most = most;
         f->size = size;
-        f->lenses.by_call = size == AS_VIEW ? PyDict_New() : NULL;
-        if (size == AS_VIEW && f->lenses.by_call == NULL)
+        f->lenses.turns = size == AS_TURNED;
+        if ((size == AS_VIEW || size == AS_TURNED) && (f->lenses.by_call = PyDict_New()) == NULL)
             Py_CLEAR(f);
     }
     return (PyObject *)f;

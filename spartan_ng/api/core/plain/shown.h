@@ -64,18 +64,20 @@ key_of_call(PyArrayObject *shown, PyObject *const *args, Py_ssize_t n, PyObject 
 typedef struct {
     PyObject *by_call, *last_call, *last;
     unsigned others;
+    int turns; /* whether the views are the same of arrays of any lengths */
 } Lenses;
 
-/* Whether a call is the one that a key stands for. */
+/* Whether a call is the one that a key stands for, or that of an array of any lengths. */
 static int
-is_call(PyObject *key, PyArrayObject *shown, PyObject *const *args, Py_ssize_t n, PyObject *names)
+is_call(PyObject *key, PyArrayObject *shown, PyObject *const *args, Py_ssize_t n, PyObject *names, int is_of_any)
 {
     Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), ndim = PyArray_NDIM(shown), at = 0;
     if (key == NULL || PyTuple_GET_SIZE(key) != ndim + total + 1)
         return 0;
-    for (Py_ssize_t i = -1; i < ndim; i++)
+    for (Py_ssize_t i = -1; i < (is_of_any ? 0 : ndim); i++)
         if (PyLong_AsSsize_t(PyTuple_GET_ITEM(key, at++)) != (i < 0 ? ndim : PyArray_DIM(shown, i)))
             return 0;
+    at = ndim + 1;
     if (PyTuple_GET_ITEM(key, at++) != (names == NULL ? Py_None : names))
         return 0;
     for (Py_ssize_t i = 1; i < total; i++)
@@ -131,7 +133,7 @@ static PyObject *
 lens_of(PyObject *ours, Lenses *lenses, PyArrayObject *shown, PyObject *view, PyObject *const *args, Py_ssize_t n,
         PyObject *names)
 {
-    if (is_call(lenses->last_call, shown, args, n, names))
+    if (is_call(lenses->last_call, shown, args, n, names, 0))
         return Py_NewRef(lenses->last);
     PyObject *key = key_of_call(shown, args, n, names);
     PyObject *lens = key == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(lenses->by_call, key));
@@ -192,6 +194,34 @@ is_few_bytes(PyArrayObject *shown)
     return PyArray_NBYTES(shown) < Py_MIN(known.least, small_bytes());
 }
 
+/* Whether a key names all of each axis, in some order. */
+static int
+names_all(PyObject *key)
+{
+    if (PySlice_Check(key))
+        return ((PySliceObject *)key)->start == Py_None && ((PySliceObject *)key)->stop == Py_None;
+    int all = PyTuple_CheckExact(key);
+    for (Py_ssize_t i = 0; all && i < PyTuple_GET_SIZE(key); i++) {
+        PyObject *part = PyTuple_GET_ITEM(key, i);
+        all = part == Py_None || part == Py_Ellipsis || (PySlice_Check(part) && names_all(part));
+    }
+    return all;
+}
+
+/* The view that was made last, of an array of any lengths: by its key, and without the function. NULL, also without an
+ * error, where there is no such key. */
+static PyObject *
+turned(Handle *array, PyArrayObject *shown, const Lenses *lenses, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *lens = lenses->last;
+    if (!lenses->turns || !is_call(lenses->last_call, shown, args, n, names, 1) || !PyTuple_CheckExact(lens)
+        || PyTuple_GET_SIZE(lens) != 1 || !names_all(PyTuple_GET_ITEM(lens, 0)))
+        return NULL;
+    PyObject *key = PyTuple_GET_ITEM(lens, 0);
+    PyObject *found = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)shown, key);
+    return found == NULL ? NULL : seen(array, key, found);
+}
+
 /* A view that a function makes of its first argument; NULL, also without an error, where Python is to see to it. */
 static PyObject *
 view_of(PyObject *numpys, PyObject *ours, Lenses *lenses, PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -203,7 +233,12 @@ view_of(PyObject *numpys, PyObject *ours, Lenses *lenses, PyObject *const *args,
     if (!is_few && !PyArray_IS_C_CONTIGUOUS(shown))
         return NULL;
     Py_INCREF(shown);
-    PyObject *found = asked_of(numpys, shown, args, n, names);
+    PyObject *found = turned((Handle *)args[0], shown, lenses, args, n, names);
+    if (found != NULL || PyErr_Occurred()) {
+        Py_DECREF(shown);
+        return found;
+    }
+    found = asked_of(numpys, shown, args, n, names);
     if (found != NULL)
         found = shown_as((Handle *)args[0], shown, is_few, found, ours, lenses, args, n, names);
     Py_DECREF(shown);

@@ -161,12 +161,10 @@ stay_small(PyObject *x, PyObject *y)
     PyArrayObject *a = PyArray_CheckExact(x) ? (PyArrayObject *)x : NULL;
     PyArrayObject *b = PyArray_CheckExact(y) ? (PyArrayObject *)y : NULL;
     Py_ssize_t of_a = a == NULL ? 0 : PyArray_NBYTES(a), of_b = b == NULL ? 0 : PyArray_NBYTES(b);
-    if (of_a >= known.least || of_b >= known.least)
+    if (of_a + of_b >= small_bytes())
         return 0;
-    if (a != NULL && b != NULL && of_a * PyArray_SIZE(b) > known.surely && !PyArray_SAMESHAPE(a, b)
-        && 8 * broadcast_size(a, b) >= (double)Py_MIN(known.least, small_bytes()))
-        return 0;
-    return of_a + of_b < known.least && of_a + of_b < small_bytes();
+    return a == NULL || b == NULL || of_a * PyArray_SIZE(b) <= known.surely || PyArray_SAMESHAPE(a, b)
+           || 8 * broadcast_size(a, b) < (double)small_bytes();
 }
 
 /* A further array over a cell; the cell's, the views' and the element's references are taken. */
@@ -305,4 +303,46 @@ static PyObject *
 seen(Handle *array, PyObject *key, PyObject *element)
 {
     return seen_through(array, &key, 1, element);
+}
+
+/* Whether a part of a key has no code of its own. */
+static int
+is_silent(PyObject *part)
+{
+    PySliceObject *slice = (PySliceObject *)part;
+    if (!PySlice_Check(part))
+        return 1;
+    PyObject *bounds[3] = {slice->start, slice->stop, slice->step};
+    for (int i = 0; i < 3; i++)
+        if (bounds[i] != Py_None && !PyLong_CheckExact(bounds[i]))
+            return 0;
+    return 1;
+}
+
+/* Whether a key has no code of its own. */
+static int
+is_silent_key(PyObject *key)
+{
+    int all = is_silent(key);
+    for (Py_ssize_t i = 0; all && PyTuple_CheckExact(key) && i < PyTuple_GET_SIZE(key); i++)
+        all = is_silent(PyTuple_GET_ITEM(key, i));
+    return all;
+}
+
+/* Whether a value is the view that the same key has made, as what `a[k] += b` ends with is: its memory is where it is to be
+ * written. */
+static int
+is_own_view(Handle *array, PyObject *key, PyObject *value)
+{
+    Handle *view = (Handle *)value;
+    if (Py_TYPE(value) != known.array || view->cell != array->cell || !PyTuple_CheckExact(array->views))
+        return 0;
+    PyArrayObject *shown = value_of(view);
+    Py_ssize_t n = PyTuple_GET_SIZE(array->views);
+    if (shown == NULL || !PyArray_ISWRITEABLE(shown) || !cell_of(array)->settled || PyTuple_GET_SIZE(view->views) != n + 1
+        || PyTuple_GET_ITEM(view->views, n) != key || !is_silent_key(key))
+        return 0;
+    while (n > 0 && PyTuple_GET_ITEM(view->views, n - 1) == PyTuple_GET_ITEM(array->views, n - 1))
+        n--;
+    return n == 0;
 }
