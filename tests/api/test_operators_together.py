@@ -466,10 +466,10 @@ def test_code_is_read_once_for_all_of_its_operators(monkeypatch: pytest.MonkeyPa
         return own(*given)
 
     monkeypatch.setattr(ahead, "_put", counted)
-    known = ahead._known(code)
-    for instruction in known.instructions:
+    text = ahead._text_of(code)
+    for instruction in text.instructions:
         ahead.read_ahead(code, instruction.place)
-    assert 100 < read[0] <= len(known.instructions)
+    assert 100 < read[0] <= len(text.instructions)
 
 
 _PACKAGE = (ahead.BESIDE_GLOBAL, 0, ahead.PACKAGE)

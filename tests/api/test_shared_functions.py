@@ -363,13 +363,8 @@ ANSWERED = (
 @pytest.mark.parametrize("statement", ANSWERED)
 def test_no_python_stands_in_between_however_large_small_arrays_are(statement):
     """Up to `config.small_bytes`: NumPy does it at once in any case."""
-    names = {
-        "np": np,
-        "a": np.array(numpy.linspace(1, 2, 60_000)),
-        "m": np.array(elements((200, 300), "d", 1)),
-    }
-    names["b"] = names["a"] * 0.5
-    assert calls_of_ours(statement, names) == []
+    a, m = np.array(numpy.linspace(1, 2, 60_000)), np.array(elements((200, 300), "d", 1))
+    assert calls_of_ours(statement, {"np": np, "a": a, "b": a * 0.5, "m": m}) == []
 
 
 @compiled

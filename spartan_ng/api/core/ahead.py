@@ -201,12 +201,12 @@ def read_ahead(code: CodeType, at: int) -> Ahead:
     """What becomes of the result of the operator or the call at an offset of the code: one of the numbers
     above, the number of the variable, the offset of what takes it, whether anybody's code runs before, as
     that of attributes and lengths, and what has to be ours for that."""
-    known = _known(code)
-    instructions = known.instructions
+    text = _text_of(code)
+    instructions = text.instructions
     here = bisect_left(instructions, at, key=attrgetter("place"))
     if here == len(instructions) or instructions[here].place != at or not instructions[here].is_operator():
         return _NOTHING
-    stack = known.stack_after(here)
+    stack = text.stack_after(here)
     ours, runs_any = stack[-1], False
     called: dict[Used, None] = {}
     worked_on: set[tuple[int, int]] = set()
@@ -236,7 +236,7 @@ def read_ahead(code: CodeType, at: int) -> Ahead:
             variables = _variables(operands)
             runs_any = runs_any or variables is None
             worked_on |= variables or frozenset()
-        stack = known.stack_after(place)
+        stack = text.stack_after(place)
         if stack.count(ours) != 1:
             return _NOTHING
     return _NOTHING
@@ -301,7 +301,7 @@ def _is_function(name: str) -> bool:
     return (isinstance(found, QuickFunction) and found.nout == 1) or (name == "where" and found is not None)
 
 
-class _Known:
+class _Text:
     """A code's instructions, and what they leave on the stack, of those that somebody has asked for."""
 
     def __init__(self, instructions: list[_Instruction]) -> None:
@@ -342,7 +342,7 @@ def _put(stack: _Stack, instruction: _Instruction, effect: tuple[int, int]) -> _
 
 
 @lru_cache(maxsize=8)
-def _known(code: CodeType) -> _Known:
+def _text_of(code: CodeType) -> _Text:
     units, found, extended, is_label = code.co_code, [], 0, False
     labels = frozenset(findlabels(units))  # type: ignore[arg-type]
     for begin, end, line in code.co_lines():
@@ -355,4 +355,4 @@ def _known(code: CodeType) -> _Known:
             if operation not in _SILENT:
                 found.append(_Instruction(place, operation, argument, line, is_label))
                 is_label = False
-    return _Known(found)
+    return _Text(found)
