@@ -7,11 +7,11 @@ at first: Python runs one thread at a time, and BLAS waits for the slowest of it
 programs it would take more than it could ever give back. Once NumPy has worked for as long as the import
 takes, a thread imports the session, which is never dearer than twice the best. Where others keep processors
 busy that thread gets little of them: once NumPy has worked beside it for twice the import, programs wait for
-it. What NumPy is about to do counts before it is done, as long as it is predicted to take, and so do the
-numbers that it draws: who draws many has much to do with them, and they are drawn by one thread. Products
-count when they are done, for BLAS's threads leave no processor to an import beside them. What the allocator
-keeps for arrays to come is said at once, as many programs never ask for the session. What the first plan
-needs comes next, and where kernels lie on disk, what loads them; for these nobody waits.
+it. Of NumPy's steps the time counts that they took: memory may be several times as fast as predicted.
+Numbers count before they are drawn: who draws many has much to do with them, and they are drawn by one
+thread. What the allocator keeps for arrays to come is said at once, as many programs never ask for the
+session. What the first plan needs comes next, and where kernels lie on disk, what loads them; for these
+nobody waits.
 
 Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching (Algorithmica 1988), the rule of renting and
 buying.
@@ -36,7 +36,7 @@ _WAITS = 2
 beside it."""
 
 _ENOUGH_S = BEGIN_S
-"""Seconds of NumPy's work, done and at hand, from which on the session is imported beside the program."""
+"""Seconds of NumPy's work from which on the session is imported beside the program."""
 
 _NICENESS = 5
 """What the import gives way by: it has a quarter of a processor where others want all of it."""
@@ -56,24 +56,24 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     global _worked_s, _beside_s
     if not _leaves_to_numpy():
         return None
-    from spartan_ng.kernels.direct import as_array_ref, blas_s, run_stepwise, stepwise_s
+    from spartan_ng.kernels.direct import as_array_ref, run_stepwise, stepwise_s
 
     order = topological(nodes) if order is None else order
     wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
     roots, order = _with_slices_pushed(wanted, order)
-    predicted_s = stepwise_s(roots, order)
-    if not _is_awaited(predicted_s):
+    if not _is_awaited(stepwise_s(roots, order)):
         return None
-    if _worked_s + predicted_s - blas_s(order) >= _ENOUGH_S:
-        _begin()
-    begun = time.perf_counter()
-    found = run_stepwise(roots, order)
+    begun, is_beside = time.perf_counter(), _importing is not None
+
+    def begin_in_time() -> None:
+        if _worked_s + time.perf_counter() - begun >= _ENOUGH_S:
+            _begin()
+
+    found = run_stepwise(roots, order, after=begin_in_time)
     took_s = time.perf_counter() - begun
     _worked_s += took_s
-    if _importing is not None:
+    if is_beside:
         _beside_s += took_s
-    if _worked_s >= _ENOUGH_S:
-        _begin()
     values = {n: as_array_ref(n, v) for n, v in zip(wanted, found, strict=True)}
     return [values[node] if node.data is None else node.data for node in nodes]
 

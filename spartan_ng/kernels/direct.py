@@ -107,12 +107,6 @@ def stepwise_s(roots: Sequence[Node], order: Sequence[Node]) -> float:
     return _stepped_s(order, StoredSteps(roots, order) if is_sparse_graph(order) else None)
 
 
-def blas_s(order: Sequence[Node]) -> float:
-    """Seconds of these in which BLAS has all processors for products of dense arrays."""
-    products = [n for n in order if n.fn == "contract" and n.dtype.char in "fdFD" and n.format == "dense"]
-    return sum(_stepped_ns(n, None) for n in products) / 1e9
-
-
 def _stepped_s(order: Sequence[Node], stored: StoredSteps | None) -> float:
     """The same, where it is known what CSR arrays are computed at."""
     if stored is not None and not stored.is_whole:
@@ -139,22 +133,28 @@ def _stepped_ns(node: Node, stored: StoredSteps | None) -> int:
 
 
 def run_stepwise(
-    roots: Sequence[Node], order: Sequence[Node], stored: StoredSteps | None = None
+    roots: Sequence[Node],
+    order: Sequence[Node],
+    stored: StoredSteps | None = None,
+    after: Callable[[], object] = bool,
 ) -> list[Any]:
-    """The values of `roots`, whose graph is `order`, step by step; what no later step needs is let go.
+    """The values of `roots`, whose graph is `order`, step by step, `after` each of which something is done;
+    what no later step needs is let go.
 
     NumPy's warnings become warnings of the caller's line: users' functions are no steps.
     """
     state = error_state()
     heard = Heard() if state.warns else None
     with entered(state.kinds, heard):
-        found = _stepwise(roots, order, stored)
+        found = _stepwise(roots, order, stored, after)
     for text in heard.texts if heard is not None else ():
         warn_user(text, RuntimeWarning)
     return found
 
 
-def _stepwise(roots: Sequence[Node], order: Sequence[Node], stored: StoredSteps | None) -> list[Any]:
+def _stepwise(
+    roots: Sequence[Node], order: Sequence[Node], stored: StoredSteps | None, after: Callable[[], object]
+) -> list[Any]:
     if stored is None and is_sparse_graph(order):
         stored = StoredSteps(roots, order)
     last = {i: node for node in order for i in node.inputs}
@@ -166,6 +166,7 @@ def _stepwise(roots: Sequence[Node], order: Sequence[Node], stored: StoredSteps 
         for i in node.inputs:
             if last[i] is node and i not in stay:
                 known.pop(i, None)
+        after()
     leaves = [known[n] for n in order if n.op is Op.DATA]
     found: list[Any] = []
     for root in roots:
