@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -38,6 +39,8 @@ MOST = 64
 """Plans that a process looks for, and that it leaves behind: who makes more goes on for long."""
 MOST_BYTES = 1 << 18
 """What a plan may take there."""
+PROGRAMS = 256
+"""Programs that are known to have left plans."""
 VERSIONS = 8
 """Versions of the package whose plans are kept: those of a checkout change with each edit."""
 MAKERS = (
@@ -58,6 +61,10 @@ _FOLDER = "plans"
 """What the folder of a version's plans is called, before as many digits as"""
 _DIGITS = 16
 """its version has."""
+
+_KINDS = "plan", "programs"
+"""What lies there: plans, and which programs have left any, in so many bytes each."""
+_PROGRAM_BYTES = 8
 
 Found = tuple[Plan, tuple[int, ...], tuple[int, ...]]
 """A plan, and the numbers of the program's leaves and roots, as in `planner.Planned`."""
@@ -117,9 +124,9 @@ class KeptPlans:
             return None
 
     def are_there(self) -> bool:
-        """Whether earlier processes have left any."""
-        with suppress(OSError, RuntimeError), os.scandir(_folder()) as entries:
-            return next(entries, None) is not None
+        """Whether an earlier process of this program has left any."""
+        with suppress(OSError, RuntimeError):
+            return _program() in _programs(_folder())
         return False
 
     def leave(self, place: Path, found: Found) -> None:
@@ -138,6 +145,24 @@ class KeptPlans:
                 if content is not None and _is_our_folder(place.parent):
                     put_sealed(place, content)
                     thin_out(place.parent)
+        for folder in {place.parent for place in made if place.exists()}:
+            others = [program for program in _programs(folder) if program != _program()]
+            put_sealed(_programs_file(folder), b"".join([_program(), *others[: PROGRAMS - 1]]))
+
+
+def _program() -> bytes:
+    """A name for what this process has been asked to run."""
+    return hashlib.sha256("\0".join(sys.orig_argv).encode()).digest()[:_PROGRAM_BYTES]
+
+
+def _programs_file(folder: Path) -> Path:
+    return folder / kept_name("programs", "all")
+
+
+def _programs(folder: Path) -> list[bytes]:
+    """The programs that have left plans, the last one first."""
+    content = read_sealed(_programs_file(folder)) or b""
+    return [content[i : i + _PROGRAM_BYTES] for i in range(0, len(content), _PROGRAM_BYTES)]
 
 
 def _is_our_folder(folder: Path) -> bool:
@@ -155,8 +180,8 @@ def _forget_versions(newest: Path) -> None:
     others = [other for other in newest.parent.glob(f"{_FOLDER}_{'?' * _DIGITS}") if other != newest]
     for other in sorted(others, key=lambda folder: folder.stat().st_mtime)[: 1 - VERSIONS]:
         with suppress(OSError):  # somebody else may be at it, or have something there
-            for plan in other.glob(kept_name("plan", "*")):
-                plan.unlink(missing_ok=True)
+            for kept in [kept for kind in _KINDS for kept in other.glob(kept_name(kind, "*"))]:
+                kept.unlink(missing_ok=True)
             other.rmdir()
 
 

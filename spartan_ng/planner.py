@@ -347,7 +347,7 @@ def _adopt(backend: Backend, leaves: list[ArrayRef]) -> bool:
 
 def load_ahead() -> None:
     """Import what the first plan will need: what runs most stages; and what makes plans, or reads those that
-    are kept, where there are any."""
+    the program has left before."""
     handler(Fused)
     if kept_plans.are_there():
         import spartan_ng.wire.plans

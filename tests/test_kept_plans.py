@@ -256,8 +256,25 @@ def test_plans_are_bounded_with_the_kernels(folder: Path) -> None:
     kept = files(folder)
     for age, file in enumerate(kept):
         os.utime(file, (1e9 - age, 1e9 - age))
-    _thin_out(folder, kept[0].stat().st_size)
+    beside = sum(file.stat().st_size for file in folder.rglob("spartan_ng_programs_*"))
+    _thin_out(folder, kept[0].stat().st_size + beside)
     assert files(folder) == kept[:1]
+
+
+def test_a_program_knows_whether_it_has_left_plans(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What others have left says nothing of its own: what makes plans is imported ahead for it."""
+    with config.override(small_bytes=0):
+        known = []
+        for program in ("one.py", "two.py", "three.py", "two.py"):
+            monkeypatch.setattr(sys, "orig_argv", ["python", program])
+            known.append(kept_plans.are_there())
+            planned(sp.array(np.arange(30_000.0 + len(known))) * 2, makes=True)
+            assert kept_plans.are_there()
+        assert known == [False, False, False, True]
+        monkeypatch.setattr(module, "PROGRAMS", 2)
+        planned(sp.array(np.arange(40_000.0)) * 2, makes=True)
+        monkeypatch.setattr(sys, "orig_argv", ["python", "one.py"])
+        assert not kept_plans.are_there()
 
 
 def test_plans_of_few_versions_are_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
