@@ -30,8 +30,8 @@ _PLAIN = NUMBERS | {type(None)}
 SURELY = 1 << 17
 """Bytes that every result may have, however operands broadcast."""
 PLAIN_BYTES = 1 << 18
-"""Functions that are no elementwise ones ask more before NumPy does so many bytes, and so do comparisons of a
-line with one number."""
+"""Functions that are neither elementwise nor folds ask more before NumPy does so many bytes, and so do
+comparisons of a line with one number."""
 SHORT = 64
 """Items of a list that are looked at one by one: of so few, NumPy makes a copy at once."""
 TINY_FLOPS, QUICK_FLOPS, AT_ONCE_FLOPS = 1 << 12, 1 << 20, 1 << 28

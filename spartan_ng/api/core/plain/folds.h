@@ -258,9 +258,11 @@ folded(PyUFuncObject *f, PyArrayObject *a, unsigned along, int keeps, int is_mea
     if (kept > 0 && result == NULL)
         return NULL;
     char *out = kept == 0 ? (char *)&number : PyArray_BYTES((PyArrayObject *)result);
+    PyThreadState *state = let_others_run(PyArray_SIZE(a), &a, 1);
     be_quiet();
     if (!adds || !is_summed_together(&job, out, PyArray_BYTES(a), type))
         fold_axis(&job, 0, out, PyArray_BYTES(a), 1);
+    go_on_alone(state, &a, 1);
     if (is_mean)
         divide(out, size, type, count);
     if (is_float && has_told()) {

@@ -228,7 +228,7 @@ static PyObject *
 fold_at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyArrayObject *a = Py_TYPE(args[0]) == known.array ? value_of((Handle *)args[0]) : of_numbers(args[0]);
-    if (a == NULL || PyArray_NBYTES(a) >= Py_MIN(known.least, small_bytes()))
+    if (a == NULL || PyArray_NBYTES(a) >= small_bytes())
         return NULL;
     Py_INCREF(a);
     PyObject *found = fold_called(f->fold, f->is_mean, a, args, n, names);
