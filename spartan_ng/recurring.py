@@ -8,6 +8,7 @@ compiler's process in the background, or after the program's end.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from spartan_ng.api.core.quick import learn_recurring
@@ -64,7 +65,10 @@ def _address_of(expression: tuple[Any, ...], done: float, is_wrong: int) -> int:
         if not (pays or compiler.is_kept(kernel)):
             compiler.wish([kernel], heat.share)
             return 0
-        compiler.request(kernel)
+        try:
+            compiler.request(kernel)
+        except RuntimeError:  # no thread begins any more
+            return -1
         if _is_waited_for():
             compiler.wait()
     return 0 if kernel.function is None else native.address_of(kernel.function)
@@ -74,7 +78,8 @@ def _begin() -> None:
     """Import what makes kernels beside the program."""
     global _importing
     if _importing is None:
-        _importing = import_beside(_load)
+        with suppress(RuntimeError):  # no thread begins any more
+            _importing = import_beside(_load)
 
 
 def _load() -> None:

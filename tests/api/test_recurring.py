@@ -186,6 +186,33 @@ def test_a_kernel_that_makes_other_bits_is_told_of_and_not_used(
     assert [is_wrong for _, is_wrong, _ in asked] == [0, 1]
 
 
+@pytest.mark.parametrize("error", [TimeoutError, KeyboardInterrupt])
+def test_what_a_signal_s_handler_raises_while_a_kernel_is_asked_for_is_not_lost(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the expression goes on being asked for."""
+    answers: list[int] = []
+
+    def answer(expression: tuple[Any, ...], done: float, is_wrong: int) -> int:
+        answers.append(0)
+        if len(answers) == 1:
+            raise error
+        return 0
+
+    monkeypatch.setattr(recurring, "_address_of", answer)
+    a, raised = np.ones(5000), 0
+    with compiling():
+        for _ in range(4 * PROVEN):
+            try:
+                b = a * 3.25 + 1
+            except error:
+                raised += 1
+            else:
+                assert float(b[0]) == 4.25
+    assert raised == 1
+    assert len(answers) > 1
+
+
 def test_nothing_is_compiled_where_nothing_is_to_be(asked: Asked) -> None:
     a = np.ones(5000)
 

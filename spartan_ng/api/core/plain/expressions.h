@@ -294,8 +294,8 @@ done_together(Expression *e, PyArrayObject *out)
     PyArrayObject *found = worked_out(e, out);
     if (found != NULL && tell_all(e) < 0)
         Py_CLEAR(found);
-    if (found != NULL)
-        ask_for_kernel(e->recurring, e->called);
+    if (found != NULL && ask_for_kernel(e->recurring, e->called) < 0)
+        Py_CLEAR(found);
     return found;
 }
 

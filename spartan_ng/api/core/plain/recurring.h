@@ -134,8 +134,9 @@ in_words(const Called *called, const Likeness *is)
     return all;
 }
 
-/* Ask for an expression's kernel, or say that it `is_wrong`. An error is nobody's: the loops go on. */
-static void
+/* Ask for an expression's kernel, or say that it `is_wrong`; -1 with an error, which is that of a signal's handler, or a
+ * warning that is to be one. */
+static int
 ask_about(Recurring *one, const Called *called, int is_wrong)
 {
     PyObject *all = in_words(called, &one->is), *found = NULL;
@@ -146,24 +147,21 @@ ask_about(Recurring *one, const Called *called, int is_wrong)
     Py_XDECREF(all);
     long long address = found == NULL ? 0 : PyLong_AsLongLong(found);
     Py_XDECREF(found);
-    if (PyErr_Occurred()) {
-        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
-            PyErr_SetInterrupt(); /* whoever comes next is told */
-        PyErr_Clear();
+    int failed = PyErr_Occurred() != NULL;
+    if (one->hash == hash) { /* else other code has run, and has taken its place */
+        one->asked = 1.25 * done + least_recurring;
+        one->kernel = !failed && address > 0 && !is_wrong ? (Kernel)(intptr_t)address : NULL;
+        one->is_refused = (!failed && address < 0) || is_wrong;
     }
-    if (one->hash != hash) /* other code has run, and may have taken its place */
-        return;
-    one->asked = 1.25 * done + least_recurring;
-    one->kernel = address > 0 && !is_wrong ? (Kernel)(intptr_t)address : NULL;
-    one->is_refused = address < 0 || is_wrong;
+    return failed ? -1 : 0;
 }
 
-/* Ask for the kernel of an expression that has come often enough. */
-static void
+/* Ask for the kernel of an expression that has come often enough; -1 with an error. */
+static int
 ask_for_kernel(Recurring *one, const Called *called)
 {
-    if (one != NULL && one->kernel == NULL && !one->is_refused && one->done >= one->asked)
-        ask_about(one, called, 0);
+    int is_asked = one != NULL && one->kernel == NULL && !one->is_refused && one->done >= one->asked;
+    return is_asked ? ask_about(one, called, 0) : 0;
 }
 
 /* A kernel that has proved itself, NULL where there is none. */
