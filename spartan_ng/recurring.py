@@ -63,7 +63,7 @@ def _address_of(expression: tuple[Any, ...], done: float, is_wrong: int) -> int:
         compiler.missed_s += heat.rises_to(seconds)
         pays = heat.is_hot and (compiler.pays or _is_waited_for())
         if not (pays or compiler.is_kept(kernel)):
-            compiler.wish([kernel], heat.share)
+            compiler.wish([kernel], seconds)
             return 0
         try:
             compiler.request(kernel)

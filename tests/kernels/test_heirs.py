@@ -113,8 +113,8 @@ def test_an_heir_does_little_at_a_time_and_the_hottest_of_the_last_program_first
     monkeypatch.setattr(compiling, "start_heir", lambda folder: None)
     one = Compiler()
     monkeypatch.setattr(one, "_directory", tmp_path)
-    for source, heat in (("cool = 1\n", 0.1), ("hot = 1\n", 3.0), ("warm = 1\n", 0.5)):
-        one.wish([one.kernel(source)], heat)
+    for source, missed_s in (("cool = 1\n", 0.1), ("hot = 1\n", 3.0), ("warm = 1\n", 0.5)):
+        one.wish([one.kernel(source)], missed_s)
     one.wish([one.kernel("cool = 1\n")], 0.2)
     one.end()
     monkeypatch.setattr(heir, "ENOUGH_CPU_S", 0.0)
@@ -155,7 +155,7 @@ def test_a_warm_kernel_is_used_if_it_lies_on_disk_and_wished_for_if_not(
     class Noted:
         kernel = staticmethod(Kernel)
         is_kept = staticmethod(lambda kernel: is_kept)
-        wish = staticmethod(lambda kernels, heat: asked.append("wish"))
+        wish = staticmethod(lambda kernels, missed_s: asked.append("wish"))
         request = staticmethod(lambda kernel: asked.append("request"))
 
     monkeypatch.setattr(compiling, "compiler", Noted)

@@ -56,8 +56,8 @@ class Kernel(Struct):
     requested: bool = False
     is_kept: bool | None = None
     """Whether it lay on disk; None until somebody asks."""
-    heat: float = 0.0
-    """What was done without it when it was wished for last, as a part of what it is worth compiling for."""
+    missed_s: float = 0.0
+    """Seconds that were worked without it when it was wished for last."""
 
     @property
     def reason(self) -> str:
@@ -132,12 +132,12 @@ class Compiler:
         except (ImportError, OSError, MemoryError):  # no compiler is found, or no room for it
             pass
 
-    def wish(self, kernels: Sequence[Kernel], heat: float) -> None:
-        """Have kernels compiled when this process has ended, the hottest first: for the next one."""
+    def wish(self, kernels: Sequence[Kernel], missed_s: float) -> None:
+        """Have kernels compiled when this process has ended, the most missed first: for the next one."""
         with self._changed:
             self._wishes |= {k.source: k for k in kernels}
             for kernel in kernels:
-                kernel.heat = heat
+                kernel.missed_s = missed_s
 
     def is_kept(self, kernel: Kernel) -> bool:
         """Whether a kernel lay on disk when that was asked first."""
@@ -188,7 +188,7 @@ class Compiler:
         with self._changed:
             under_way = [] if self._under_way is None else [self._under_way]
             # A short program is through before they are there, and so would be each of its next starts.
-            wished = sorted(self._wishes.values(), key=lambda kernel: -kernel.heat)
+            wished = sorted(self._wishes.values(), key=lambda kernel: -kernel.missed_s)
             asked = [*under_way, *self._queue, *wished]
             left = list(dict.fromkeys(k.source for k in asked if not k.settled))
         self.stop()

@@ -115,7 +115,7 @@ class Tier:
             return choice if self._is_trusted(choice, operands) else None
         waiting = [k for k in kernels if not k.settled]
         if not (is_hot and self._pays) and not all(map(compiler.is_kept, waiting)):
-            compiler.wish(waiting, max(self._seconds, self._expected_s) / HOT_S)
+            compiler.wish(waiting, max(self._seconds, self._expected_s))
             return None
         for kernel in waiting:
             compiler.request(kernel)

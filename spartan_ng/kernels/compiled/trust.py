@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spartan_ng.config import config
-from spartan_ng.costs.choices import WARM
+from spartan_ng.costs.choices import HOT_S, WARM
 from spartan_ng.error_state import error_state
 from spartan_ng.errors import KernelWarning, OutOfResources
 
@@ -131,7 +131,7 @@ def at_hand(
     kernel = compiler.kernel(titled(what, source))
     if not kernel.settled:
         if heat is not None and not heat.is_hot and not compiler.is_kept(kernel):
-            compiler.wish([kernel], heat.share)
+            compiler.wish([kernel], heat.share * HOT_S)
             return None
         compiler.request(kernel)
         if config.kernels == "compile":
