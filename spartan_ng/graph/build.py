@@ -214,6 +214,10 @@ def tile_as(a: Node, kind: str | Tiling) -> Node:
 
 def take(a: Node, indices: Node, axis: int) -> Node:
     """Elements (or sub-arrays) of `a` at int64 `indices` in [0, n) along `axis`."""
+    if a.op is Op.INDEX:  # a table of which each block would make all
+        start, step = a.params or (0, 1)
+        found = indices if step == 1 else map_("multiply", indices, constant(step), dtype=a.dtype)
+        return map_("add", found, constant(start), dtype=a.dtype) if start else found
     shape = a.shape[:axis] + indices.shape + a.shape[axis + 1 :]
     return Node(Op.JOIN_UPDATE, "take", (a, indices), (axis,), shape, a.dtype)
 

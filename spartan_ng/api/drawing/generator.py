@@ -25,6 +25,7 @@ from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.blocks import BlockKeys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
+from spartan_ng.api.drawing.normals import normal_rows
 from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
 from spartan_ng.api.drawing.streams import (
     check_one_go,
@@ -281,13 +282,11 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     ) -> ndarray:
         """The multivariate normal distribution."""
         given: Any = (elements(mean), elements(cov))
-        if self._in_parallel(size, np.shape(given[0])):
-            d = len(given[0])
+        many = np.shape(given[0])
+        if self._in_parallel(size, many) or (size is not None and may_be_long((*shape_tuple(size), *many))):
             named: Any = {"check_valid": check_valid, "tol": tol, "method": method}
-            self._numpy.multivariate_normal(*given, **named)  # its errors for bad parameters
-            _, spread, rows = np.linalg.svd(np.asarray(given[1], float))
-            independent = self.standard_normal((*shape_tuple(size), d))
-            return independent @ (np.sqrt(spread)[:, None] * rows) + given[0]  # type: ignore[no-any-return]
+            self._numpy.multivariate_normal(given[0], given[1], 0, **named)  # its errors for bad parameters
+            return normal_rows(self.standard_normal, given, size, method)
         return self._draw("multivariate_normal", given, size, check_valid=check_valid, tol=tol, method=method)
 
     def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:

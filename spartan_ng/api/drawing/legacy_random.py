@@ -17,6 +17,7 @@ from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
 from spartan_ng.api.drawing.generator import default_rng
+from spartan_ng.api.drawing.normals import normal_rows
 from spartan_ng.api.drawing.shuffled import as_count, few_to_write, shuffle_other
 from spartan_ng.api.drawing.streams import is_copied, long_order, may_be_long, numbers_ahead, places_by
 from spartan_ng.callers import warn_user
@@ -130,7 +131,19 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     lognormal = drawn(_NumPys.lognormal)
     logseries = drawn(_NumPys.logseries)
     multinomial = drawn(_NumPys.multinomial)
-    multivariate_normal = drawn(_NumPys.multivariate_normal)
+    _few_normals = drawn(_NumPys.multivariate_normal)
+
+    def multivariate_normal(
+        self, mean: Any, cov: Any, size: Any = None, check_valid: str = "warn", tol: float = 1e-8
+    ) -> ndarray:
+        """The multivariate normal distribution."""
+        given, checks = (elements(mean), elements(cov)), (check_valid, tol)
+        many = size is not None and may_be_long((*shape_tuple(size), *np.shape(given[0])))
+        if not many or self._in_parallel(size):
+            return self._few_normals(*given, size, *checks)
+        self._few_normals(*given, 0, *checks)  # its errors for bad parameters
+        return normal_rows(self.standard_normal, given, size, "legacy")
+
     negative_binomial = drawn(_NumPys.negative_binomial)
     noncentral_chisquare = drawn(_NumPys.noncentral_chisquare)
     noncentral_f = drawn(_NumPys.noncentral_f)
