@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from contextlib import nullcontext, suppress
-from io import BytesIO
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
@@ -27,6 +25,7 @@ from spartan_ng.api.files.saving import (
 )
 from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over
+from spartan_ng.api.files.text import TextOfRows, text_in_parts
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.errors import SourceError
 from spartan_ng.graph.evaluation import in_process
@@ -198,47 +197,33 @@ def load(
 
 @numpy_function(np.savetxt)
 def savetxt(fname: Any, X: Any, *args: Any, **keywords: Any) -> None:
-    """Write an array as text."""
+    """Write an array as text, some rows at a time where it does not fit into memory."""
+    text = TextOfRows(as_handle(X), args, keywords)
     if not isinstance(fname, str | os.PathLike):
-        np.savetxt(fname, as_handle(X)._force(), *args, **keywords)
+        text.write(fname)
         return
     real = file_place(fname)
-    value = as_handle(X)._force()
 
     def write(path: str) -> None:
-        if os.path.isfile(path):
-            given = inspect.signature(np.savetxt).bind(path, value, *args, **keywords).arguments
-            # As NumPy opens it: packed, where its name says so.
-            opened = np.lib.npyio.DataSource(os.curdir).open
-            with opened(path, "wt", given.get("encoding")) as file:
-                np.savetxt(SparingFile(file, real), value, *args, **keywords)
-        else:
-            np.savetxt(path, value, *args, **keywords)
+        # As NumPy opens it: packed, where its name says so.
+        opened = np.lib.npyio.DataSource(os.curdir).open
+        with opened(path, "wt", text.option("encoding", None)) as file:
+            text.write(SparingFile(file, real) if os.path.isfile(path) else file)
 
     if not real.endswith(_PACKED):
-        check_room(real, _text_bytes(value, *args, **keywords), "about ")
+        check_room(real, text.nbytes, "about ")
     written_anew(real, write)
 
 
 _PACKED = (".gz", ".bz2", ".xz", ".lzma")
 """Names of texts that NumPy packs."""
-_ROWS = 32
-"""Rows that tell how long all are, as texts, about."""
-
-
-def _text_bytes(value: Any, *args: Any, **keywords: Any) -> int:
-    """What an array takes as text, about."""
-    some = value[:: max(len(value) // _ROWS, 1)] if value.ndim else value
-    text = BytesIO()
-    np.savetxt(text, some, *args, **keywords)
-    nbytes: int = len(text.getbuffer()) * value.size // max(some.size, 1)
-    return nbytes
 
 
 @numpy_function(np.loadtxt)
 def loadtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
-    """Read an array from text."""
-    result = np.loadtxt(fname, *args, **keywords)
+    """Read an array from text; what memory has no room for is put in a file without a name, part by part."""
+    found = text_in_parts(fname, *args, **keywords)
+    result = np.loadtxt(fname, *args, **keywords) if found is None else found
     return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(np.asarray(result))  # type: ignore[redundant-expr, unreachable]
 
 

@@ -205,6 +205,17 @@ def in_parts(a: ndarray, most: int | None = None) -> Iterator[np.ndarray[Any, An
     return (once(parts[start : start + step]._node()) for start in range(0, parts.shape[0], step))
 
 
+def rows_in_parts(a: ndarray) -> Callable[[], Iterator[np.ndarray[Any, Any]]] | None:
+    """The rows of an array, some at a time, as often as it is called; None where the array has a value here,
+    or room for one."""
+    if not goes_in_parts(a) or not a.size or a.dtype.hasobject or a.format != "dense":
+        return None
+    by_parts = in_process() and all(n.op in _BY_PARTS for n in topological([a._node()]))
+    there = a if by_parts else a.persist()  # on disk, where memory has no room for it
+    step = max(1, min(PART_BYTES, copied_bytes()) * len(a) // a.nbytes)
+    return lambda: (once(there[k : k + step]._node()) for k in range(0, len(a), step))
+
+
 def _unshaped(a: ndarray) -> Node:
     """The elements in C order before they got their last shape."""
     node = a._node()
