@@ -50,7 +50,7 @@ def explain(
     """
     trail = Trail(nodes)
     with trail.followed():
-        roots = session.planner.over_draws(run_passes(VALUE_PASSES, nodes, config.disabled_passes))
+        roots = session.planner.over_sources(run_passes(VALUE_PASSES, nodes, config.disabled_passes))
     wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
     session = session.place(wanted)
     planned, leaves = session.plan(wanted)

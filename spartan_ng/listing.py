@@ -94,7 +94,7 @@ def kernels_of(stage: Pass, task: Task, operands: list[Any]) -> list[Kernel]:
         scan = prepare_scan(ordered.reads, ordered.rows, operands, out, ordered.cut)
         if scan is None:
             return []
-        return scan.wanted(values=not is_total, totals=is_total or len(ordered.cut.chunks) > 1)
+        return scan.wanted(values=not is_total, totals=is_total or ordered.cut.in_chunks)
     if task.tier is None or not _are_known(operands):
         return []
     choice = task.tier.prepared(operands)

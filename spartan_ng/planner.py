@@ -111,15 +111,21 @@ class Planner:
                 self._plans.popitem(last=False)
         return planned, leaves
 
-    def over_draws(self, roots: Sequence[Node]) -> list[Node]:
-        """`roots` over sources in place of random numbers that would be drawn to lie on disk."""
+    def over_sources(self, roots: Sequence[Node]) -> list[Node]:
+        """`roots` over sources in place of random numbers that would be drawn to lie on disk, and of sources
+        that would be put into another shape there."""
         settings, _ = self._settle(self._backend.workers)
         room = settings.profile.memory_bytes * settings.profile.workers // _STORED
-        if all(n.op is not Op.RANDOM or n.nbytes <= room for n in topological(roots)):
-            return list(roots)
-        from spartan_ng.optimizer.draws import read_as_drawn
+        large = {n.op for n in topological(roots) if n.nbytes > room}
+        if Op.RANDOM in large:
+            from spartan_ng.optimizer.draws import read_as_drawn
 
-        return read_as_drawn(roots, _rewritten, room, settings.fusion, settings.profile)
+            roots = read_as_drawn(roots, _rewritten, room, settings.fusion, settings.profile)
+        if Op.RESHAPE in large:
+            from spartan_ng.optimizer.in_order import read_in_order
+
+            roots = read_in_order(roots, room)
+        return list(roots)
 
     def _kept_or_made(
         self, structure: Hashable, roots: Sequence[Node], settings: Settings, leaves: list[ArrayRef]

@@ -98,10 +98,10 @@ class Session:
     ) -> list[ArrayRef]:
         """See `evaluate`; with `died` (see `_plan_and_run`) on workers, whoever has the arrays."""
         order = topological(nodes) if order is None else order
-        has_lines, has_objects, has_turned, has_draws = looked_over(order)
+        has_lines, has_objects, has_turned, is_given = looked_over(order)
         if has_objects and self._home is not None:
             return objects_apart(nodes, self._evaluate_plain, self._on_driver()._evaluate_plain)
-        roots: Sequence[Node] = self.planner.over_draws(nodes) if has_draws else nodes
+        roots: Sequence[Node] = self.planner.over_sources(nodes) if is_given else nodes
         if has_constants(order):
             roots = run_passes(VALUE_PASSES, roots, config.disabled_passes)
         if has_lines:

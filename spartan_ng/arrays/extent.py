@@ -5,7 +5,8 @@ Spartan (ATC '15), section 4: tiles are addressed by where they lie in the globa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 
 Box = tuple[tuple[int, int], ...]
 """One `(lo, hi)` for each axis, `lo <= hi`, in global indices."""
@@ -48,3 +49,18 @@ def intersect(a: Box, b: Box) -> Box | None:
     """The common part of two boxes of one array, or None where they share no element."""
     out = tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
     return None if is_empty(out) else out
+
+
+def cover(shape: tuple[int, ...], first: int, last: int) -> Iterator[tuple[int, int]]:
+    """The box of all indices whose flat position lies in `[first, last]`, made rectangular."""
+    inside = prod(shape)
+    one_line = True
+    for n in shape:
+        inside //= max(n, 1)
+        if not one_line:
+            yield (0, n)
+            continue
+        a, b = first // inside % n, last // inside % n
+        yield (a, b + 1)
+        # Once a run goes over the end of a line it has all of the axes behind.
+        one_line = a == b

@@ -127,18 +127,18 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None = None) -> list
 
 
 def looked_over(order: Sequence[Node]) -> tuple[bool, bool, bool, bool]:
-    """Whether there are work of NumPy's on whole lines, Python objects, turned arrays and random numbers in a
-    graph. SourceError where a source of it has changed since it was opened."""
-    has_lines = has_objects = has_turned = has_draws = False
+    """Whether there are work of NumPy's on whole lines, Python objects, turned arrays, and random numbers or
+    sources in a graph. SourceError where a source of it has changed since it was opened."""
+    has_lines = has_objects = has_turned = is_given = False
     for node in order:
         has_lines = has_lines or node.fn == "along_axis"
         has_turned = has_turned or node.op is Op.TRANSPOSE
-        has_draws = has_draws or node.op is Op.RANDOM
         has_objects = has_objects or node.dtype.hasobject
         source = None if node.data is None else node.data.source
+        is_given = is_given or node.op is Op.RANDOM or source is not None
         if source is not None and source.is_written_to():
             raise SourceError(f"{source} has changed since it was opened")
-    return has_lines, has_objects, has_turned, has_draws
+    return has_lines, has_objects, has_turned, is_given
 
 
 def _check_sources(nodes: Sequence[Node]) -> None:

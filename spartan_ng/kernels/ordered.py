@@ -16,7 +16,16 @@ from spartan_ng.arrays import Box, Tiling, box_shape, slices_within
 from spartan_ng.kernels.body import Body, Runner
 from spartan_ng.kernels.compiled.trust import Trust
 from spartan_ng.kernels.formats import dense
-from spartan_ng.kernels.scans import ScanCut, State, cumulation, cut_lines, even_parts, one_piece
+from spartan_ng.kernels.scans import (
+    ScanCut,
+    State,
+    blocks_along,
+    cumulation,
+    cut_lines,
+    cut_parts,
+    even_parts,
+    one_piece,
+)
 from spartan_ng.plan.reads import rows_before
 from spartan_ng.plan.rows import Read, Row, Write
 from spartan_ng.plan.stages import Fused
@@ -36,9 +45,10 @@ class Ordered:
         box: Box,
         exact: bool = False,
         whole: bool = False,
+        band: tuple[int, int] | None = None,
     ) -> None:
         """`exact` scans go along whole lines, as NumPy's do; the tile is one piece if it is to stay
-        `whole`."""
+        `whole`. Of what is read in bands a part is there at a time."""
         self.reads, self.rows, self.box = reads, rows, box
         at = next(i for i, r in enumerate(rows) if r.kind == "scan")
         self.scan, self.register = rows[at], len(reads) + at
@@ -46,7 +56,11 @@ class Ordered:
         assert self.scan.fn is not None, "a scan has a function"
         self.how = cumulation(self.scan.fn, self.axis, self.scan.dtype)
         self.exact = exact and self.scan.dtype.kind in "fc"
+        self.parts = [box] if band is None else list(blocks_along(box, *band))
         self.cut: ScanCut = one_piece(box, self.axis) if whole else cut_lines(box, self.axis, self.exact)
+        """That of the first part."""
+        if len(self.parts) > 1:
+            self.cut = next(self.cuts())
         self.trust = Trust()
         """Of its compiled forms."""
         self.result = len(reads) + len(rows) - 1
@@ -55,6 +69,12 @@ class Ordered:
         self._args = args
         self._read_before = [reads.index(r) for r in some]
         self.before = _body(domain, some, before, args, exact)
+
+    def cuts(self) -> Iterator[ScanCut]:
+        """How the tile is cut, part by part."""
+        if len(self.parts) == 1:
+            return iter((self.cut,))
+        return cut_parts(self.box, self.parts, self.axis, self.exact)
 
     def total(self, operands: list[Any], piece: Box) -> State:
         """The state of a piece: f_agg of what is scanned."""

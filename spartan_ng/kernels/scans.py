@@ -9,14 +9,16 @@ has lost.
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
 from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from spartan_ng.arrays import Box
+from spartan_ng.arrays import Box, box_shape
 from spartan_ng.costs.choices import LINES_ONE_BY_ONE, SCAN_PIECE
 from spartan_ng.kernels.user import guarded
 from spartan_ng.ops.frames import weighted
@@ -33,18 +35,23 @@ _NEIGHBOURS = 64
 
 class ScanCut(Struct, frozen=True):
     """How a tile is scanned side by side: boxes of whole lines, and where those are too few, chunks of the
-    axis, whose totals come first. It depends on the tile's box alone, as the answer's last bits do."""
+    axis, whose totals come first. It depends on the tile's box alone, as the answer's last bits do.
+
+    Of a tile of which a part is there at a time, they are those of `part`."""
 
     box: Box
+    part: Box
     pieces: tuple[Box, ...]
     chunks: tuple[tuple[int, int], ...]
     dimensions: frozenset[int]
     """The dimensions that pieces cut."""
+    in_chunks: bool = False
+    """Whether the axis is cut, of this part or of another."""
 
 
 def one_piece(box: Box, axis: int) -> ScanCut:
     """A tile that is scanned in one go."""
-    return ScanCut(box, (box,), (box[axis],), frozenset())
+    return ScanCut(box, box, (box,), (box[axis],), frozenset())
 
 
 def cut_lines(box: Box, axis: int, lines: bool = False) -> ScanCut:
@@ -60,7 +67,26 @@ def cut_lines(box: Box, axis: int, lines: bool = False) -> ScanCut:
     pieces = tuple(product(*spans))
     count = 1 if lines or len(pieces) >= min(every, _PIECES // 4) else -(-every // len(pieces))
     chunks = tuple(even_parts(*box[axis], min(count, max(sizes[axis], 1))))
-    return ScanCut(box, pieces, chunks, frozenset(d for d, s in enumerate(spans) if len(s) > 1))
+    dimensions = frozenset(d for d, s in enumerate(spans) if len(s) > 1)
+    return ScanCut(box, box, pieces, chunks, dimensions, len(chunks) > 1)
+
+
+def cut_parts(box: Box, parts: Sequence[Box], axis: int, lines: bool) -> Iterator[ScanCut]:
+    """The same of each of the parts of the tile at `box`, one of which is there at a time."""
+    cuts = {box_shape(part): cut_lines(part, axis, lines) for part in parts}.values()
+    # What is laid out for one of them is for all.
+    apart = (d for part in parts[:1] for d in range(len(box)) if part[d] != box[d])
+    dimensions = frozenset(apart).union(*(cut.dimensions for cut in cuts))
+    in_chunks = any(cut.in_chunks for cut in cuts)
+    for part in parts:
+        yield replace(cut_lines(part, axis, lines), box=box, dimensions=dimensions, in_chunks=in_chunks)
+
+
+def blocks_along(box: Box, axis: int, step: int) -> Iterator[Box]:
+    """A box in blocks along an axis that end at multiples of `step`; whole if that is 0."""
+    lo, hi = box[axis]
+    ends = [*range(lo - lo % step + step, hi, step), hi] if step else [hi]
+    return ((*box[:axis], span, *box[axis + 1 :]) for span in pairwise([lo, *ends]) if lo < hi)
 
 
 def even_parts(lo: int, hi: int, parts: int) -> list[tuple[int, int]]:

@@ -17,21 +17,24 @@ from spartan_ng.memory import band_bytes
 from spartan_ng.plan.absorb import is_heavy
 from spartan_ng.plan.draft import Draft
 from spartan_ng.plan.rows import VALUE, Read, Slot
-from spartan_ng.plan.stages import Fused, SortParts, Stage
+from spartan_ng.plan.stages import Fused, ScanTile, ScanTotals, SortParts, Stage
 
 _STATES = 4
 """States of results that are there at one time: those of two threads, and what they are added to."""
 
 
-def band_of(draft: Draft, slots: Sequence[Slot], grid: Tiling, profile: Profile) -> tuple[int, int] | None:
+def band_of(
+    draft: Draft, slots: Sequence[Slot], grid: Tiling, profile: Profile, whole: Sequence[int] = ()
+) -> tuple[int, int] | None:
     """The dimension and the length of a draft's bands; None where it reads no source, or needs it as a
-    whole."""
+    whole, as other dimensions than its own that are to stay `whole`."""
     reads = [r for r in draft.reads if r.slot != VALUE and slots[r.slot].chunks is not None]
     stored = [slots[r.slot].format for r in draft.results]
     if not reads or draft.driver >= 0 or any(f != "dense" for f in stored):
         return None
     follows = [a.label for r in sorted(reads, key=lambda r: -slots[r.slot].nbytes) for a in r.axes]
-    found = [d for d in dict.fromkeys(follows) if d != WHOLE and d not in draft.whole and draft.domain[d] > 1]
+    uncut = {WHOLE, *whole, *draft.whole}
+    found = [d for d in dict.fromkeys(follows) if d not in uncut and draft.domain[d] > 1]
     if not found:
         return None
     target = band_bytes(profile.memory_bytes)
@@ -64,13 +67,19 @@ def _is_added_too_often(d: int, length: int, draft: Draft, grid: Tiling) -> bool
     return d not in result.out and result.node.nbytes // parts >= WIDE_STATE_BYTES
 
 
+def stage_band(stage: Stage) -> tuple[int, int] | None:
+    """The dimension along which a stage goes over its sources, and how many indices of it are read at a time;
+    None where it has none, or reads them as a whole."""
+    return stage.band if isinstance(stage, Fused | ScanTile | ScanTotals) else None
+
+
 def describe_band(stage: Stage) -> str:
     """For people: how a stage goes over its sources; empty where it has none, or reads them as a whole."""
     if isinstance(stage, SortParts) and stage.spans and stage.length:
         return "only if a sample and a look do not find what is asked for"
-    if not isinstance(stage, Fused) or stage.band is None:
+    if (band := stage_band(stage)) is None:
         return ""
-    along, length = stage.band
+    along, length = band
     return f"reads {length} indices of dimension {along} at a time"
 
 

@@ -44,18 +44,23 @@ class Cascade:
         slots: list[Slot],
         emit: Emit,
         read_bytes: int,
+        band: tuple[int, int] | None,
     ) -> tuple[int, int, int]:
         """Emit both cascades; the slots of the parts' states and offsets, and the bytes that reading the
         offsets moves.
 
-        The registers `args` of `reads` and `rows` are scanned; reading them moves `read_bytes`.
+        The registers `args` of `reads` and `rows` are scanned; reading them moves `read_bytes`, and goes in
+        the bands of the scan itself.
         """
         collected, first = [], len(slots)
         tilings = self.tilings
         for level, tiling in enumerate(tilings[:-1]):
             totals = self._slot(slots, level, tiling)
             name, shape = f"totals {self.fn}", self._shape(level)
-            stage = ScanTotals(name, shape, tiling, reads, rows, self.fn, self.axis, args, totals, level > 0)
+            own = band if level == 0 else None
+            stage = ScanTotals(
+                name, shape, tiling, reads, rows, self.fn, self.axis, args, totals, level > 0, own
+            )
             emit(stage, read_bytes if level == 0 else 0)
             above = self._slot(slots, level, tilings[level + 1])
             emit(self._collect(slots[above], totals, above), self.up_bytes(level))

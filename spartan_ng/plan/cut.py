@@ -405,6 +405,11 @@ class Cut:
         scan = next(row for row in rows if row.kind == "scan")
         (axis,) = scan.params
         totals, offsets, moved = None, None, read_bytes
+        writes = tuple(self._write(result, draft, grid) for result in draft.results)
+        band = None
+        if not any(write.units for write in writes):
+            whole = (axis,) if self.settings.reproducible and scan.dtype.kind in "fc" else ()
+            band = band_of(draft, self.slots, grid, self.settings.profile, whole)
         if grid.parts[axis] > 1:
             moves = [self._moved(r, draft.domain, grid) for r in reads]
             used, _, _ = rows_before(reads, rows)
@@ -421,12 +426,9 @@ class Cut:
             cascade = Cascade(scan, draft.domain, grid, self.settings.scan_fan)
             before = rows_before(reads, rows)
             extra = sum(m for r, m in zip(reads, moves, strict=True) if r in before[0])
-            totals, offsets, moved = cascade.emit(*before, self.slots, self._emit, extra)
+            totals, offsets, moved = cascade.emit(*before, self.slots, self._emit, extra, band)
             moved += sum(moves)
-        name = stage_name(draft)
-        writes = tuple(self._write(result, draft, grid) for result in draft.results)
-        tile = ScanTile(
-            name, draft.domain, grid, reads, rows, offsets, writes, totals, self.settings.reproducible
-        )
+        name, exact = stage_name(draft), self.settings.reproducible
+        tile = ScanTile(name, draft.domain, grid, reads, rows, offsets, writes, totals, exact, band)
         self._emit(tile, moved)
         self._combine(draft, grid, writes, combine_bytes[: len(writes)])  # the last is the cascade's

@@ -19,6 +19,7 @@ from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.memory import readers_at_once, too_large
+from spartan_ng.plan.bands import stage_band
 from spartan_ng.plan.destinations import destinations
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.reads import is_own
@@ -82,12 +83,12 @@ def check(plan: Plan, profile: Profile, free_bytes: Callable[[], int]) -> None:
 
 def source_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
     """Bytes that a stage has of each source at one time."""
-    if isinstance(stage, Fused) and stage.band is not None:
-        along, length = stage.band
+    if (band := stage_band(stage)) is not None:
+        along, length = band
         for read in _outside(plan, stage):
             whole = stage.share_bytes(plan.slots, read)
             lines = next((a.size for a in read.axes if a.label == along), 1)
-            parts = stage.grid.parts[along]  # of the band, over the workers
+            parts = stage.cut(plan.slots).parts[along]  # of the band, over the workers
             yield min(2 * whole, whole * parts // lines * length * SLABS) if lines > 1 else whole
         return
     yield from _whole(plan, stage)
@@ -96,13 +97,13 @@ def source_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
 def _beside_bytes(plan: Plan, stage: Stage, memory_bytes: int) -> int:
     """Bytes that those who read sources have at a time, with so much memory, besides what they give."""
     beside = max((plan.slots[read.slot].beside_bytes for read in _outside(plan, stage)), default=0)
-    is_cut = isinstance(stage, Fused) and stage.band is not None
-    return min(beside * (readers_at_once(beside, memory_bytes) if is_cut else 1), memory_bytes)
+    readers = 1 if stage_band(stage) is None else readers_at_once(beside, memory_bytes)
+    return min(beside * readers, memory_bytes)
 
 
 def _whole(plan: Plan, stage: Stage) -> Iterator[int]:
     """A worker's bytes of sources that a stage has in memory as a whole, of each part once."""
-    along = stage.band[0] if isinstance(stage, Fused) and stage.band is not None else None
+    along, _ = stage_band(stage) or (None, 0)
     cut = [d for d, parts in enumerate(stage.cut(plan.slots).parts) if parts > 1]
     found: dict[tuple[object, ...], Read] = {}
     for read in _outside(plan, stage):

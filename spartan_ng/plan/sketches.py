@@ -89,9 +89,9 @@ def sketch_stage(
     cuttable = tuple(
         d for d, n in enumerate(draft.domain) if n > 1 and d not in draft.whole and d not in draft.uncut
     )
-    if exact:
-        scanned = {r.params[0] for r in draft.rows if r.kind == "scan" and r.dtype.kind in "fc"}
-        cuttable = tuple(d for d in cuttable if d not in scanned)
+    scan = next((row for row in draft.rows if row.kind == "scan"), None)
+    if exact and scan is not None and scan.dtype.kind in "fc":
+        cuttable = tuple(d for d in cuttable if d not in scan.params)
     reads = [_access(r, arrays) for r in draft.reads]
     late: tuple[int, ...] = ()
     if draft.after is not None:
@@ -115,6 +115,7 @@ def sketch_stage(
         name=stage_name(draft),
         product=any(r.kind == "contract" and len(r.shape) > 1 for r in (*draft.rows, *draft.reducers)),
         finishes=draft.after is not None,
+        scanned=None if scan is None else scan.params[0],
     )
     return replace(sketch, turns=turning(draft)) if is_heavy(draft) else sketch
 

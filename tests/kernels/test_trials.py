@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from spartan_ng.arrays.copying import LINE_BYTES, whole_lines
 from spartan_ng.kernels.compiled import scan_proof, trial
+from spartan_ng.kernels.scans import one_piece
 from tests.sampling import examples
 
 LEAST = 4
@@ -49,7 +50,7 @@ def test_the_end_of_a_scans_last_piece_is_tried(data: st.DataObject) -> None:
     axis = data.draw(st.sampled_from(range(len(sizes))))
     joined = data.draw(st.sets(st.sampled_from(range(len(sizes))))) - {axis}
     box = tuple((lo, lo + n) for lo, n in zip((3, 0, 7), sizes, strict=False))
-    ordered: Any = SimpleNamespace(axis=axis, box=box, cut=SimpleNamespace(pieces=[box], chunks=[box[axis]]))
+    ordered: Any = SimpleNamespace(axis=axis, cut=one_piece(box, axis))
     scan: Any = SimpleNamespace(joined=joined)
     part = scan_proof._end(scan, ordered)
     lengths = [hi - lo for lo, hi in part]

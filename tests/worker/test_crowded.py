@@ -10,6 +10,7 @@ import pytest
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
+from spartan_ng.arrays import box_slices
 from spartan_ng.costs import Profile
 from spartan_ng.worker.stages import reduced, results, sweep
 from spartan_ng.worker.stages.results import is_crowded, is_tight
@@ -97,7 +98,7 @@ def test_states_of_workers_come_together_in_parts(name: str, workers: int) -> No
         wanted = PROGRAMS[name](numpy, value, places)
         backend = SimulatedBackend(workers, Profile(memory_bytes=MEMORY, limited=True))
         with running_on(backend), np.config.override(memory_bytes=MEMORY, small_bytes=0):
-            x = np.from_function(_line, (LENGTH,), float)
+            x = np.from_function(_line, (LENGTH + 1,), float)[:-1]
             y = PROGRAMS[name](np, x, np.array(places))
             assert ("parts, one after the other" in str(np.explain(y))) == (name in IN_PARTS)
             found = numpy.asarray(y)
@@ -136,3 +137,20 @@ def test_deviations_of_a_pass_for_several_results_are_kept_in_pairs(monkeypatch:
     assert 1 < most <= 11
     numpy.testing.assert_array_equal(most_of, value.max(axis=0))
     numpy.testing.assert_allclose(std, value.std(axis=0), rtol=1e-12)
+
+
+def test_deviations_of_many_runs_are_combined_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The states of all runs were there until the last had come: more than the file, of some."""
+    lengths: list[int] = []
+
+    def counted(known: list[Any], *rest: Any) -> None:
+        results.put_behind(known, *rest)
+        lengths.append(len(known))
+
+    monkeypatch.setattr(reduced, "put_behind", counted)
+    value = numpy.random.default_rng(0).random((4000, 30))
+    with np.config.override(memory_bytes=1 << 16, small_bytes=0):
+        x = np.from_function(lambda box: value[box_slices(box)], value.shape, value.dtype)
+        numpy.testing.assert_allclose(np.std(x, axis=0), value.std(axis=0), rtol=1e-12)
+    assert len(lengths) > 100
+    assert max(lengths) <= len(lengths).bit_length()

@@ -9,14 +9,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spartan_ng.arrays import ArrayRef, Tiling
+from spartan_ng.arrays import ArrayRef, Tiling, cover
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.views import view_read
 from spartan_ng.worker.memory.regions import gathered_pieces, resolve
 from spartan_ng.worker.memory.store import read_region
-from spartan_ng.worker.scheduling.shares import cover
 from tests.sampling import examples
 
 

@@ -301,14 +301,15 @@ def test_a_dying_input_is_scanned_in_place() -> None:
 
 def test_a_tile_that_is_overwritten_is_nobodys_meanwhile(monkeypatch) -> None:
     """A job that stops then keeps no tile that is half another array's."""
-    scan, held = worker_scans._scan, []
+    held = []
 
-    def looked(ex, run, *rest):
-        stage = run.plan.stages[run.index]
-        held.append(ex.store.holds(run.keys[stage.reads[0].slot]))
-        return scan(ex, run, *rest)
+    class Looked(worker_scans._Scanning):
+        def __init__(self, ex, run, *rest, **named):
+            stage = run.plan.stages[run.index]
+            held.append(ex.store.holds(run.keys[stage.reads[0].slot]))
+            super().__init__(ex, run, *rest, **named)
 
-    monkeypatch.setattr(worker_scans, "_scan", looked)
+    monkeypatch.setattr(worker_scans, "_Scanning", Looked)
     first = build.scan("add", leaf(np.random.default_rng(3).random((60, 8))), 1)
     run(build.scan("multiply", first, 1), 1, "row")
     assert held == [True, False]
@@ -327,9 +328,9 @@ def test_a_product_of_a_scan_is_a_stage_of_its_own() -> None:
 @pytest.mark.parametrize("reproducible", [False, True])
 def test_what_is_folded_is_scanned_in_blocks_that_stay_in_the_cache(monkeypatch, fold, reproducible) -> None:
     """But where last bits are kept: there a part is scanned as NumPy scans it."""
-    x, blocks = np.random.default_rng(0).random((60, 7)), Mock(side_effect=worker_scans._blocks)
+    x, blocks = np.random.default_rng(0).random((60, 7)), Mock(side_effect=scans.blocks_along)
     monkeypatch.setattr(worker_scans, "_FOLDED", 70)
-    monkeypatch.setattr(worker_scans, "_blocks", blocks)
+    monkeypatch.setattr(worker_scans, "blocks_along", blocks)
     root = build.scan("add", leaf(x), 0)
     root = root if fold is None else build.fold(fold, root, (0,))
     settings = Settings(Profile(workers=2), "row", reproducible=reproducible)

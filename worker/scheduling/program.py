@@ -175,11 +175,15 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
     elif isinstance(stage, ScanTile) and task.box is not None:
         from spartan_ng.kernels.ordered import Ordered
 
-        rows, sink = stage.rows, sink_of(stage.rows[-1])
+        rows, sink, band = stage.rows, sink_of(stage.rows[-1]), stage.band
         if sink is not None and rows[-1].args == (len(stage.reads) + len(rows) - 2,):
             *others, last = rows
             rows = tuple(others)
             task.sink, task.chunks = function_of(replace(last, args=(0,)), stage), sink.chunks
+            if band is not None and sink.chunks is not None:  # a part has whole ones
+                along, length = band
+                chunk = sink.chunks[along]
+                band = along, max(length // chunk, 1) * chunk
         task.ordered = Ordered(
             stage.reads,
             rows,
@@ -187,12 +191,14 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
             task.box,
             exact=stage.exact,
             whole=any(w.units for w in stage.writes),
+            band=band,
         )
         task.reducers = [reducer_of(stage, w) for w in stage.writes]
     elif isinstance(stage, ScanTotals) and task.box is not None and not stage.of_states:
         from spartan_ng.kernels.ordered import Ordered
 
-        task.ordered = Ordered(stage.reads, scanned_rows(stage, plan), stage.domain, task.box)
+        rows = scanned_rows(stage, plan)
+        task.ordered = Ordered(stage.reads, rows, stage.domain, task.box, band=stage.band)
     elif isinstance(stage, Combine):
         task.reducers = [Reducer(stage.row)]
     if stage.finish is not None and task.finish is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from spartan_ng.arrays import WHOLE, Box, box_of, box_shape, box_slices, part_span
+from spartan_ng.arrays import WHOLE, Box, box_of, box_shape, box_slices, cover, part_span
 from spartan_ng.kernels.blocks import Cut, cut_tile
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
@@ -302,21 +302,6 @@ def _reshape_sources(stage: Assemble, shape: tuple[int, ...], box: Box) -> Sourc
     first, last = (box[0][0] * row, box[0][1] * row - 1) if shape else (0, 0)
     own = tuple(cover(read.shape, first, last))
     yield read, own, ()
-
-
-def cover(shape: tuple[int, ...], first: int, last: int) -> Iterator[tuple[int, int]]:
-    """The box of all indices whose flat position lies in `[first, last]`, made rectangular."""
-    inside = prod(shape)
-    one_line = True
-    for n in shape:
-        inside //= max(n, 1)
-        if not one_line:
-            yield (0, n)
-            continue
-        a, b = first // inside % n, last // inside % n
-        yield (a, b + 1)
-        # Once a run goes over the end of a line it has all of the axes behind.
-        one_line = a == b
 
 
 _SOURCES = {

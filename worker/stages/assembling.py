@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.arrays import box_shape, slices_within
+from spartan_ng.arrays import box_shape, cover, slices_within
 from spartan_ng.arrays.copying import copy_run, is_mapped
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import Reducer
@@ -18,7 +18,7 @@ from spartan_ng.plan.stages import (
     Combine,
 )
 from spartan_ng.scratch import put
-from spartan_ng.worker.scheduling.shares import Task, cover
+from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.fused import run_loaded
 from spartan_ng.worker.stages.results import shares_inputs
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,14 @@ from spartan_ng.plan.rows import Write
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.scheduling.lending import lending
 from spartan_ng.worker.scheduling.shares import Task
-from spartan_ng.worker.stages.results import KEPT_TOGETHER, InTurn, is_crowded, is_tight, one_by_one
+from spartan_ng.worker.stages.results import (
+    KEPT_TOGETHER,
+    InTurn,
+    is_crowded,
+    is_tight,
+    one_by_one,
+    put_behind,
+)
 from spartan_ng.worker.stages.windows import Bands
 
 if TYPE_CHECKING:
@@ -90,8 +97,7 @@ def reduced(
         tight = counts or (in_turn and len(runs) > 1 and is_tight(max(sizes), ex.threads))
         alone = (tight or reducer.finds is not None) and not how.fills
         each = [one_by_one(p.runs) if alone else p.runs for p in how.patches]
-        combine = reducer.combine if in_turn else lambda before, state: [*before, state]
-        totals = [InTurn(combine, None if in_turn else [], len(own)) for own in each]
+        totals = [_total(reducer, len(own)) for own in each]
         places = {r: (c, k) for c, own in enumerate(each) for k, r in enumerate(own)}
 
         def adding() -> Callable[[Blocks], None]:
@@ -111,8 +117,21 @@ def reduced(
     work = lambda: how.worker(None, _no_target)  # noqa: E731
     found = iter(ex.parallel(run, runs, work, how.small, how.blas, lent, bands=how.bands, most=how.most))
     for patch in how.patches:
-        tiles.put(patch, list(islice(found, len(patch.runs))))
+        tiles.put(patch, list(itertools.islice(found, len(patch.runs))))
     return tiles.found
+
+
+def _total(reducer: Reducer, count: int) -> InTurn:
+    """What so many runs come to: a state, or a few, where these are not combined one after the other."""
+    if reducer.combines_in_turn:
+        return InTurn(reducer.combine, None, count)
+    numbers = itertools.count(1)
+
+    def add(known: list[Any], state: Any) -> list[Any]:
+        put_behind(known, state, reducer, next(numbers))
+        return known
+
+    return InTurn(add, [], count)
 
 
 class _Reduced:

@@ -155,15 +155,6 @@ class ResultPlaces:
         return out
 
 
-def merged(k: int, every: list[States]) -> dict[Box, list[Any]]:
-    """What all runs know of result `k`, in order, by its boxes."""
-    found: dict[Box, list[Any]] = {}
-    for states in every:
-        for box, state in states[k].items():
-            found.setdefault(box, []).append(state)
-    return found
-
-
 Totals = list[dict[Box, list[Any]]]
 """For each result what runs have come to, in order, by the box of the result: one state, where states may be
 combined one after the other."""
@@ -173,8 +164,7 @@ def adding(task: Task, in_pairs: bool = False) -> Callable[[Totals, States], Tot
     """Adds what the next run knows of all results to what there is of them.
 
     The state of a product may be as large as what it was made of: there is no room for those of all runs.
-    States that are not combined one after the other may be `in_pairs`, and these again: of n there are
-    log2(n) then.
+    States that are not combined one after the other may be `in_pairs`.
     """
     runs: list[Counter[Box]] = [Counter() for _ in task.reducers]
 
@@ -185,16 +175,21 @@ def adding(task: Task, in_pairs: bool = False) -> Callable[[Totals, States], Tot
                 if known and reducer is not None and reducer.combines_in_turn:
                     known[-1] = reducer.combine(known[-1], state)
                     continue
-                known.append(state)
                 counts[box] += 1
-                n = counts[box]
-                while in_pairs and reducer is not None and not reducer.units and n % 2 == 0:
-                    after = known.pop()
-                    known[-1] = reducer.combine(known[-1], after)
-                    n //= 2
+                put_behind(known, state, reducer if in_pairs else None, counts[box])
         return totals
 
     return add
+
+
+def put_behind(known: list[Any], state: Any, reducer: Reducer | None, number: int) -> None:
+    """Put the state that is so many in all behind those before, in pairs with a reducer whose states are not
+    those of units: of n there are log2(n) then."""
+    known.append(state)
+    while reducer is not None and not reducer.units and number % 2 == 0:
+        after = known.pop()
+        known[-1] = reducer.combine(known[-1], after)
+        number //= 2
 
 
 def add_state(task: Task, k: int, known: dict[Box, Any], box: Box, block: Box, state: State) -> None:

@@ -1,6 +1,6 @@
 """Operands that sources give: arrays of their full size, of which only what is worked on has memory.
 
-A pass goes along one dimension (`Fused.band`) in runs of blocks. An operand is cut along its axis that
+A pass goes along one dimension (its `band`) in runs of blocks. An operand is cut along its axis that
 follows this dimension into slabs, which are read ahead on threads of their own, just before the first run
 that needs them, and whose memory is given back after the last. Kernels see an ordinary array; they meet only
 those parts of it that are there. Each slab is read once.
@@ -23,7 +23,7 @@ from spartan_ng.arrays import Box
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.memory import READERS, readers_at_once
 from spartan_ng.plan.rows import Read
-from spartan_ng.plan.stages import Fused
+from spartan_ng.plan.stages import Fused, ScanTile, ScanTotals
 from spartan_ng.sources import Unread
 from spartan_ng.system.mapping import Reservation
 from spartan_ng.worker.memory.regions import PiecedOperand
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
     from spartan_ng.worker.executor import Executor
 
+Banded = Fused | ScanTile | ScanTotals
+"""Passes that go along a dimension (`plan.bands`)."""
 AHEAD = 2
 """Slabs that are read while those before are worked on."""
 _TIGHT_SLABS = 2
@@ -138,7 +140,7 @@ class Bands:
     """The windows of a pass: which slabs are there, which are on their way, and who needs them still."""
 
     def __init__(
-        self, ex: Executor, run: Run, windows: Sequence[Window], stage: Fused, is_tight: bool = False
+        self, ex: Executor, run: Run, windows: Sequence[Window], stage: Banded, is_tight: bool = False
     ) -> None:
         """Where memory `is_tight`, one slab is read at a time, and worked on by one thread."""
         assert stage.band is not None, "a pass with windows has bands"
@@ -209,6 +211,7 @@ class Bands:
                     for key in needs:
                         self._left[key] -= 1
                         if not self._left[key]:
+                            del self._loads[key]  # of which there may be millions
                             self._windows[key[0]].let_go(key[1])
 
     def _ask(self, key: tuple[int, int]) -> None:
@@ -234,7 +237,7 @@ class Bands:
 
 @contextmanager
 def opened(
-    ex: Executor, run: Run, stage: Fused, task: Task, operands: Sequence[Any]
+    ex: Executor, run: Run, stage: Banded, task: Task, operands: Sequence[Any]
 ) -> Iterator[tuple[list[Any], Bands | None]]:
     """The operands of a pass as arrays, and who reads those that are not there yet.
 

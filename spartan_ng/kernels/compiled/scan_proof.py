@@ -46,7 +46,7 @@ def _is_trusted(scan: CompiledScan, ordered: Ordered, operands: list[Any], total
     def flaw() -> str:
         trial = _ScanTrial(scan, ordered, operands)
         wanted = trial.values() if not totals else []
-        if totals or len(ordered.cut.chunks) > 1:
+        if totals or ordered.cut.in_chunks:
             wanted += trial.totals()
         exact = not any(rounds(row) or _rounds_scan(row.fn, row.dtype) for row in ordered.rows)
         scale = None if exact else largest(w for _, w in wanted)
@@ -70,7 +70,7 @@ class _ScanTrial:
         self.scan, self.ordered, self.operands = scan, ordered, operands
         self.part = _end(scan, ordered)
         dtype = ordered.rows[-1].dtype
-        shape = (*box_shape(ordered.box), dtype.itemsize)
+        shape = (*box_shape(ordered.cut.part), dtype.itemsize)
         self._guards = Guards()
         self._bytes = self._guards.empty(shape, np.uint8)
         self._bytes[self._place(self.part, MARGIN)] = PATTERN
@@ -118,7 +118,7 @@ class _ScanTrial:
         return [(*self.part[:axis], s, *self.part[axis + 1 :]) for s in spans]
 
     def _place(self, part: Box, margin: int = 0) -> tuple[slice, ...]:
-        every = zip(part, self.ordered.box, strict=True)
+        every = zip(part, self.ordered.cut.part, strict=True)
         return tuple(slice(max(a - lo - margin, 0), min(b + margin, hi) - lo) for (a, b), (lo, hi) in every)
 
 
@@ -128,7 +128,7 @@ def _end(scan: CompiledScan, ordered: Ordered) -> Box:
     part = list(cut.pieces[-1])
     part[axis] = cut.chunks[-1]
     sizes = list(box_shape(tuple(part)))
-    most = most_elements(prod(box_shape(ordered.box)))
+    most = most_elements(prod(box_shape(cut.part)))
     while prod(sizes) > most:
         others = [d for d in range(len(sizes)) if d != axis and d not in scan.joined and sizes[d] > 1]
         longest = max((*others, axis), key=lambda d: sizes[d])

@@ -98,7 +98,7 @@ def compiled_scan(
     if is_strict(error_state):
         return None
     found = prepare_scan(reads, rows, operands, out, cut)
-    return found if found is not None and found.is_ready(values=True, totals=len(cut.chunks) > 1) else None
+    return found if found is not None and found.is_ready(values=True, totals=cut.in_chunks) else None
 
 
 def compiled_total(

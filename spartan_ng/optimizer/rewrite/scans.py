@@ -8,22 +8,29 @@ Distributed cumulative aggregates (BTW '19), Eq. 3, each under the condition tha
   would show in floats;
 - sum(cumsum(X)) = sum(X * [n, n-1, ..., 1]) for integers and for float64;
 - min(cumsum(X)) and max(cumsum(X)) are folds with the state (sum, extreme prefix), for floats: a sum that
-  wraps around has no order. Whatever X is made of runs in the same pass.
+  wraps around has no order. Whatever X is made of runs in the same pass;
+- cumsum(X)[k] = sum(X[:k + 1]) and cumsum(X)[k:m] = sum(X[:k]) + cumsum(X[k:m]), and so for other functions
+  that are folds, too: what is behind is not read.
 
-The last two only where nobody reads the scan but such aggregates (several then share the pass over X).
+The last three only where nobody reads the scan but such aggregates (several then share the pass over X).
 Suffix sums of floats stay scans: that X is finite, as the rewrite asks, is known only when X has been read.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
-from spartan_ng.ops.folds import PREFIX_FOLDS
+from spartan_ng.ops.folds import FOLDS, PREFIX_FOLDS
 from spartan_ng.optimizer.rewrite.rebuild import rebuild
+
+_ROWS = 3
+"""Single rows of a scan that take no longer, each by itself, than the scan."""
 
 
 def simplify_scans(roots: Sequence[Node]) -> list[Node]:
@@ -39,6 +46,10 @@ def fold_scans(roots: Sequence[Node]) -> list[Node]:
     if not any(n.op is Op.SCAN for n in order):
         return list(roots)
     needed = set(roots)
+    parts = Counter(n.inputs[0] for n in order if n.op is Op.SLICE)
+    needed.update(
+        n.inputs[0] for n in order if n.op is Op.SLICE and parts[n.inputs[0]] > (_ROWS if _is_row(n) else 1)
+    )
     for node in order:
         # Somebody needs the scan itself: folding it apart would go through X twice.
         needed.update(i for i in node.inputs if i.op is Op.SCAN and _folded(node) is node)
@@ -112,12 +123,54 @@ def _suffix_sum(node: Node) -> Node:
 
 
 def _folded(node: Node) -> Node:
-    """The fold of a scan as a fold of what is scanned; another node is itself."""
+    """The fold of a scan as a fold of what is scanned, and a part of one as that of a part; another node is
+    itself."""
+    if node.op is Op.SLICE and (below := node.inputs[0]).op is Op.SCAN:
+        return _part(node, below)
     if node.op is not Op.FOLD or len(node.inputs) != 1:
         return node
     (scan,) = node.inputs
     plain = scan.op is Op.SCAN and len(scan.inputs) == 1 and scan.inputs[0].dtype == scan.dtype
     return _aggregate(node, scan) if plain and scan.params[0] in node.params[0] else node
+
+
+def _is_row(node: Node) -> bool:
+    """Whether a slice of a scan is one index of its axis."""
+    (scan,) = node.inputs
+    return scan.op is Op.SCAN and node.shape[scan.params[0]] == 1
+
+
+def _part(node: Node, scan: Node) -> Node:
+    """A part of a scan, as a scan of no more than what is up to its end along the axis; of single indices as
+    folds, and of what begins further on behind that of all before it."""
+    (axis,) = scan.params
+    (start, step), count = node.params[axis], node.shape[axis]
+    end = start + step * (count - 1) + 1
+    if step < 0 or not node.size or node.shape == scan.shape:
+        return node
+    are_whole = all(node.shape[i] == n for i, n in enumerate(scan.shape) if i != axis)
+    folds = scan.fn in FOLDS and len(scan.inputs) == 1
+
+    def of(x: Node, lo: int, hi: int) -> Node:
+        starts = [lo if i == axis else s for i, (s, _) in enumerate(node.params)]
+        steps = [1 if i == axis else s for i, (_, s) in enumerate(node.params)]
+        return build.slice_(x, starts, steps, (*node.shape[:axis], hi - lo, *node.shape[axis + 1 :]))
+
+    def total(hi: int) -> Node:
+        found = build.fold(str(scan.fn), of(scan.inputs[0], 0, hi), (axis,), dtype=scan.dtype)
+        return build.reshape(found, (*node.shape[:axis], 1, *node.shape[axis + 1 :]))
+
+    if folds and count == 1 and end > 1:
+        return total(end)
+    first = start if folds and step == 1 else 0
+    if not first and end == scan.shape[axis] and are_whole:
+        return node
+    inputs = tuple(of(x, first, end) for x in scan.inputs)
+    found = replace(scan, inputs=inputs, shape=inputs[0].shape)
+    if first:
+        return build.map_(str(scan.fn), total(first), found, dtype=scan.dtype)
+    along = [(start, step) if i == axis else (0, 1) for i in range(node.ndim)]
+    return build.slice_(found, [s for s, _ in along], [s for _, s in along], node.shape)
 
 
 def _aggregate(node: Node, scan: Node) -> Node:

@@ -338,7 +338,8 @@ class _ModelBuilder(CostFactors):
         grids = self.grids[s].tilings
         if all(self.arrays[r.array].chunks is None for r in stage.reads):
             return (0,) * len(grids)
-        needed = [outside_bytes(stage, self.arrays, g) for g in grids]
+        times = [1 if stage.scanned is None or g.parts[stage.scanned] == 1 else 2 for g in grids]
+        needed = [n * outside_bytes(stage, self.arrays, g) for n, g in zip(times, grids, strict=True)]
         self._add_unary(s, [self.rates.outside_ns(n) for n in needed])
         readers = [self.profile.workers if g.duplicate else g.ntiles for g in grids]
         return tuple(n * k for n, k in zip(needed, readers, strict=True))
@@ -394,7 +395,8 @@ class _ModelBuilder(CostFactors):
             for access in stage.reads:
                 moved += workers * self.arrays[access.array].nbytes
                 if self.arrays[access.array].chunks is not None:
-                    compute += self.rates.outside_ns(self.arrays[access.array].nbytes)
+                    times = 1 if stage.scanned is None else 2
+                    compute += self.rates.outside_ns(times * self.arrays[access.array].nbytes)
             for access in stage.writes:
                 if len(access.labels) < len(stage.domain) or WHOLE in access.labels:
                     state = max(access.state_bytes or 0, self.arrays[access.array].nbytes)

@@ -146,6 +146,7 @@ class StageSketch(Struct, frozen=True):
     sorts : of a distributed sort, the bytes of a key, and those of an element that moves
     product : whether matrices are multiplied, not a matrix and a vector
     finishes : whether a pass over its value makes what is stored
+    scanned : the dimension of a scan: a grid that cuts it has tasks go over what they read twice
     """
 
     domain: tuple[int, ...]
@@ -165,6 +166,7 @@ class StageSketch(Struct, frozen=True):
     sorts: tuple[int, int] | None = None
     product: bool = False
     finishes: bool = False
+    scanned: int | None = None
 
     @property
     def touched_bytes(self) -> int:

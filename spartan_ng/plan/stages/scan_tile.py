@@ -18,6 +18,9 @@ class ScanTile(Pass, frozen=True):
     writes: tuple[Write, ...]
     totals: int | None = None
     exact: bool = False
+    band: tuple[int, int] | None = None
+    """Over sources: the dimension along which parts of the tile are there one after the other, and how many
+    indices of it at a time."""
 
     @property
     def scan(self) -> Row:

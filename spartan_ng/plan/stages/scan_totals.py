@@ -26,6 +26,8 @@ class ScanTotals(Pass, frozen=True):
     args: tuple[int, ...]
     slot: int
     of_states: bool
+    band: tuple[int, int] | None = None
+    """That of the scan's own pass (`ScanTile`)."""
 
     def operators(self) -> tuple[str, ...]:
         """The scan: its rows are those of the pass that goes over the parts again."""
