@@ -38,7 +38,8 @@ def band_of(
     if not found:
         return None
     target = band_bytes(profile.memory_bytes)
-    costs = {d: _cost(d, draft, reads, slots, grid, target) for d in found}
+    # What is as little counts as much: rows are read, and written, as they lie.
+    costs = {d: max(_cost(d, draft, reads, slots, grid, target), target) for d in found}
     best = min(found, key=lambda d: costs[d])
     length = _length(best, draft, reads, slots, grid, target)
     if _are_whole_besides(best, reads) or _is_added_too_often(best, length, draft, grid):

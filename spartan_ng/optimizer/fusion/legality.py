@@ -57,6 +57,8 @@ SMALL_REPEAT = 64
 """Elements that may be computed again for every block."""
 MOST_RESULTS = 16
 """Results of one stage."""
+_MAPS = 8
+"""Steps between a scan and its fold that are looked at."""
 MOST_MEMBERS = 100
 """Values that one stage computes on the way."""
 _NONE = frozenset[int]()
@@ -120,7 +122,21 @@ def never_joins(node: Node) -> bool:
     """Whether no stage but one that ends in the node computes it."""
     if node.format == "csr":
         return is_sparse_product(node) or is_union(node)
-    return node.fn in REDUCING or node.fn == "matrices"
+    return node.fn in REDUCING or node.fn == "matrices" or _folds_scan(node)
+
+
+def _folds_scan(node: Node) -> bool:
+    """Whether it folds a scan, or what is made of one element by element: in a pass of its own it does so as
+    the scan comes, and in any other of what the scan has stored."""
+    if node.op is not Op.FOLD:
+        return False
+    waiting = [node.inputs[0]]
+    for below in waiting:
+        if below.op is Op.SCAN:
+            return True
+        if below.op is Op.MAP and len(waiting) < _MAPS:
+            waiting += [i for i in below.inputs if i.shape == below.shape]
+    return False
 
 
 def joins_others(node: Node, profile: Profile) -> bool:
