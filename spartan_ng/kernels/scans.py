@@ -56,30 +56,44 @@ def one_piece(box: Box, axis: int) -> ScanCut:
 
 def cut_lines(box: Box, axis: int, lines: bool = False) -> ScanCut:
     """The pieces and chunks of the tile at `box`; only pieces if `lines` are to be scanned whole."""
-    sizes = [hi - lo for lo, hi in box]
-    every = left = max(1, min(_PIECES, prod(sizes) // SCAN_PIECE))
-    spans: list[list[tuple[int, int]]] = []
-    for d, (lo, hi) in enumerate(box):
-        least = _NEIGHBOURS if d == len(box) - 1 else 1
-        count = 1 if d == axis else max(1, min(left, sizes[d] // least))
-        left = -(-left // count)
-        spans.append(even_parts(lo, hi, count))
-    pieces = tuple(product(*spans))
-    count = 1 if lines or len(pieces) >= min(every, _PIECES // 4) else -(-every // len(pieces))
-    chunks = tuple(even_parts(*box[axis], min(count, max(sizes[axis], 1))))
-    dimensions = frozenset(d for d, s in enumerate(spans) if len(s) > 1)
-    return ScanCut(box, box, pieces, chunks, dimensions, len(chunks) > 1)
+    counts, chunks = _counts(box_shape(box), axis, lines)
+    return _cut(box, box, axis, counts, chunks)
 
 
 def cut_parts(box: Box, parts: Sequence[Box], axis: int, lines: bool) -> Iterator[ScanCut]:
-    """The same of each of the parts of the tile at `box`, one of which is there at a time."""
-    cuts = {box_shape(part): cut_lines(part, axis, lines) for part in parts}.values()
-    # What is laid out for one of them is for all.
-    apart = (d for part in parts[:1] for d in range(len(box)) if part[d] != box[d])
-    dimensions = frozenset(apart).union(*(cut.dimensions for cut in cuts))
-    in_chunks = any(cut.in_chunks for cut in cuts)
-    for part in parts:
-        yield replace(cut_lines(part, axis, lines), box=box, dimensions=dimensions, in_chunks=in_chunks)
+    """The same of each of the parts of the tile at `box`, which follow each other and are there one at a
+    time. All are cut as the longest is: what they have in common of a result has the same boxes."""
+    counts, chunks = _counts(max(map(box_shape, parts)), axis, lines)
+    cut = _cut(box, box, axis, counts, chunks)
+    apart = (
+        d for d in range(len(box)) if parts[0][d] != box[d]
+    )  # what is laid out for one of them is for all
+    dimensions = cut.dimensions.union(apart)
+    return (
+        replace(_cut(box, part, axis, counts, chunks), dimensions=dimensions, in_chunks=cut.in_chunks)
+        for part in parts
+    )
+
+
+def _counts(shape: tuple[int, ...], axis: int, lines: bool) -> tuple[list[int], int]:
+    """How many parts each dimension of a box is cut into for pieces, and the axis for chunks."""
+    every = left = max(1, min(_PIECES, prod(shape) // SCAN_PIECE))
+    counts = []
+    for d, n in enumerate(shape):
+        least = _NEIGHBOURS if d == len(shape) - 1 else 1
+        counts.append(1 if d == axis else max(1, min(left, n // least)))
+        left = -(-left // counts[-1])
+    pieces = prod(counts)
+    count = 1 if lines or pieces >= min(every, _PIECES // 4) else -(-every // pieces)
+    return counts, count
+
+
+def _cut(box: Box, part: Box, axis: int, counts: Sequence[int], chunks: int) -> ScanCut:
+    spans = [even_parts(lo, hi, min(n, hi - lo) or 1) for (lo, hi), n in zip(part, counts, strict=True)]
+    lo, hi = part[axis]
+    of_axis = tuple(even_parts(lo, hi, min(chunks, max(hi - lo, 1))))
+    dimensions = frozenset(d for d, s in enumerate(spans) if len(s) > 1)
+    return ScanCut(box, part, tuple(product(*spans)), of_axis, dimensions, len(of_axis) > 1)
 
 
 def blocks_along(box: Box, axis: int, step: int) -> Iterator[Box]:

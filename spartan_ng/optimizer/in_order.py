@@ -37,6 +37,9 @@ def _shaped(
                 return None
             leaves[node, shape] = build.data(ArrayRef(shape, node.dtype, source=source))
         return leaves[node, shape]
+    if node.data is not None and node.data.is_mapped:
+        of_file = build.reshape(node, shape)
+        return of_file if of_file.op is Op.DATA else None
     if node.op is not Op.MAP or node.format != "dense":
         return None
     inputs = []

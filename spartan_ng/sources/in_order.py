@@ -25,8 +25,8 @@ class InOrder(Source):
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """What lies together of its rows of chunks."""
-        run = max(_run(self.of), _RUN_BYTES // self.dtype.itemsize)
+        """What lies together of its rows of chunks: whole rows, as who reads columns reads all."""
+        run = max(_run(self.of), _RUN_BYTES // self.dtype.itemsize, *self.shape[-1:])
         lines = [prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
         return tuple(max(min(run // line, n), 1) for line, n in zip(lines, self.shape, strict=True))
 
@@ -54,16 +54,23 @@ class InOrder(Source):
         return isinstance(before, InOrder) and self.of.goes_on(before.of)
 
     def read(self, box: Box) -> np.ndarray[Any, Any]:
-        """What lies together of the box, one run after the other; all that lies around it, where runs are
-        short."""
+        """What lies together of the box, one run after the other; with what is between runs where these are
+        short, no more at a time than can be kept."""
         inner = max((i for i, n in enumerate(self.shape) if box[i] != (0, n)), default=0)
         run = box_size(box[inner:])
-        if run == box_size(box) or run * self.dtype.itemsize < _RUN_BYTES:
+        if run == box_size(box):
             return self._around(box)
         out = np.empty(box_shape(box), self.dtype)
-        for index in np.ndindex(*box_shape(box[:inner])):
-            at = tuple((lo + i, lo + i + 1) for i, (lo, _) in zip(index, box, strict=False))
-            out[index] = self._around((*at, *box[inner:]))[(0,) * inner]
+        if run * self.dtype.itemsize >= _RUN_BYTES:
+            for index in np.ndindex(*box_shape(box[:inner])):
+                at = tuple((lo + i, lo + i + 1) for i, (lo, _) in zip(index, box, strict=False))
+                out[index] = self._around((*at, *box[inner:]))[(0,) * inner]
+            return out
+        (lo, hi), *others = box
+        step = max(kept_bytes() // (prod(self.shape[1:]) * self.dtype.itemsize), 1)
+        for first in range(lo, hi, step):
+            last = min(first + step, hi)
+            out[first - lo : last - lo] = self._around(((first, last), *others))
         return out
 
     def _around(self, box: Box) -> np.ndarray[Any, Any]:
@@ -89,8 +96,10 @@ def shaped_source(of: Source, shape: tuple[int, ...]) -> Source | None:
 
 
 def _run(of: Source) -> int:
-    """Elements that are read together in C order: a row of chunks has them."""
-    return int(min(of.chunks[0], of.shape[0]) * prod(of.shape[1:]))
+    """Elements that are read together in C order: a row of chunks has them, or a part of one."""
+    several = (axis for axis, chunk in enumerate(of.chunks) if min(chunk, of.shape[axis]) > 1)
+    axis = next(several, len(of.shape) - 1)
+    return int(min(of.chunks[axis], of.shape[axis]) * prod(of.shape[axis + 1 :]))
 
 
 def _first(box: Box, shape: tuple[int, ...]) -> int:

@@ -14,12 +14,14 @@ from benchmarks.simulated import SimulatedBackend
 from spartan_ng.arrays import box_slices
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
+from spartan_ng.kernels import scans
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.scans import SCANS
 from spartan_ng.sources import in_order
 from spartan_ng.sources.function import BoxFunction
 from spartan_ng.sources.in_order import shaped_source
 from spartan_ng.sources.source import read_box
+from spartan_ng.worker.stages import scans as worker_scans
 from tests.put_aside import put_aside
 from tests.sampling import Some
 from tests.test_programs import running_on
@@ -63,6 +65,18 @@ def places(workers: int, memory: int = MEMORY) -> Any:
 
 
 @pytest.mark.parametrize("kernels", ["interpret", "compile"])
+@pytest.mark.parametrize("name", PLANES)
+def test_parts_are_cut_alike(name: str, kernels: str, monkeypatch: pytest.MonkeyPatch, some: Some) -> None:
+    """The last one, which is shorter, had other pieces: what these came to was put over what others had."""
+    monkeypatch.setattr(scans, "SCAN_PIECE", 500)
+    monkeypatch.setattr(worker_scans, "_FOLDED", 700)
+    for workers, chunks in some([(w, c) for w in (0, 3) for c in [*CHUNKS, (70, 70), (11, 602)]], 4):
+        with places(workers), config.override(memory_bytes=4 * MEMORY, kernels=kernels):
+            found, wanted = PLANES[name](np, given(VALUE, chunks)), PLANES[name](numpy, VALUE)
+            numpy.testing.assert_allclose(found, wanted, rtol=1e-9, err_msg=f"{workers} {chunks}")
+
+
+@pytest.mark.parametrize("kernels", ["interpret", "compile"])
 @pytest.mark.parametrize("workers", [0, 2, 3])
 def test_planes(workers: int, kernels: str, some: Some) -> None:
     with places(workers), config.override(memory_bytes=MEMORY, kernels=kernels), put_aside() as aside:
@@ -73,6 +87,39 @@ def test_planes(workers: int, kernels: str, some: Some) -> None:
                 found, wanted = program(np, given(VALUE, chunks)), program(numpy, VALUE)
                 numpy.testing.assert_allclose(found, wanted, rtol=1e-9, err_msg=f"{name} {chunks}")
                 assert not aside, (name, chunks, aside)
+
+
+FOLDED: dict[str, Any] = {
+    "deviations": lambda x: x.std(axis=1),
+    "means": lambda x: (x * 2).mean(axis=1) + 1,
+    "both": lambda x: x.max(axis=1) - x.min(axis=1),
+    "all": lambda x: x.var(),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_folds_of_short_lines_are_made_as_the_scan_comes(name: str, workers: int) -> None:
+    """What is made of them was computed in one pass with them, of a scan that was stored for that."""
+    tall = VALUE.reshape(-1, 14)
+    with places(workers), config.override(memory_bytes=MEMORY), put_aside() as aside:
+        for axis in (0, 1):
+            found, wanted = (
+                FOLDED[name](m.cumsum(x, axis=axis)) for m, x in ((np, given(tall)), (numpy, tall))
+            )
+            numpy.testing.assert_allclose(found, wanted, rtol=1e-8)
+        assert max(aside, default=0) < tall.nbytes // 10, aside  # results
+
+
+@pytest.mark.parametrize("shape", [(40_000, 9), (600, 600), (5, 70_000)])
+def test_rows_are_read_where_columns_take_no_less(shape: tuple[int, int]) -> None:
+    """Rounding had some columns be less, which were written one by one."""
+    with config.override(memory_bytes=MEMORY):
+        x = np.from_function(lambda box: numpy.zeros([hi - lo for lo, hi in box]), shape, float)
+        wide = shape[1] * 8 > MEMORY // 36
+        assert f"indices of dimension {int(wide)} at a time" in str(
+            np.explain(np.cumsum(x, axis=0).max(axis=1))
+        )
 
 
 @pytest.mark.parametrize("kernels", ["interpret", "compile"])
@@ -179,6 +226,25 @@ def test_what_is_behind_a_part_is_not_read() -> None:
         x = np.from_function(read, VALUE.shape, VALUE.dtype)
         numpy.testing.assert_allclose(np.cumsum(x, axis=0)[100:200].max(), VALUE[:200].cumsum(0).max())
     assert max(asked) == 200
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_no_other_shape_is_read_over_and_over(workers: int) -> None:
+    """Bands of a few columns read all of it each."""
+    boxes: list[int] = []
+
+    def read(box: Any) -> Any:
+        boxes.append(box[0][1] - box[0][0])
+        return LINE[box_slices(box)]
+
+    with places(workers), config.override(memory_bytes=MEMORY, small_bytes=0):
+        for columns in (14, 602, 12_900):
+            x = np.from_function(read, LINE.shape, float).reshape(-1, columns)
+            for program in (lambda x: x.sum(axis=0), lambda x: x.max(axis=1), lambda x: x[:, 5] * 2):
+                boxes.clear()
+                numpy.testing.assert_allclose(program(x), program(LINE.reshape(-1, columns)), rtol=1e-9)
+                assert sum(boxes) <= 2 * LINE.size
+                assert 8 * max(boxes) <= max(MEMORY // 4, 2 * 8 * columns)
 
 
 @pytest.mark.parametrize("run_bytes", [1, 100])

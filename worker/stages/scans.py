@@ -24,6 +24,7 @@ from spartan_ng.kernels.compiled.scans import CompiledScan
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.ordered import Ordered
 from spartan_ng.kernels.scans import Cumulation, ScanCut, State, blocks_along, cumulation
+from spartan_ng.memory import block_bytes
 from spartan_ng.plan.stages import ScanOffsets, ScanTile, ScanTotals
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.results import (
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor
 
 _FOLDED = 1 << 17
-"""Elements of a block that is folded as soon as it is scanned."""
+"""Elements of a block that is folded as soon as it is scanned, at most."""
 _CHUNKS = 4
 """A block has no more chunks of a file, where it cannot be cut to one."""
 
@@ -217,6 +218,8 @@ class _Scanning:
         self._ex, self._run, self._task, self._operands, self._places = ex, run, task, operands, places
         self._ordered = task.ordered
         self._compiled: CompiledScan | None = None
+        self._sizes = (0, 0)
+        """Of a block that is folded while it is in the cache, see there."""
         self._out = places.tiles[places.plain[0]] if places.plain else None
         self._folds = [(k, r) for k, r in enumerate(task.reducers) if r is not None]
         self._add = adding(task, in_parts)
@@ -241,9 +244,7 @@ class _Scanning:
                 if number + 1 < len(cut.chunks):
                     carry = found[number] if carry is None else ordered.how.combine(carry, found[number])
 
-        lines, step = 0, 0
-        if self._folds and not any(r.units for _, r in self._folds) and not ordered.exact:
-            lines, step = _sizes(cut, axis, self._task.chunks)
+        lines, step = self._sizes
         results = self._ex.parallel(self._run, parts, lambda: self._worker(cut, lines, step), len(parts) == 1)
         for states, _ in results:
             self.totals = self._add(self.totals, states)
@@ -253,11 +254,15 @@ class _Scanning:
         return _together(ends, cut, axis)
 
     def _begin(self) -> None:
-        """See who scans, once the first part is there: what is laid out for that is for all."""
+        """See who scans, once the first part is there, and in which blocks: what is laid out for that is for
+        all, and what is folded has the same boxes in all."""
         ordered, dtype = self._ordered, self._ordered.rows[-1].dtype
         layout = _laid_out(box_shape(ordered.box), dtype) if self._out is None else self._out
         if not ordered.exact:
             self._compiled = trusted_scan(ordered, self._operands, layout, self._ex.errstate)
+            if self._folds and not any(r.units for _, r in self._folds):
+                most = min(_FOLDED, max(block_bytes() // dtype.itemsize, 1))
+                self._sizes = _sizes(ordered.cut, ordered.axis, self._task.chunks, most)
 
     def _worker(self, cut: ScanCut, lines: int, step: int) -> Callable[[Part], tuple[States, list[Part]]]:
         ordered, axis, task = self._ordered, self._ordered.axis, self._task
@@ -309,16 +314,17 @@ def _together(ends: list[Part], cut: ScanCut, axis: int) -> State:
     return found
 
 
-def _sizes(cut: ScanCut, axis: int, chunks: tuple[int, ...] | None) -> tuple[int, int]:
-    """Of a block that is folded while it is in the cache the lengths along the first dimension (0: all of it)
-    and along the axis: a few lines where these are short, so that it lies in one piece; the same ones for all
-    pieces, whose results may have boxes in common. What goes to a file in `chunks` has theirs."""
+def _sizes(cut: ScanCut, axis: int, chunks: tuple[int, ...] | None, most: int) -> tuple[int, int]:
+    """Of a block of so many elements, which is folded while it is in the cache, the lengths along the first
+    dimension (0: all of it) and along the axis: a few lines where these are short, so that it lies in one
+    piece; the same ones for all pieces, whose results may have boxes in common. What goes to a file in
+    `chunks` has theirs."""
     sizes = [max(hi - lo for lo, hi in spans) for spans in zip(*cut.pieces, strict=True)]
     beside = prod(n for d, n in enumerate(sizes) if d not in (0, axis))
     if chunks is not None and (chunks[0] if axis else 1) * chunks[axis] * beside <= _CHUNKS * prod(chunks):
         return (chunks[0] if axis else 0), chunks[axis]
-    lines = max(1, _FOLDED // max(prod(sizes[1:]), 1)) if axis else 0
-    return lines, max(1, _FOLDED // max(beside * min(lines or 1, sizes[0]), 1))
+    lines = max(1, most // max(prod(sizes[1:]), 1)) if axis else 0
+    return lines, max(1, most // max(beside * min(lines or 1, sizes[0]), 1))
 
 
 def _laid_out(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
