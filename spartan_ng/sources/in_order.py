@@ -26,7 +26,7 @@ class InOrder(Source):
     @property
     def chunks(self) -> tuple[int, ...]:
         """What lies together of its rows of chunks: whole rows, as who reads columns reads all."""
-        run = max(_run(self.of), _RUN_BYTES // self.dtype.itemsize, *self.shape[-1:])
+        run = max(_run(self.of), _RUN_BYTES // self.dtype.itemsize, *self.shape[1:][-1:])
         lines = [prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
         return tuple(max(min(run // line, n), 1) for line, n in zip(lines, self.shape, strict=True))
 

@@ -247,6 +247,20 @@ def test_no_other_shape_is_read_over_and_over(workers: int) -> None:
                 assert 8 * max(boxes) <= max(MEMORY // 4, 2 * 8 * columns)
 
 
+def test_what_is_read_best_of_another_shape() -> None:
+    """Whole rows, and of one line no more than of its chunks."""
+    for before, chunks, after, wanted in (
+        ((6000,), (1,), (60, 100), (5, 100)),
+        ((60, 100), (1, 1), (6000,), (512,)),
+        ((60, 100), (7, 100), (6000,), (700,)),
+        ((60, 100), (1, 100), (3, 2, 1000), (1, 1, 1000)),
+    ):
+        of = BoxFunction(_of(LINE), before, LINE.dtype, chunks)
+        source = shaped_source(of, after)
+        assert source is not None
+        assert source.chunks == wanted
+
+
 @pytest.mark.parametrize("run_bytes", [1, 100])
 def test_boxes_of_another_shape(run_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_order, "_RUN_BYTES", run_bytes)
