@@ -103,6 +103,7 @@ def sketch_stage(
         )
         for r in draft.results
     )
+    products = [r for r in (*draft.rows, *draft.reducers) if r.kind == "contract" and len(r.shape) > 1]
     sketch = StageSketch(
         draft.domain,
         cuttable,
@@ -113,7 +114,7 @@ def sketch_stage(
         late=late,
         dear=_dear(draft),
         name=stage_name(draft),
-        product=any(r.kind == "contract" and len(r.shape) > 1 for r in (*draft.rows, *draft.reducers)),
+        product=bool(products),
         finishes=draft.after is not None,
         scanned=None if scan is None else scan.params[0],
     )

@@ -122,20 +122,20 @@ def never_joins(node: Node) -> bool:
     """Whether no stage but one that ends in the node computes it."""
     if node.format == "csr":
         return is_sparse_product(node) or is_union(node)
-    return node.fn in REDUCING or node.fn == "matrices" or _folds_scan(node)
+    return node.fn in REDUCING or node.fn == "matrices" or (node.op is Op.FOLD and _folds_scan(node))
 
 
 def _folds_scan(node: Node) -> bool:
-    """Whether it folds a scan, or what is made of one element by element: in a pass of its own it does so as
-    the scan comes, and in any other of what the scan has stored."""
-    if node.op is not Op.FOLD:
-        return False
+    """Whether a fold is one of a scan, or of what is made of one element by element: in a pass of its own it
+    does so as the scan comes, and in any other of what the scan has stored."""
     waiting = [node.inputs[0]]
     for below in waiting:
         if below.op is Op.SCAN:
             return True
         if below.op is Op.MAP and len(waiting) < _MAPS:
-            waiting += [i for i in below.inputs if i.shape == below.shape]
+            for i in below.inputs:
+                if i.shape == below.shape:
+                    waiting.append(i)  # noqa: PERF401 - a list of its own is a call
     return False
 
 
