@@ -2,8 +2,8 @@
 
 A view of ours is a chain of lenses over its cell (`views`), by which it is read and written wherever the
 elements are. Of a function that makes a view, the array's shape and the arguments alone decide which these
-are; so our function is asked once for them, of an array without memory. What is compiled (`plain/shown.h`)
-remembers them, and has NumPy make all further views.
+are; so our function is asked once for them, of an array of zeros, whose memory nobody touches. What is
+compiled (`plain/shown.h`) remembers them, and has NumPy make all further views.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spartan_ng.api.core.chains import Views, seen_through, without_memory
+from spartan_ng.api.core.chains import Views, seen_through
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.wrapping import wrap
 
@@ -26,7 +26,10 @@ def learn_lenses(ours: Callable[..., Any], shown: Any, view: Any, call: tuple[An
     """
     shape, names, given = call[1 : call[0] + 1], call[call[0] + 1] or (), call[call[0] + 2 :]
     n = len(given) - len(names)
-    base = wrap(without_memory(shape, None, shown.dtype))
+    try:
+        base = wrap(np.zeros(shape, shown.dtype))  # all of it: ours may copy where NumPy makes a view
+    except MemoryError:
+        return None
     found = ours(base, *given[:n], **dict(zip(names, given[n:], strict=True)))
     if not isinstance(found, Handle) or found._cell is not base._cell:
         return None
