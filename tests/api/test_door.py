@@ -67,14 +67,14 @@ OTHER_NUMBERS = {
         "drawing/generator.py": {"_COLUMNS"},
         "elementwise/operators.py": {"_TRIPLES"},
         "numeric/filters.py": {"_TAPS"},
-        "ordering/sets.py": {"_FEW", "_LONG"},
+        "ordering/sets.py": {"_FEW", "_LONG", "_TOLD", "_SHARE", "_SPAN"},
     },
     "what memory has room for, or the disk": {
         "algebra/factorizations.py": {"GROUP_BYTES", "GROUP_SHARE"},
         "drawing/streams.py": {"PIECE", "_SWAPS", "_FEW_BYTES"},
-        "files/io.py": {"_ROWS"},
         "files/saving.py": {"PART_BYTES"},
         "files/sinks.py": {"_PART_BYTES"},
+        "files/text.py": {"_ROWS", "_READ_BYTES", "_LOOKED_BYTES"},
         "numeric/vectorized.py": {"_OBJECT_BYTES"},
     },
     "what NumPy has so, too": {

@@ -81,7 +81,9 @@ def unique(
         return found[0] if len(found) == 1 else tuple(found)
     is_looked_up = return_index or return_inverse or return_counts
     is_table = flat.dtype.kind in "iu" or not is_looked_up
-    values = _few_values(flat, equal_nan, max(_FEW, min(_TOLD, flat.size // _SHARE)) if is_table else _FEW)
+    # Workers tell each other: of more, what they say is more than they save.
+    most = max(_FEW, min(_TOLD, flat.size // _SHARE)) if is_table and in_process() else _FEW
+    values = _few_values(flat, equal_nan, most)
     if values is not None and (len(values) < _FEW or not is_looked_up or _is_narrow(values)):
         return _of_values(values, a, return_index, return_inverse, return_counts)
     searched = (return_inverse or return_index) and _is_searched(flat, equal_nan)
