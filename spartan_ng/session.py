@@ -369,7 +369,7 @@ def current() -> Session:
     with _session_lock:
         if _session is None:
             address, keys = map(os.environ.get, (MASTER_VARIABLE, KEYS_VARIABLE))
-            own: Backend = reach(address, keys) if address else EmbeddedBackend.by_options()
+            own: Backend = reach(address, keys) if address else EmbeddedBackend()
             if isinstance(own, EmbeddedBackend):
                 measure_later(own.threads, own.profile.memory_bytes)
             keep_to_worker(own)
@@ -390,7 +390,7 @@ def use(backend: Backend) -> Session:
 
 def embed() -> Session:
     """Run programs in this process from now on."""
-    return move_to(EmbeddedBackend.by_options())
+    return move_to(EmbeddedBackend())
 
 
 def connect(
@@ -442,7 +442,7 @@ def _go_on_alone() -> None:  # see `backends.forked`
     global _session, _session_lock
     _session_lock = threading.Lock()
     if _session is not None and not isinstance(_session.backend, EmbeddedBackend):
-        _session = Session(EmbeddedBackend.by_options())
+        _session = Session(EmbeddedBackend())
 
 
 after_fork(_go_on_alone)

@@ -19,7 +19,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from spartan_ng import kept_plans
+from spartan_ng import kept_plans, session
+from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.costs.measured import PROFILE_VARIABLE
 from spartan_ng.kernels import user
@@ -65,16 +66,19 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def settings_are_kept() -> Iterator[None]:
-    """What is under test, and what it is compared with, set options and error states for themselves.
+    """What is under test, and what it is compared with, set options and error states for themselves, and run
+    programs elsewhere: those after them run where they did, or as the options say.
 
     An interrupt that waits for a function that never comes back from C is taken back: Python 3.11 stands in
     whatever is traced or profiled as long as it waits, and later tests count calls.
     """
-    before = np.geterr()
+    before, ran = np.geterr(), session.current().backend
     with np.errstate(), config.override():
         yield
         after = np.geterr()
     assert after == before
+    runs = session.current().backend
+    assert runs is ran or (isinstance(runs, EmbeddedBackend) and runs.follows_options)
     waiting = [thread for thread, call in list(user._calls.items()) if call.hit]
     for thread in waiting:
         user._raise_in(thread, ctypes.py_object())

@@ -40,28 +40,23 @@ class EmbeddedBackend:
 
     With `memory_bytes` arrays that plans read and make take no more than that at a time: what plans make is
     cut so that it fits, or goes to disk. Without, a plan that would take more than what the process may use
-    is the first for which this holds.
+    is the first for which this holds. One that is told neither goes by the options.
     """
 
     audience: ClassVar[Audience | None] = None
     """Who looks at what all of them run: the page of this process."""
     _jobs: ClassVar[Iterator[int]] = count(1)
-    follows_options = False
-    """Whether it goes by the options as they are, and not by what it was made with."""
 
     def __init__(self, threads: int | None = None, memory_bytes: int | None = None) -> None:
         self.workers = 1
+        self.follows_options = threads is None and memory_bytes is None
+        """Whether it goes by the options as they are when a plan is made (`follow_options`)."""
+        if self.follows_options:
+            threads, memory_bytes = config.threads, config.memory_bytes
         self._recycler = Recycler()
         self._under_way: set[str] = set()
         """Jobs, where several threads of the program have some."""
         self._allow(threads, memory_bytes)
-
-    @classmethod
-    def by_options(cls) -> EmbeddedBackend:
-        """One that goes by the options, as they are when a plan is made (`follow_options`)."""
-        found = cls(config.threads, config.memory_bytes)
-        found.follows_options = True
-        return found
 
     def follow_options(self) -> None:
         """Have plans from now on take the threads and the memory that the options say."""

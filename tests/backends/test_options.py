@@ -20,7 +20,7 @@ VALUE = numpy.random.default_rng(0).random(1 << 16)
 
 @pytest.fixture(autouse=True)
 def embedded() -> Iterator[EmbeddedBackend]:
-    backend = EmbeddedBackend.by_options()
+    backend = EmbeddedBackend()
     with running_on(backend), config.override(small_bytes=0):
         numpy.asarray(np.array(VALUE) + 1)  # the first computation
         yield backend
