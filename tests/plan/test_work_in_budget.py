@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import spartan_ng as np
 from spartan_ng.errors import MemoryBudgetError
-from tests.budgets.lines import ALONG
+from tests.budgets.lines import ALONG, Along
 from tests.sampling import examples
 
 SIZE = 420_000
@@ -52,6 +52,36 @@ def test_what_threads_work_on_fits(
             return
     assert found.projected_bytes <= budget
     assert found.working_bytes <= budget
+
+
+TOGETHER: dict[str, Along] = ALONG | {
+    "nanmean": lambda m, x, axis: m.nanmean(x, axis=axis),
+    "nanstd": lambda m, x, axis: m.nanstd(x),
+    "deviations": lambda m, x, axis: m.std(x * 2, axis=axis),
+    "doubled": lambda m, x, axis: x * 2,
+    "scaled": lambda m, x, axis: ((x - 3) * x).sum(axis=1 - axis),
+}
+
+
+@given(
+    st.lists(st.sampled_from([*TOGETHER]), min_size=2, max_size=4, unique=True),
+    st.sampled_from(SHAPES[:2]),
+    st.sampled_from([1_000_000, 4_000_000, 16_000_000]),
+    st.integers(0, 1),
+)
+@examples(60)
+def test_threads_work_on_no_more_for_several_than_for_one_of_them(
+    folder: Path, names: list[str], shape: tuple[int, ...], budget: int, axis: int
+) -> None:
+    """What is beside long lines in a pass was made of lines as long, all of them at once."""
+    with np.config.override(memory_bytes=budget, small_bytes=1 << 16):
+        x = np.load(folder / f"{KINDS.index('f8')}_{SHAPES.index(shape)}.npy")
+        try:
+            results = [TOGETHER[name](np, x, axis) for name in names]
+            alone = max(np.explain(y).working_bytes for y in results)
+            assert np.explain(*results).working_bytes <= 1.01 * max(alone, budget // 8)
+        except (ValueError, MemoryBudgetError):  # of lines that are too short, or told before it begins
+            return
 
 
 @pytest.mark.parametrize("kind", ["u1", "?", "i2"])

@@ -156,6 +156,17 @@ def test_tiles_that_somebody_looks_at_are_not_spilled():
     assert all((v == i).all() for i, v in enumerate(views))
 
 
+@pytest.mark.parametrize("made", [lambda: np.ones(MB), lambda: csr_array(np.ones((1, MB // 2)))])
+def test_what_is_lent_goes_to_no_disk(made):
+    """Its owner has it still: what was read back was there twice."""
+    store, lent = Store(BufferPool(3 << 20)), made()
+    store.put(("c", 0), lent, lent=True)
+    for i in range(1, 5):
+        store.put(("c", i), filled(store, MB, i))
+    assert [store.is_spilled(("c", i)) for i in range(5)] == [False, True, True, False, False]
+    assert store.get(("c", 0)) is lent
+
+
 def test_csr_tiles_spill_too():
     store = Store(BufferPool(3 << 20))
     array = csr_array(random_csr(1000, 1000, 0.1, random_state=0, format="csr"))

@@ -50,6 +50,8 @@ class _Held(Struct):
     reserved_bytes: int
     """Bytes counted in the pool for memory that is not the pool's own."""
     spilled: _Spilled | None = None
+    lent: bool = False
+    """Whether its memory stays in use wherever it goes."""
 
 
 class Store:
@@ -124,8 +126,8 @@ class Store:
 
         With `reads`, the tile is dropped after that many remote reads have been released and the local
         side has called `release`, too; else it stays until it is dropped. What is `lent` takes its memory
-        whether it is refused here or not: where the budget has no room for it, it is not counted. Other
-        tiles go to disk then.
+        whatever happens here: where the budget has no room for it, it is not counted, and it goes to no disk,
+        where others do.
         """
         spilled = None
         try:
@@ -139,7 +141,7 @@ class Store:
                 tile = self._set_down(tile)
             elif not lent:  # a sparse one is no map
                 tile, spilled = None, self._write(tile)
-        held = _Held(tile, None if reads is None else reads + 1, reserved, spilled)
+        held = _Held(tile, None if reads is None else reads + 1, reserved, spilled, lent)
         with self._lock:
             if key in self._tiles:
                 self._forget(self._tiles.pop(key))
@@ -278,7 +280,7 @@ class Store:
             for held in list(self._tiles.values()):
                 if freed >= wanted_bytes:
                     break
-                if held.spilled is None and _spillable(held.tile):
+                if held.spilled is None and not held.lent and _spillable(held.tile):
                     freed += self._spill_one(held)
         if self.pool is not None:
             self.pool.collect()

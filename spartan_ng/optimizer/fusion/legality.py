@@ -224,10 +224,11 @@ def may_keep(
     uncut: Collection[int],
 ) -> bool:
     """Whether what needs `whole` lines may join a pass over a domain, which then keeps `kept` whole, `before`
-    till then. Lines that no cache holds are worked on by one function at a time: memory may have no room for
-    what two make of them."""
+    till then. Lines that no cache holds are worked on by one function at a time: whatever stands beside it
+    makes lines as long, also where it needs none, and memory may have no room for what two make."""
     if kept == before:
-        return not frozenset(whole) or prod([domain[d] for d in kept]) <= LARGEST_BLOCK
+        most = LARGEST_BLOCK if frozenset(whole) else LARGEST_RESULT
+        return not kept or prod([domain[d] for d in kept]) <= most
     return leaves_enough(domain, kept, uncut)
 
 
