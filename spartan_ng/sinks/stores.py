@@ -23,6 +23,7 @@ from spartan_ng.extras import needed
 from spartan_ng.sinks.places import check_folder, new_file, new_folder, take_place, take_place_at
 from spartan_ng.sinks.taken import group_names, refused, some
 from spartan_ng.sources.files import as_zarr_takes, is_folder, is_there, is_url, names_in, open_file, system
+from spartan_ng.sources.servers import taken_by_server
 
 _OWN = re.compile(r"zarr\.json|\.zarray|\.zattrs|\.lock-.*|.*\.partial|(c|\d+)(\.\d+)*")
 """What lies in the folder of an array: its description, its chunks in any way of naming them."""
@@ -151,7 +152,10 @@ def filled(place: ArrayPlace) -> Iterator[str]:
         if is_old:
             take_place_at(files, made, at)
 
-    with _removed_on_errors(lambda: moving or (files.exists(made) and files.rm(made, recursive=True))):
+    with (
+        _removed_on_errors(lambda: moving or (files.exists(made) and files.rm(made, recursive=True))),
+        taken_by_server(place.path),
+    ):
         yield written
         place.take(put)
 

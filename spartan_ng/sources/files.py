@@ -12,7 +12,7 @@ from typing import Any
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.sources.given_whole import as_file, given_whole
-from spartan_ng.sources.servers import asked_again, check_answers, patient
+from spartan_ng.sources.servers import ServedFile, asked_again, check_answers, patient
 
 Path = str | os.PathLike[str]
 
@@ -96,7 +96,9 @@ def open_file(path: Path, options: dict[str, Any] | None = None, **read_by: Any)
     files, name = system(os.fspath(path), options)
     with asked_again(files, os.fspath(path)):
         whole = given_whole(files, name)
-        return files.open(name, "rb", **read_by) if whole is None else as_file(whole)
+        if whole is not None:
+            return as_file(whole)
+        return ServedFile(files, os.fspath(path), files.open(name, "rb", **read_by))
 
 
 def files_for(

@@ -16,6 +16,7 @@ from os import getpid
 from typing import Any
 
 from spartan_ng.config import config
+from spartan_ng.sources.sessions import repeated
 
 _MOST = 64
 """Copies that a process keeps for those who ask again."""
@@ -35,10 +36,10 @@ def given_whole(files: Any, path: str) -> bytes | mmap | None:
     signs = tuple(said.get(sign) for sign in _SIGNS)
     with _lock:
         if signs[1:] == (None, None):  # another file may be there by now
-            return _copied(files, path)
+            return repeated(lambda: _copied(files, path))
         key = getpid(), path, *signs
         if key not in _copies:
-            _copies[key] = _copied(files, path)
+            _copies[key] = repeated(lambda: _copied(files, path))
             if len(_copies) > _MOST:
                 _copies.popitem(last=False)
         return _copies[key]

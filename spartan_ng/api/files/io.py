@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
@@ -92,13 +93,17 @@ def _savez(
 class Archive(np.lib.npyio.NpzFile):
     """The arrays of a `.npz` file by name, each read when it is asked for."""
 
+    url: str | None = None
+    """Where it is not on this machine."""
+
     def __getitem__(self, name: str) -> Any:
         mapped = self._mapped(name)
         if mapped is not None:
             return mapped
         found: Any = self._on_disk(name)
         if found is None:
-            found = super().__getitem__(name)  # a file of another kind is bytes
+            with _said_of_archive(self.url):
+                found = super().__getitem__(name)  # a file of another kind is bytes
         return wrap(found) if isinstance(found, np.ndarray) else found
 
     def _mapped(self, name: str) -> Any:
@@ -120,10 +125,25 @@ class Archive(np.lib.npyio.NpzFile):
         return None
 
     @classmethod
-    def of(cls, opened: Any) -> Self:
+    def of(cls, opened: Any, url: str | None) -> Self:
         """NumPy's archive as one of ours: an archive closes its file when it goes, so there is only one."""
         opened.__class__ = cls
+        opened.url = url
         return opened  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _said_of_archive(url: str | None) -> Iterator[None]:
+    """SourceError where an archive at a URL is none, or part of it is missing; NumPy's errors of files."""
+    try:
+        yield
+    except Exception as error:
+        from zipfile import BadZipFile  # few programs read such a file
+        from zlib import error as cut
+
+        if url is None or not isinstance(error, BadZipFile | cut | EOFError):
+            raise
+        raise SourceError(f"{url} cannot be read: {error}") from error
 
 
 def _mapped(path: str, options: dict[str, Any]) -> Any:
@@ -168,6 +188,7 @@ def load(
         "encoding": encoding,
         "max_header_size": max_header_size,
     }
+    url = None
     if isinstance(file, str):
         file = local_name(file)
     if mmap_mode is None and isinstance(file, str | os.PathLike | list | tuple):
@@ -175,13 +196,14 @@ def load(
         if elsewhere is not None:
             return elsewhere
         if isinstance(file, str | os.PathLike) and is_url(file):
-            file = open_file(file, storage_options)
+            url, file = os.fspath(file), open_file(file, storage_options)
     if mmap_mode is None and isinstance(file, str | os.PathLike) and os.fspath(file).endswith(".npy"):
         mapped = _mapped(os.fspath(file), options)
         if isinstance(mapped, np.memmap) and not door.is_small(mapped.nbytes):
             return _over_map(mapped)
         return wrap(np.array(mapped) if isinstance(mapped, np.memmap) else mapped)
-    opened = np.load(file, mmap_mode, **options)
+    with _said_of_archive(url):
+        opened = np.load(file, mmap_mode, **options)
     if isinstance(opened, np.memmap) and opened.mode in ("r+", "w+"):
         return over_buffer(opened.view(np.ndarray))  # what is written reaches the file
     if isinstance(opened, np.ndarray):
@@ -192,7 +214,7 @@ def load(
         if mmap_mode == "r":
             found.setflags(write=False)
         return found
-    return Archive.of(opened) if isinstance(opened, np.lib.npyio.NpzFile) else opened
+    return Archive.of(opened, url) if isinstance(opened, np.lib.npyio.NpzFile) else opened
 
 
 @numpy_function(np.savetxt)

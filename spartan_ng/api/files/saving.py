@@ -37,6 +37,7 @@ from spartan_ng.sinks.places import (
 )
 from spartan_ng.sinks.sink import disk_errors
 from spartan_ng.sources.files import is_url, system
+from spartan_ng.sources.servers import taken_by_server
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -86,9 +87,10 @@ def uploaded(
         # What is there stays until all has come: an upload may break off.
         first = f"{around}/.{name}.{uuid4().hex}" if is_there else path
         try:
-            files.put_file(here, first)
-            if is_there:
-                files.mv(first, path)
+            with taken_by_server(url):
+                files.put_file(here, first)
+                if is_there:
+                    files.mv(first, path)
         except BaseException:
             with suppress(Exception):
                 files.rm_file(first)
@@ -107,7 +109,8 @@ def uploaded_folder(url: str, options: dict[str, Any] | None) -> Iterator[str]:
         yield here
         first = f"{around}/.{name}.{uuid4().hex}" if is_there else path
         try:
-            files.put(f"{here}/", f"{first}/", recursive=True)
+            with taken_by_server(url):
+                files.put(f"{here}/", f"{first}/", recursive=True)
         except BaseException:
             with suppress(Exception):
                 files.rm(first, recursive=True)
