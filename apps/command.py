@@ -21,6 +21,7 @@ import spartan_ng as np
 from spartan_ng import session
 from spartan_ng.apps import files, models, pictures
 from spartan_ng.apps.errors import ConvergenceWarning
+from spartan_ng.apps.estimator import Classifier
 from spartan_ng.apps.files import GivenArray
 from spartan_ng.apps.table import App
 from spartan_ng.backends import engines
@@ -76,7 +77,9 @@ def command_of(app: App) -> click.Command:
             try:
                 for name, paths in named.items():
                     if paths is not None:
-                        read[name] = GivenArray(_spelled(name), ", ".join(paths), files.load(*paths))
+                        are_classes = name == "y" and issubclass(estimator, Classifier)
+                        found = files.load(*paths, are_classes=are_classes)
+                        read[name] = GivenArray(_spelled(name), ", ".join(paths), found)
                 given = {k: read[k].array if k in read else v for k, v in chosen.items()}
                 asked = read["predict"].array if "predict" in read else None
                 values = [given.pop(p.name) for p in data]

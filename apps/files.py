@@ -28,6 +28,22 @@ def _columns(read: Callable[..., Any]) -> Callable[[Any, str], Any]:
     return lambda path, names: read(path, names.split(",") if "," in names else names)
 
 
+class _NoArray(ValueError):
+    """A file is none of one array; the message says it all."""
+
+
+def _member(path: str, name: str) -> Any:
+    """An array of an archive."""
+    archive = np.load(path)
+    if name not in archive.files:
+        raise _NoArray(f"{path} has no array {name!r}; it has {_some(archive.files)}")
+    return archive[name]
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"the arrays {', '.join(names)}" if names else "no arrays"
+
+
 _NAMED: dict[str, Callable[[Any, str], Any]] = {
     ".csv": _columns(np.from_csv),
     ".parquet": _columns(np.from_parquet),
@@ -37,7 +53,7 @@ _NAMED: dict[str, Callable[[Any, str], Any]] = {
     ".h5": np.from_hdf5,
     ".hdf5": np.from_hdf5,
     ".zarr": np.from_zarr,
-    ".npz": lambda path, name: np.load(path)[name],
+    ".npz": _member,
 }
 """Formats whose columns or arrays have names."""
 _BEGINNINGS = {".npy": (b"\x93NUMPY",), ".npz": (b"PK\x03\x04", b"PK\x05\x06")}
@@ -69,9 +85,9 @@ class GivenArray:
         )
 
 
-def load(*given: str) -> Any:
+def load(*given: str, are_classes: bool = False) -> Any:
     """The array in a file, or in several one behind the other, by their suffix: what `np.load` reads, and
-    sparse matrices.
+    sparse matrices; of tables, texts only as classes.
 
     Raises
     ------
@@ -84,6 +100,8 @@ def load(*given: str) -> Any:
         raise ValueError(f"{', '.join(given)}: files of one array have one format, and the same columns")
     try:
         found = _read(paths, suffix, names)
+    except _NoArray:
+        raise
     except Exception as error:  # each library has its own
         if isinstance(error, SpartanError) or any(os.path.abspath(p) in str(error) for p in paths):
             raise ValueError(_text(error)) from error  # it names the file
@@ -93,7 +111,7 @@ def load(*given: str) -> Any:
             f"{', '.join(given)}: it has records of {', '.join(found.dtype.fields)}: save the columns as one "
             "array"
         )
-    if suffix in _TABLES and found.dtype.kind in "US":
+    if suffix in _TABLES and found.dtype.kind in "US" and not are_classes:
         raise ValueError(f"{', '.join(given)}: it has texts; none of its columns has numbers")
     one_column = suffix in _TABLES and found.ndim == 2 and found.shape[1] == 1
     return found[:, 0] if one_column else found
@@ -101,14 +119,18 @@ def load(*given: str) -> Any:
 
 def _parted(given: str) -> tuple[str, str]:
     """A path, and the names behind its colon."""
-    path, _, names = given.rpartition(":")
-    has_names = Path(path).suffix.lower() in _NAMED and not os.path.exists(given)
-    return (path, names) if has_names else (given, "")
+    places = [k for k, letter in enumerate(given) if letter == ":"]
+    named = [k for k in places if Path(given[:k]).suffix.lower() in _NAMED]
+    if not named or os.path.exists(given):
+        return given, ""
+    # Names have colons, too, as file names may.
+    at = next((k for k in reversed(named) if os.path.exists(given[:k])), named[0])
+    return given[:at], given[at + 1 :]
 
 
 def _read(paths: Sequence[str], suffix: str, names: str) -> Any:
     if len(paths) > 1 and suffix in (".mtx", ".npz", ".zarr"):
-        raise ValueError(f"several {suffix} files make no array")
+        raise _NoArray(f"{', '.join(paths)}: several {suffix} files make no array")
     if names:
         return _NAMED[suffix](_plain(paths), names)
     if suffix == ".mtx":
@@ -119,7 +141,7 @@ def _read(paths: Sequence[str], suffix: str, names: str) -> Any:
             if "format" in inside:
                 return np.asarray(sparse.load_npz(file))
         if len(inside) != 1:
-            raise ValueError(f"{paths[0]} has the arrays {', '.join(inside)}: name one behind a colon")
+            raise _NoArray(f"{paths[0]} has {_some(inside)}: name one behind a colon")
         return np.load(paths[0])[inside[0]]
     return np.load(_plain(paths))
 
