@@ -161,12 +161,30 @@ def group_bytes() -> int:
     return min(GROUP_BYTES, budget_bytes() // _GROUP_SHARE)
 
 
+_WAYS = {
+    "c": "write real and imaginary parts as columns (np.stack([a.real, a.imag], axis=1)), or .npy or .zarr",
+    "V": "write each field as a column (np.stack([a[name] for name in a.dtype.names], axis=1)), or .npy",
+    "M": "have them as days (a.astype('M8[D]')) or a finer unit",
+    "m": "have them as seconds (a.astype('m8[s]')) or a finer unit",
+}
+"""What to do with elements that pyarrow has no type for."""
+
+
 def table(rows: np.ndarray[Any, Any], names: list[str]) -> Any:
-    """Rows, or rows by columns, as a table of pyarrow's, which knows the machine's order of bytes alone."""
+    """Rows, or rows by columns, as a table of pyarrow's, which knows the machine's order of bytes alone.
+
+    Raises
+    ------
+    TypeError : Parquet has no such elements
+    """
     arrow = needed("pyarrow", "tables")
     block = rows.reshape(len(rows), len(names))
     block = block.astype(block.dtype.newbyteorder("="), copy=False)
-    kind = arrow.from_numpy_dtype(block.dtype)
+    try:
+        kind = arrow.from_numpy_dtype(block.dtype)
+    except arrow.ArrowNotImplementedError as error:
+        way = _WAYS.get(block.dtype.kind, "have them as another dtype, or write .npy, .zarr or .h5")
+        raise TypeError(f"to_parquet: tables have no elements of {rows.dtype}: {way}") from error
     every = [arrow.array(_whole(block[:, k]), kind) for k in range(len(names))]
     return arrow.table(every, schema=arrow.schema([(n, kind) for n in names]))
 

@@ -13,7 +13,9 @@ from functools import cache
 from hashlib import sha1
 from typing import IO, Any
 
+from spartan_ng.errors import OutOfResources
 from spartan_ng.sinks.disks import check_room
+from spartan_ng.sinks.sink import REFUSALS
 from spartan_ng.sources.files import local_name
 from spartan_ng.system.files import swap
 from spartan_ng.system.processes import has_ended
@@ -205,7 +207,8 @@ def replacing(file: str | os.PathLike[str], suffix: str = "", nbytes: int = 0) -
         with suppress(OSError):
             os.unlink(temporary)
         if number:
-            raise OSError(number, f"{path}: {os.strerror(number)}") from error
+            kind = OutOfResources if number in REFUSALS else OSError
+            raise kind(number, f"{path}: {os.strerror(number)}") from error
         raise
 
 

@@ -228,6 +228,7 @@ def to_parquet(
     ------
     ShapeError : the array has other than one or two axes, or `columns` is not a name for each column
     ValueError : two of these are one
+    TypeError : tables have no such elements, as complex numbers
     FileExistsError : the folder has something else than Parquet files
     """
     is_folder = os.fspath(path).endswith(("/", os.sep))
