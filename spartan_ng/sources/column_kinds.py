@@ -15,6 +15,7 @@ import numpy as np
 
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
+from spartan_ng.sources.column_elements import is_view_of, plain
 
 if TYPE_CHECKING:
     from spartan_ng.sources.columns import Columns
@@ -37,6 +38,8 @@ def in_lines(table: Columns, found: Any, lines: int) -> Any:
 def kinds_of(table: Columns, schema: Any) -> list[Kind]:
     """The dtypes of a table's columns; TypeError where an array cannot have them together."""
     said = {n: _dtype_of(schema.field(n)) for n in table.names}
+    if table.lists is not None:
+        said = dict.fromkeys(table.names, table.lists.dtype)
     unsaid = {n for n, (_, value) in table.keys.items() if value is None}
     found = {n: None if n in unsaid else dtype for n, dtype in said.items()}
     kinds = [dtype for dtype in found.values() if dtype is not None]
@@ -54,6 +57,11 @@ def kinds_of(table: Columns, schema: Any) -> list[Kind]:
         wrong = f"its columns have no dtype in common: {each}"
     usable = [n for n, dtype in found.items() if dtype is not None and dtype.kind in "biuf"]
     way = f"ask for columns={usable}" if usable else "none of its columns has numbers"
+    types = needed("pyarrow", "tables").types
+    if strange and types.is_decimal(schema.field(strange[0]).type):
+        raise TypeError(f"{table}: {wrong}, which no array can have: ask for dtype=float")
+    if strange and types.is_fixed_size_list(schema.field(strange[0]).type):
+        way = f"ask for one such column by its name (columns={strange[0]!r})"
     if is_one and not usable:
         way += "; are they separated by commas?"
     raise TypeError(f"{table}: {wrong}, which no array can have; {way}")
@@ -65,14 +73,14 @@ def _wide(table: Columns, name: str, dtype: Kind) -> Kind:
         return dtype
     value = table.keys.get(name, (None, None))[1]
     widest = len(value) if value is not None else max(map(_longest, table.parts_of(name)), default=0)
-    return np.dtype(f"{dtype.kind}{max(widest, 1)}")
+    filled = len(table.fill) if isinstance(table.fill, str | bytes) else 0
+    return np.dtype(f"{dtype.kind}{max(widest, filled, 1)}")
 
 
 def _longest(column: Any) -> int:
     """The characters, or bytes, of the longest element."""
     compute, types = needed("pyarrow.compute", "tables"), needed("pyarrow", "tables").types
-    if types.is_dictionary(column.type):
-        column = compute.cast(column, column.type.value_type)
+    column = plain(column)
     is_text = types.is_string(column.type) or types.is_large_string(column.type)
     lengths = compute.utf8_length(column) if is_text else compute.binary_length(column)
     return compute.max(lengths).as_py() or 0
@@ -139,27 +147,28 @@ def _dtype_of(field: Any) -> Kind:
     kind = field.type.value_type if types.is_dictionary(field.type) else field.type
     if types.is_null(kind):
         return None
-    if types.is_string(kind) or types.is_large_string(kind):
+    if types.is_string(kind) or types.is_large_string(kind) or is_view_of(kind, "string"):
         return np.dtype("U")
     if types.is_fixed_size_binary(kind):
         return np.dtype(f"S{kind.byte_width}")
-    if types.is_binary(kind) or types.is_large_binary(kind):
+    if types.is_binary(kind) or types.is_large_binary(kind) or is_view_of(kind, "binary"):
         return np.dtype("S")
     if types.is_timestamp(kind):  # with a time zone, too: arrow has them in UTC
         return np.dtype(f"M8[{kind.unit}]")
     try:
-        found: np.dtype[Any] = np.dtype(field.type.to_pandas_dtype())
+        found: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
     except NotImplementedError:
         return np.dtype(object)
     return found
 
 
-def with_room(table: Any) -> Any:
-    """A table's schema, with room for what is missing where it is missing in the table."""
+def with_room(table: Any, fill: Any = None) -> Any:
+    """A table's schema, with room for what is missing where it is missing in the table, and no number stands
+    for that."""
     arrow = needed("pyarrow", "tables")
     found = table.schema
     for i, field in enumerate(found):
-        is_whole = arrow.types.is_integer(field.type) or arrow.types.is_null(field.type)
+        is_whole = (fill is None and arrow.types.is_integer(field.type)) or arrow.types.is_null(field.type)
         if is_whole and table.column(i).null_count:
             found = found.set(i, arrow.field(field.name, arrow.float64()))
     return found

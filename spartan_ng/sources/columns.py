@@ -12,9 +12,8 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import accumulate, pairwise
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
 from spartan_ng.memory import budget_bytes, free_disk_bytes
 from spartan_ng.scratch import on_disk, put
+from spartan_ng.sources.column_elements import Lists, checked_fill, lists_of, numpy_elements, plain
 from spartan_ng.sources.column_kinds import common_kind, kinds_of
 from spartan_ng.sources.files import Path, absolute, is_url, open_file, signs, tells_of_writes
 from spartan_ng.sources.kept import DISK_SHARE, KEPT, kept_bytes, one_go_bytes, owner_of, piece_bytes
@@ -46,12 +46,13 @@ _GROUPS = 5
 """Row groups of a file that are on disk at a time: those of four threads that read ahead, and the next."""
 _SHARE = 4
 """What is kept of tables takes no more than one part in so many of the memory."""
-_MEASURES = Lock()
-_AS_FLOATS = "ask for a float dtype"
+_MOST_COUNTS = 10_000
+"""Counts of what lacks that are asked of a file's footer when it is opened."""
 
 
 class Columns(OpenedSource):
-    """Columns of a file as an array: 1-d of one that is named, else 2-d, rows by columns.
+    """Columns of a file as an array: 1-d of one that is named (2-d, if its elements are lists of one length),
+    else 2-d, rows by columns.
 
     Parameters
     ----------
@@ -60,6 +61,7 @@ class Columns(OpenedSource):
     dtype : of the elements; None for what all columns fit
     options : of the file system
     keys : columns that the file does not have itself, or not with these values
+    fill : what stands for elements that lack; None where the dtype says it, or nothing does
     """
 
     def __init__(
@@ -69,8 +71,9 @@ class Columns(OpenedSource):
         dtype: Any = None,
         options: dict[str, Any] | None = None,
         keys: Keys | None = None,
+        fill: Any = None,
     ) -> None:
-        self.path, self.keys = absolute(path), keys or {}
+        self.path, self.keys, self.fill = absolute(path), keys or {}, fill
         self.options = patient(self.path, options)
         self._serial, self._signs = Serial(), signs(self.path, self.options)
         with said_of(path):
@@ -90,9 +93,14 @@ class Columns(OpenedSource):
             )
         self.names = names
         self._ends = [0, *accumulate(lengths)]
+        self.lists: Lists | None = lists_of(schema, columns)
         self.shape = (self._ends[-1],) if isinstance(columns, str) else (self._ends[-1], len(names))
+        if self.lists is not None:
+            self.shape = (*self.shape, self.lists.length)
         self.kinds = kinds_of(self, schema) if dtype is None else []
         self.dtype = checked_dtype(common_kind([self]) if dtype is None else dtype, str(path))
+        if fill is not None:
+            checked_fill(fill, self.dtype, str(path))
         self._longest = max(lengths, default=1) or 1
 
     @property
@@ -121,7 +129,7 @@ class Columns(OpenedSource):
 
     def _row_bytes(self, names: Sequence[str]) -> int:
         """Of columns that are unpacked."""
-        return self.dtype.itemsize * len(names)
+        return self.dtype.itemsize * len(names) * (1 if self.lists is None else self.lists.length)
 
     def _at_once(self, names: Sequence[str]) -> int:
         """Rows of columns that are unpacked together where a batch is larger than what may be kept."""
@@ -130,9 +138,11 @@ class Columns(OpenedSource):
     def read(self, box: Box) -> np.ndarray[Any, Any]:
         """The rows of the batches that have some of them."""
         (lo, hi), *rest = box
-        names = self.names[slice(*rest[0])] if rest else self.names
+        within = slice(*rest[0]) if rest else slice(None)
+        is_table = bool(rest) and self.lists is None
+        names = self.names[within] if is_table else self.names
         out = np.empty(box_shape(box), self.dtype)
-        columns = [(name, out[:, k] if rest else out) for k, name in enumerate(names)]
+        columns = [(name, out[:, k] if is_table else out) for k, name in enumerate(names)]
         for name, column in columns:
             if name in self.keys:
                 column[...] = self._key(name)
@@ -148,7 +158,8 @@ class Columns(OpenedSource):
             if stop <= at:
                 raise self._lacks_rows()
             for part, (name, column) in zip(found, columns, strict=True):
-                column[at - lo : stop - lo] = self._elements(part[at - start : stop - start], name)
+                own = self._elements(part[at - start : stop - start], name)
+                column[at - lo : stop - lo] = own if self.lists is None else own[:, within]
             at = stop
         free_unused()
         return out
@@ -161,12 +172,14 @@ class Columns(OpenedSource):
         value = self.keys[name][1]
         if value is not None:
             return value
+        if self.fill is not None:
+            return self.fill
         if self.dtype.kind in "mM":
             return np.array("NaT", self.dtype)
         if self.dtype.kind in "fc":
             return np.nan
         raise SourceError(
-            f"{self}: its folders do not say {name!r}, which {self.dtype} must have; {_AS_FLOATS}"
+            f"{self}: its folders do not say {name!r}, which {self.dtype} must have; {self._way()}"
         )
 
     def _piece(self, batch: int, rows: tuple[int, int], names: list[str]) -> tuple[int, Sequence[Any]]:
@@ -183,7 +196,7 @@ class Columns(OpenedSource):
 
     def likeness(self) -> Hashable:
         """The file in its state, and which columns these are."""
-        what = type(self), self.shape, self.dtype, *self.names
+        what = type(self), self.shape, self.dtype, repr(self.fill), *self.names
         is_known = tells_of_writes(self.path, self._signs)
         return (*what, self.path, str(self.options), str(self.keys), self._signs) if is_known else None
 
@@ -199,20 +212,39 @@ class Columns(OpenedSource):
         """What a column has as NumPy's array, as which it may have been put on disk already."""
         if isinstance(column, np.ndarray):
             return column
+        column = plain(column)
         if self._cannot_say(column):
-            lacks = f"lacks {column.null_count} elements, which {self.dtype} cannot say"
-            way = "" if self.dtype.kind in "US" else f"; {_AS_FLOATS}"
-            raise SourceError(f"{self}: column {name!r} {lacks}{way}")
-        types = needed("pyarrow", "tables").types
-        if not column.null_count and (types.is_integer(column.type) or types.is_floating(column.type)):
-            parts = [np.from_dlpack(part) for part in column.chunks]  # `to_numpy` imports pandas
-            return parts[0] if len(parts) == 1 else np.concatenate(parts)
-        found: np.ndarray[Any, Any] = column.to_numpy()
-        return found.astype(self.dtype) if found.dtype.hasobject else found  # None is NaN, and NaT
+            raise self._lacks(name, column.null_count)
+        return numpy_elements(column, self.dtype, self.fill)
 
     def _cannot_say(self, column: Any) -> bool:
         """Whether a column lacks elements, and the dtype has nothing for that."""
-        return bool(column.null_count) and self.dtype.kind not in "fcmM"
+        return bool(column.null_count) and not self._says_what_lacks
+
+    @property
+    def _says_what_lacks(self) -> bool:
+        return self.fill is not None or self.dtype.kind in "fcmM"
+
+    def _lacks(self, name: str, count: int) -> SourceError:
+        lacks = f"lacks {count:,} elements, which {self.dtype} cannot say"
+        return SourceError(f"{self}: column {name!r} {lacks}; {self._way()}")
+
+    def _way(self) -> str:
+        """How what lacks is read."""
+        example = {"U": "''", "S": "b''", "b": "False"}.get(self.dtype.kind, "0")
+        numbers = "" if self.dtype.kind in "US" else "ask for dtype=float, or "
+        return f"{numbers}say what stands for it (fill={example})"
+
+    def check_lacking(self) -> None:
+        """SourceError where the file says itself that elements lack which the dtype cannot say."""
+        if not self._says_what_lacks:
+            for name in self.names:
+                if name not in self.keys and (count := self._lacking(name)):
+                    raise self._lacks(name, count)
+
+    def _lacking(self, name: str) -> int:
+        """How many elements of a column lack, as far as the file says it."""
+        return 0
 
     def parts_of(self, name: str) -> Iterator[Any]:
         """All elements of a column, part by part."""
@@ -285,7 +317,18 @@ class ParquetColumns(Columns):
     def _described(self) -> tuple[Any, list[int]]:
         file, *_ = self.opened
         groups = range(file.metadata.num_row_groups)
+        paths = (file.schema.column(i).path for i in range(len(file.schema)))
+        self._leaves = {path: i for i, path in enumerate(paths)}
         return file.schema_arrow, [file.metadata.row_group(i).num_rows for i in groups]
+
+    def _lacking(self, name: str) -> int:
+        """As the footer counts them."""
+        described = self.opened[0].metadata
+        place = self._leaves.get(name)
+        if place is None or described.num_row_groups * len(self.names) > _MOST_COUNTS:
+            return 0
+        said = (described.row_group(i).column(place).statistics for i in range(described.num_row_groups))
+        return sum(found.null_count for found in said if found is not None and found.has_null_count)
 
     def _piece(self, batch: int, rows: tuple[int, int], names: list[str]) -> tuple[int, Sequence[Any]]:
         """Of a row group that may not be kept some rows, from the first on; or, for more than a few at its
@@ -293,7 +336,7 @@ class ParquetColumns(Columns):
         nbytes = (self._ends[batch + 1] - self._ends[batch]) * self._row_bytes(names)
         if nbytes <= one_go_bytes(_SHARE):
             return super()._piece(batch, rows, names)
-        beside = len(names) * COLUMN_BYTES
+        beside = len(names) * COLUMN_BYTES * (self.lists is None)
         if beside > budget_bytes() // _READINGS_SHARE and nbytes <= free_disk_bytes() // DISK_SHARE:
             if rows[1] <= self._at_once(names) and (batch, *names) not in self.opened[2]:
                 return 0, self._beginning(batch, names)
@@ -385,56 +428,3 @@ class ParquetColumns(Columns):
         arrow = needed("pyarrow", "tables")
         read = partial(unpacked, file.read_row_group, number, use_threads=False)
         return arrow.table([read([name]).column(0) for name in names], names=names)
-
-
-@cache
-def _measured_pool() -> Any:
-    """Of which nobody takes anything but who holds `_MEASURES`. It stays: what is taken of it knows where it
-    is, and does not keep it."""
-    arrow = needed("pyarrow", "tables")
-    return arrow.proxy_memory_pool(arrow.system_memory_pool())
-
-
-class ArrowColumns(Columns):
-    """Of an Arrow file (Feather, format 2)."""
-
-    def open(self) -> Any:
-        """Pyarrow's reader, over a map of a local file."""
-        return self._reader(needed("pyarrow", "tables").system_memory_pool())
-
-    def _reader(self, pool: Any) -> Any:
-        file = self._file() if is_url(self.path) else needed("pyarrow", "tables").memory_map(self.path)
-        return needed("pyarrow.ipc", "tables").open_file(file, memory_pool=pool)
-
-    def read(self, box: Box) -> np.ndarray[Any, Any]:
-        """Of a file that is what it was: whoever reads where a map has lost its file ends the process."""
-        if not self.is_current():
-            raise SourceError(f"{self} has changed since it was opened")
-        return super().read(box)
-
-    @property
-    def beside_bytes(self) -> int:  # type: ignore[override]
-        """A batch as it is unpacked, all columns together; nothing of what is mapped as it is."""
-        return self._batch_bytes
-
-    @property
-    def whole_bytes(self) -> int:  # type: ignore[override]
-        """Its smallest batch."""
-        return self._least_bytes
-
-    def _described(self) -> tuple[Any, list[int]]:
-        pool, unpacked, lengths = _measured_pool(), list[int](), list[int]()
-        with _MEASURES:
-            reader = self._reader(pool)
-            for i in range(reader.num_record_batches):
-                before = pool.bytes_allocated()
-                batch = reader.get_batch(i)
-                unpacked.append(int(pool.bytes_allocated()) - before)
-                lengths.append(batch.num_rows)
-                del batch
-        self._batch_bytes, self._least_bytes = max(unpacked, default=0), min(unpacked, default=0)
-        return reader.schema, lengths
-
-    def _batch(self, number: int, names: list[str]) -> Any:
-        arrow = needed("pyarrow", "tables")
-        return arrow.Table.from_batches([self.opened.get_batch(number)]).select(names)

@@ -44,10 +44,11 @@ class CsvColumns(Columns):
         dtype: Any = None,
         options: dict[str, Any] | None = None,
         keys: Keys | None = None,
+        fill: Any = None,
         header: bool | None = None,
     ) -> None:
         self.header = header
-        super().__init__(path, columns, dtype, options, keys)
+        super().__init__(path, columns, dtype, options, keys, fill)
 
     def open(self) -> Any:
         """Pyarrow's module for it: the file is opened for each run of lines."""
@@ -62,7 +63,7 @@ class CsvColumns(Columns):
         seen = self._starts[0] + CSV_BYTES
         found = self._parsed(0, next((k for k, at in enumerate(self._starts) if at >= seen), None), None)
         self._names = found.schema.names
-        self._head = with_room(found)
+        self._head = with_room(found, self.fill)
         return self._head, lengths
 
     @property

@@ -34,7 +34,7 @@ from spartan_ng.sources.files import (
     tells_of_writes,
 )
 from spartan_ng.sources.servers import patient
-from spartan_ng.sources.source import OpenedSource, Source, checked_dtype, note_loop
+from spartan_ng.sources.source import OpenedSource, Source, note_loop
 
 _HEADS = "zarr.json", ".zarray"
 """The descriptions of arrays, in either format."""
@@ -75,7 +75,12 @@ class ZarrArray(OpenedSource):
         array = self.opened
         note_loop()
         self.shape = tuple(array.shape)
-        self.dtype = checked_dtype(array.dtype, str(self))
+        if array.dtype.hasobject:
+            raise TypeError(
+                f"{self}: elements of dtype {array.dtype} are objects, which no source can have: have "
+                "zarr read them, numpy.array(zarr.open_array(...)[...].tolist()), or write texts of one width"
+            )
+        self.dtype = np.dtype(array.dtype)
         self._chunks, self._packed = tuple(array.shards or array.chunks), tuple(array.chunks)
         self.beside_bytes = _BESIDE * prod(self._packed) * self.dtype.itemsize
         self.whole_bytes = prod(map(min, self._packed, self.shape)) * self.dtype.itemsize

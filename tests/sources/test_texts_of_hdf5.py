@@ -1,13 +1,15 @@
-"""Texts of HDF5 files that are as long as each is: those of pandas, xarray and netCDF."""
+"""Texts that are as long as each is: of HDF5 files of pandas, xarray and netCDF, and of zarr stores."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy
 import pytest
+import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,3 +79,17 @@ def test_bytes_that_are_no_texts_are_an_error(tmp_path: Path) -> None:
         file.create_dataset("s", data=numpy.array([b"\xff\xfe"], object), dtype=h5py.string_dtype())
     with pytest.raises(SourceError, match=r"x\.h5.*decode"):
         np.from_hdf5(tmp_path / "x.h5", "s")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_texts_of_zarr_of_any_length_are_an_error_that_names_the_way(
+    zarr_format: int, tmp_path: Path
+) -> None:
+    texts = ["a", "bcd", ""]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # format 3 does not define them
+        made = zarr.create_array(tmp_path / "x.zarr", shape=(3,), dtype=str, zarr_format=zarr_format)
+        made[:] = numpy.array(texts, object)
+        with pytest.raises(TypeError, match=r"x\.zarr: .* have zarr read them, .*tolist"):
+            np.load(tmp_path / "x.zarr")
+        assert np.array(made[...].tolist()).tolist() == texts

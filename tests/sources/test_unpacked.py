@@ -26,7 +26,7 @@ from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.memory import READERS, readers_at_once, unpacked_bytes
-from spartan_ng.sources.columns import ArrowColumns
+from spartan_ng.sources.arrow_columns import ArrowColumns
 from spartan_ng.sources.joined import Joined
 from spartan_ng.sources.picked import Picked
 from spartan_ng.sources.reading import read_in_turn

@@ -19,8 +19,9 @@ from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.functions import UserFunction, require_function
+from spartan_ng.sources.arrow_columns import ArrowColumns
 from spartan_ng.sources.column_kinds import together
-from spartan_ng.sources.columns import ArrowColumns, Columns, ParquetColumns
+from spartan_ng.sources.columns import Columns, ParquetColumns
 from spartan_ng.sources.csv_columns import CsvColumns
 from spartan_ng.sources.files import (
     absolute,
@@ -224,6 +225,9 @@ def _from_columns(
         (p, {}) for p in files_for(path, suffixes, options)
     ]
     parts = together([kind(*found) for found in parted], columns)
+    for part in parts:
+        if part.kinds:  # of the dtype that was asked for boxes are read as far as they have all elements
+            part.check_lacking()
     return over(parts[0] if len(parts) == 1 else Joined(parts))
 
 
@@ -232,6 +236,7 @@ def from_parquet(
     columns: str | Sequence[str] | None = None,
     *,
     dtype: Any = None,
+    fill: Any = None,
     storage_options: dict[str, Any] | None = None,
 ) -> ndarray:
     """Columns of Parquet files as an array, row groups of which are read as they are worked on.
@@ -240,21 +245,24 @@ def from_parquet(
     ----------
     path : a file or URL, a list, a glob or a folder of them, whose rows follow each other. A folder of
         folders called `year=2020` and the like is one table, with a column for each such name
-    columns : the name of one column, which gives a 1-d array; several, or None for all: rows by columns, in
-        the order of the first file
+    columns : the name of one column, which gives a 1-d array (2-d, where its elements are lists of one length
+        of numbers); several, or None for all: rows by columns, in the order of the first file
     dtype : of the elements; None for what all columns of all files fit. What is missing is NaN among floats,
-        NaT among dates. To know how wide texts are, their columns are looked at once: `dtype="U20"` says it
+        NaT among dates, `fill` where that is given. To know how wide texts are, their columns are
+        looked at once: `dtype="U20"` says it. Decimals are read where `dtype=float` says so
+    fill : what stands for missing elements, in all columns: an element of `dtype`
 
     Raises
     ------
     KeyError : there is no such column; TypeError : no dtype fits the elements, as those of lists, or numbers
-    and texts
+    and texts, or `fill`
     SourceError : files have other columns than the first, and `columns` is None; elements are missing that
-        the dtype cannot say, when they are read
+        the dtype cannot say, and nothing stands for them: at once where the file counts them and no `dtype`
+        was asked for, or when they are read
     """
 
     def one(p: str, keys: Keys) -> Columns:
-        return ParquetColumns(p, columns, dtype, storage_options, keys)
+        return ParquetColumns(p, columns, dtype, storage_options, keys, fill)
 
     return _from_columns(one, (".parquet", ".pq"), path, columns, storage_options)
 
@@ -264,12 +272,13 @@ def from_arrow(
     columns: str | Sequence[str] | None = None,
     *,
     dtype: Any = None,
+    fill: Any = None,
     storage_options: dict[str, Any] | None = None,
 ) -> ndarray:
     """Columns of Arrow files (Feather 2) as an array; see `from_parquet`."""
 
     def one(p: str, keys: Keys) -> Columns:
-        return ArrowColumns(p, columns, dtype, storage_options, keys)
+        return ArrowColumns(p, columns, dtype, storage_options, keys, fill)
 
     return _from_columns(one, (".arrow", ".feather"), path, columns, storage_options)
 
@@ -279,6 +288,7 @@ def from_csv(
     columns: str | Sequence[str] | None = None,
     *,
     dtype: Any = None,
+    fill: Any = None,
     header: bool | None = None,
     storage_options: dict[str, Any] | None = None,
 ) -> ndarray:
@@ -302,7 +312,7 @@ def from_csv(
     def one(p: str, keys: Keys) -> Columns:
         if _suffix(p) in _PACKED:
             raise _no_parts("from_csv", p)
-        return CsvColumns(p, columns, dtype, storage_options, keys, header)
+        return CsvColumns(p, columns, dtype, storage_options, keys, fill, header)
 
     return _from_columns(one, (".csv",), path, columns, storage_options)
 
