@@ -48,6 +48,12 @@ class _Session:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
 
+    def __del__(self) -> None:
+        """Nobody closes sessions that zarr has read by, of which aiohttp would warn."""
+        connector = self._session.connector
+        if connector is not None and not self._session.closed:
+            connector._close()
+
     def get(self, url: Any, **options: Any) -> _Answer:
         """Ask for something."""
         return _Answer(self._session, "get", url, options)

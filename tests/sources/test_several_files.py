@@ -333,7 +333,7 @@ def test_folders_that_do_not_say_a_value(tmp_path: Path) -> None:
         np.load(tmp_path)
     _loaded(np.from_parquet(tmp_path, ["a", "p", "q"]), numpy.column_stack([TABLE[[0] * 5, 0], said[:, :2]]))
     with pytest.raises(
-        SourceError, match="folders do not say 'p', which int64 must have; ask for dtype=float, or .*fill=0"
+        SourceError, match=r"folders do not say 'p', which int64 .*; ask for dtype=float, or .*fill=0"
     ):
         numpy.asarray(np.from_parquet(tmp_path, ["p"], dtype=int))
 
