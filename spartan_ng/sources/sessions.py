@@ -9,8 +9,8 @@ who ask next; one that cannot be reached, or says nothing, is not asked again at
 
 from __future__ import annotations
 
-import asyncio
 import time
+import weakref
 from collections.abc import Callable, Generator
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
@@ -30,8 +30,16 @@ _MOST_S = 10.0
 _in_trouble: dict[str, float] = {}
 """By server, when it was last given up."""
 
-wait, wait_here = asyncio.sleep, time.sleep
-"""What tests put something else for."""
+
+async def wait(seconds: float) -> None:
+    """Let others of the loop go on."""
+    from asyncio import sleep  # it takes 20 ms to import, and few programs ask a server
+
+    await sleep(seconds)
+
+
+wait_here = time.sleep
+"""What tests put something else for, as for `wait`."""
 
 
 async def session_that_asks_again(**options: Any) -> Any:
@@ -44,15 +52,11 @@ class _Session:
 
     def __init__(self, session: Any) -> None:
         self._session = session
+        # Nobody closes sessions that zarr has read by, of which aiohttp would warn as soon as they go.
+        weakref.finalize(self, _close, session.connector).atexit = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
-
-    def __del__(self) -> None:
-        """Nobody closes sessions that zarr has read by, of which aiohttp would warn."""
-        connector = self._session.connector
-        if connector is not None and not self._session.closed:
-            connector._close()
 
     def get(self, url: Any, **options: Any) -> _Answer:
         """Ask for something."""
@@ -61,6 +65,11 @@ class _Session:
     def head(self, url: Any, **options: Any) -> _Answer:
         """Ask what would be said of it."""
         return _Answer(self._session, "head", url, options)
+
+
+def _close(connector: Any) -> None:
+    if connector is not None and not connector.closed:
+        connector._close()
 
 
 class _Answer:

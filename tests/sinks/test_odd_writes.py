@@ -1,4 +1,4 @@
-"""Elements that tables have no type for, disks that are full, maps that are flushed."""
+"""Elements that tables have no type for, disks that are full."""
 
 from __future__ import annotations
 
@@ -70,15 +70,3 @@ def test_a_full_disk_is_named_and_has_nothing_left_on_it(call: str, small_disk: 
     with pytest.raises(OutOfResources, match="x"):
         WRITES[call](small_disk, a)
     assert os.listdir(small_disk) == []
-
-
-def test_maps_are_flushed(tmp_path: Path) -> None:
-    """By the array and its views; what has no file has nothing to flush."""
-    numpy.save(tmp_path / "x.npy", numpy.zeros((10, 3)))
-    a = np.load(tmp_path / "x.npy", mmap_mode="r+")
-    a[2:4] = 5
-    a.flush()
-    a[4:].flush()
-    assert numpy.load(tmp_path / "x.npy").sum() == 30
-    assert not hasattr(np.zeros(3), "flush")
-    assert not hasattr(np.asarray(numpy.zeros(3)), "flush")

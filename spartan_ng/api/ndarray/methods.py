@@ -246,15 +246,6 @@ class Methods(Arithmetic):
 
     # --- files and pickles ---------------------------------------------------------------------------
 
-    @property
-    def flush(self) -> Callable[[], None]:
-        """A function that has what was written to a mapped file (`np.load(path, mmap_mode="r+")`) on the disk
-        when it returns, as that of `numpy.memmap`; other arrays have none."""
-        lender = self._cell.lender
-        if not isinstance(lender, np.memmap):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'flush'")
-        return lender.flush
-
     def tofile(self, file: Any, sep: str = "", format: str = "%s") -> None:
         """Write the elements to a file, which takes the place of one that is there when it is whole."""
         nbytes = 0 if sep else self.nbytes
