@@ -85,3 +85,14 @@ def test_weights_of_no_elements_are_not_added():
     with config.override(small_bytes=0):
         found = np.histogram(np.array(empty), bins=[-3, -1, 4], weights=np.array(none))[0]
     numpy.testing.assert_array_equal(found, numpy.histogram(empty, bins=[-3, -1, 4], weights=none)[0])
+
+
+@pytest.mark.parametrize("small_bytes", [1 << 20, 0])
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0), (3,)])
+@pytest.mark.parametrize("count", [-2, [-1], 0, [2], [], [1, -1]], ids=str)
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_nothing_is_repeated_as_numpy_does(small_bytes, shape, count, axis):
+    """How often is not asked where there is nothing along the axis: a negative number was an error."""
+    with config.override(small_bytes=small_bytes):
+        found = came(lambda: np.repeat(np.ones(shape), count, axis=axis))
+    assert found == came(lambda: numpy.repeat(numpy.ones(shape), count, axis=axis))

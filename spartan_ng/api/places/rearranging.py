@@ -49,6 +49,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     if given.size > 1 and given._peek() is None:
         return _repeated(a, given, where)
     counts = given._force()
+    if counts.size == 1 and not a.shape[where]:  # NumPy asks not how often nothing is repeated
+        counts = np.zeros_like(counts)
     if (counts < 0).any():
         raise ValueError("repeats may not contain negative values.")
     known = small_values((a,))
