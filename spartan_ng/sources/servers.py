@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from spartan_ng.config import config
 from spartan_ng.errors import SourceError
 from spartan_ng.extras import needed
+from spartan_ng.garbage import collected_later
 from spartan_ng.sources.sessions import BUSY, session_that_asks_again, waited_s
 
 _HTTP = "http://", "https://"
@@ -129,8 +130,13 @@ class ServedFile(io.RawIOBase):
         return self.read()
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, or what is left of it."""
-        found = self.read(len(buffer))
+        """Fill a buffer, or what is left of it.
+
+        h5py asks so, and holds its lock meanwhile, without which none of its objects can go: a loop that
+        collected some would wait for who waits for the loop.
+        """
+        with collected_later():
+            found = self.read(len(buffer))
         buffer[: len(found)] = found
         return len(found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import http.server
 import io
 import re
@@ -18,7 +19,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng.errors import SourceError
-from spartan_ng.sources import sessions
+from spartan_ng.sources import servers, sessions
 
 DATA = numpy.random.default_rng(0).random((600, 5))
 READS: dict[str, Callable[[str], Any]] = {
@@ -153,10 +154,8 @@ def test_servers_are_asked_again(
         assert max(pauses) == 7  # as it says
 
 
-# Not of chunks of HDF5: an error that goes through h5py may leave its objects to whoever collects them, and
-# where that is fsspec's loop it waits for h5py's lock, whose holder waits for the loop.
 @pytest.mark.parametrize("trouble", ["503", "dropped", "refused", "short", "403"])
-@pytest.mark.parametrize("call", sorted(set(READS) - {"HDF5 in chunks"}))
+@pytest.mark.parametrize("call", READS)
 def test_servers_that_stay_in_trouble_are_named(
     call: str, trouble: str, serve: Callable[..., str], pauses: list[float]
 ) -> None:
@@ -173,6 +172,25 @@ def test_servers_that_stay_in_trouble_are_named(
             assert url in str(told)
             assert isinstance(told, SourceError) or trouble == "403"
     assert sum(pauses) <= 40
+
+
+def test_nobody_collects_what_waits_for_the_lock_of_hdf5(
+    serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its objects go with that lock: a loop that collected some waited for who was waiting for the loop."""
+    asked: list[bool] = []
+    read = servers.ServedFile.read
+
+    def noted(file: Any, size: int | None = -1) -> bytes:
+        asked.append(gc.isenabled())
+        return read(file, size)
+
+    monkeypatch.setattr(servers.ServedFile, "read", noted)
+    x = READS["HDF5 in chunks"](serve("500", lambda number: False))
+    assert numpy.array_equal(x.compute(), DATA)
+    assert asked
+    assert not any(asked)
+    assert gc.isenabled()
 
 
 def test_pauses_grow_and_end(serve: Callable[..., str], pauses: list[float]) -> None:
