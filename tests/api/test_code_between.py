@@ -246,23 +246,53 @@ def test_takers_see_arrays() -> None:
 
 
 @pytest.fixture
-def reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException]]:
-    """Errors that are raised, one after the other, while code is read."""
+def readings() -> Iterator[list[int]]:
+    """Where code has been read."""
     from spartan_ng.api.ndarray import array
 
+    found: list[int] = []
+    own, learn = ahead.read_ahead, quick.learn_expressions
+
+    def read(code: Any, at: int) -> Any:
+        found.append(at)
+        return ahead.read_ahead(code, at)
+
+    assert learn is not None
+    others = (may_raise, np, numpy.where, numpy.square, numpy.reciprocal, numpy.sqrt)
+    learn(array.Pending, read, *others)
+    yield found
+    learn(array.Pending, own, *others)
+
+
+@pytest.fixture
+def reading(readings: list[int], monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """Errors that are raised, one after the other, while code is read."""
     raised: list[BaseException] = []
+    own = ahead.read_ahead
 
     def read(code: Any, at: int) -> Any:
         if raised:
             raise raised.pop(0)
-        return ahead.read_ahead(code, at)
+        return own(code, at)
 
-    learn = quick.learn_expressions
-    assert learn is not None
-    others = (may_raise, np, numpy.where, numpy.square, numpy.reciprocal, numpy.sqrt)
-    learn(array.Pending, read, *others)
-    yield raised
-    learn(array.Pending, ahead.read_ahead, *others)
+    monkeypatch.setattr(ahead, "read_ahead", read)
+    return raised
+
+
+def test_code_is_read_where_as_much_has_come_as_takes_as_long(readings: list[int]) -> None:
+    """A short program has no time for it; once one place is read, so is what takes its result."""
+    space: dict[str, Any] = {"x": np.ones(LENGTH), "y": np.ones(LENGTH)}
+    exec("def run():\n    return (x + y) * 2", space)
+    counts = []
+    try:
+        quick.read_after(3 * 8 * LENGTH)
+        for _ in range(4):
+            assert (numpy.asarray(space["run"]()) == 4).all()
+            counts.append(len(readings))
+    finally:
+        quick.read_after(0)
+    assert counts == [0, 0, 2, 2]
+    assert len(set(readings)) == 2
 
 
 @pytest.mark.parametrize("text", ["(x + y) * 2", "np.exp(x) + 1", "x**2 + y", "-x + y", "(x < y) & (y < x)"])

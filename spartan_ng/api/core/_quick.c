@@ -246,6 +246,7 @@ static PyMethodDef functions[] = {
     {"in_front", in_front, METH_VARARGS, "A function of ours, behind the plain case of its calls."},
     {"learn_recurring", learn_recurring, METH_VARARGS, "Say who has kernels for expressions that come again and again."},
     {"learn_expressions", learn_expressions, METH_VARARGS, "Say which class arrays are of that are pending."},
+    {"read_after", read_after, METH_O, "Say after how many bytes of results code is read for what becomes of them."},
     {"settle_pending", settle_pending, METH_NOARGS, "Compute all arrays that are pending."},
     {"is_small", is_small, METH_O, "Whether so many bytes are NumPy's at once."},
     {"is_open", is_open, METH_NOARGS, "Whether NumPy does anything at once."},

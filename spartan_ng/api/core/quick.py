@@ -100,6 +100,9 @@ if TYPE_CHECKING or _module is None:
     learn_expressions: Callable[..., None] | None = None
     """Say which class arrays are of that are pending, what reads code, and which functions it finds there."""
 
+    def read_after(nbytes: int) -> None:
+        """Say after how many bytes of results code is read for what becomes of them."""
+
     def settle_pending() -> None:
         """Compute all arrays that are pending."""
 
@@ -158,6 +161,7 @@ else:
     CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
     QuickFunction, Probe, connect = _module.QuickFunction, _module.Probe, _module.connect
     learn_expressions, settle_pending = _module.learn_expressions, _module.settle_pending
+    read_after = _module.read_after
     learn_recurring = _module.learn_recurring
     NAMES_LINES = bool(_module.NAMES_LINES)
     number_class, connect_numbers = _module.number_class, _module.connect_numbers

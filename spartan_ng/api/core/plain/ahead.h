@@ -25,10 +25,20 @@ typedef struct {
     Used used[MOST_USED];
 } Reading;
 
+/* What is kept of a place: how many bytes have come of its results, while these are few, with a mark; or its reading. */
+typedef union {
+    Reading *reading; /* NULL where nothing has come */
+    uintptr_t marked;
+} Asked;
+
 typedef struct {
     Py_ssize_t n;
-    Reading *readings[]; /* by the code's units, NULL where nobody has asked */
+    Asked places[]; /* by the code's units */
 } Ahead;
+
+/* Bytes that have come of a place before it is read: as many as operators take about as long for as reading does (0.1 ms). So a
+ * program that is short does not wait for what a long one gains by. Tests read at once (`read_after`). */
+static uintptr_t read_after_bytes = 1 << 20;
 
 /* Whether what is told of may name another line of a frame than where it is. */
 enum { names_lines = PY_VERSION_HEX < 0x030c0000 };
@@ -62,12 +72,20 @@ local_of(PyFrameObject *frame, PyCodeObject *code, int number)
 }
 #endif
 
+/* Whether a place has yet to be read; what lies aligned has no mark. */
+static int
+is_counted(Asked place)
+{
+    return (place.marked & 1) != 0;
+}
+
 static void
 forget_readings(void *kept)
 {
     Ahead *ahead = kept;
     for (Py_ssize_t i = 0; i < ahead->n; i++)
-        PyMem_Free(ahead->readings[i]);
+        if (!is_counted(ahead->places[i]))
+            PyMem_Free(ahead->places[i].reading);
     PyMem_Free(ahead);
 }
 
@@ -81,7 +99,7 @@ ahead_of(PyCodeObject *code)
     PyObject *units = PyCode_GetCode(code);
     Py_ssize_t n = units == NULL ? 0 : PyBytes_GET_SIZE(units) / 2;
     Py_XDECREF(units);
-    Ahead *made = n == 0 ? NULL : PyMem_Calloc(1, sizeof(Ahead) + n * sizeof(Reading *));
+    Ahead *made = n == 0 ? NULL : PyMem_Calloc(1, sizeof(Ahead) + n * sizeof(Asked));
     if (made == NULL)
         return NULL;
     made->n = n;
@@ -127,19 +145,38 @@ read_ahead(PyCodeObject *code, int at)
     return NULL;
 }
 
-/* The same, once for a place. */
+/* The same, once for a place, of whose results so many bytes come now; NULL before it is read. */
 static const Reading *
-reading_at(PyCodeObject *code, int at)
+reading_at(PyCodeObject *code, int at, npy_intp bytes)
 {
     Ahead *ahead = ahead_of(code);
     if (ahead == NULL || at / 2 >= ahead->n)
         return NULL;
-    Reading **kept = &ahead->readings[at / 2], *found = *kept == NULL ? read_ahead(code, at) : NULL;
-    if (*kept == NULL)
-        *kept = found;
-    else
+    Asked *place = &ahead->places[at / 2];
+    if (place->reading != NULL && !is_counted(*place))
+        return place->reading;
+    uintptr_t come = place->marked / 2 + (uintptr_t)bytes;
+    if (come < read_after_bytes) {
+        place->marked = 2 * come + 1;
+        return NULL;
+    }
+    Reading *found = read_ahead(code, at);
+    if (place->reading != NULL && !is_counted(*place))
         PyMem_Free(found); /* another thread has read it meanwhile */
-    return *kept;
+    else if (found != NULL)
+        place->reading = found;
+    return found == NULL ? NULL : place->reading;
+}
+
+/* Say after how many bytes places are read. */
+static PyObject *
+read_after(PyObject *module, PyObject *bytes)
+{
+    size_t most = PyLong_AsSize_t(bytes);
+    if (most == (size_t)-1 && PyErr_Occurred())
+        return NULL;
+    read_after_bytes = most;
+    Py_RETURN_NONE;
 }
 
 /* Whether names without a place of their own are those of a module, and not of a class, say. */
@@ -228,17 +265,17 @@ typedef struct {
 
 static int is_awaited(Whereabouts here);
 
-/* Find out where the interpreter is; -1 with an error. Whether code that is not ours may run before a result is taken is for
- * the caller to say. */
+/* Find out where the interpreter is, and what becomes of a result of so many bytes; -1 with an error. Whether code that is not
+ * ours may run before a result is taken is for the caller to say. */
 static int
-find_whereabouts(Whereabouts *here, int runs_any)
+find_whereabouts(Whereabouts *here, npy_intp bytes, int runs_any)
 {
     *here = (Whereabouts){ahead_place < 0 || known.ahead == NULL ? NULL : PyEval_GetFrame()};
     here->at = here->frame == NULL ? -1 : PyFrame_GetLasti(here->frame);
     if (here->at < 0)
         return 0;
     PyCodeObject *code = PyFrame_GetCode(here->frame);
-    const Reading *reading = reading_at(code, here->at);
+    const Reading *reading = reading_at(code, here->at, bytes);
     int failed = PyErr_Occurred() != NULL;
     if (reading != NULL && reading->kind != NOT_TAKEN && uses_ours(reading, here->frame, code, runs_any)) {
         here->next = reading->next;

@@ -166,10 +166,12 @@ is_large_enough(const Operand *o)
     return o->array != NULL && PyArray_SIZE(o->array) >= LEAST_PENDING;
 }
 
-/* What a function is given; how large the expression becomes by it, in places, functions and buffers. */
+/* What a function is given; how large the expression becomes by it, in places, functions and buffers; the bytes of the largest
+ * array, or of what has been read ahead of, where that is pending. */
 typedef struct {
     Operand operands[MOST_TAKEN];
     int n, places, count, buffered, is_pending, is_large, is_private;
+    npy_intp bytes;
 } Offered;
 
 /* Learn what is given: 0 where an operand is none of an expression's, or it would be too large. */
@@ -188,6 +190,7 @@ learn_given(Offered *all, PyObject *const *given, int n)
             first = first == NULL ? o->pending : first;
             all->count += o->pending->count;
             all->is_pending = 1;
+            all->bytes = (npy_intp)read_after_bytes;
             all->is_private = all->is_private && o->pending->is_private;
             continue;
         }
@@ -200,6 +203,7 @@ learn_given(Offered *all, PyObject *const *given, int n)
             o->number = plain;
         all->is_private = all->is_private && (o->array == NULL || is_private(given[i]));
         all->is_large = all->is_large || is_large_enough(o);
+        all->bytes = o->array == NULL ? all->bytes : Py_MAX(all->bytes, PyArray_NBYTES(o->array));
         all->places++;
     }
     return (all->is_pending || all->is_large) && all->places <= MOST_SHARED && all->count <= MOST_OPERATORS;
@@ -288,7 +292,7 @@ in_expression(PyObject *function, PyObject *const *given, int n, const Operator 
     if (!all.is_pending && op != NULL && !is_given_to_interpreter(op, callers))
         return NULL;
     Whereabouts here;
-    if (find_whereabouts(&here, all.is_private) < 0)
+    if (find_whereabouts(&here, all.bytes, all.is_private) < 0)
         return NULL;
     for (int i = 0; i < n; i++)
         if (all.operands[i].pending != NULL && !is_taker(all.operands[i].pending, here))
