@@ -1,7 +1,6 @@
 """What is left of clients, connections and clusters that went, and of jobs that failed."""
 
 import gc
-import subprocess
 from functools import partial
 
 import numpy as np
@@ -22,9 +21,12 @@ from spartan_ng.wire.access import Access
 from spartan_ng.worker.server import WorkerServer
 from tests.cluster.conftest import running, start
 from tests.cluster.programs import doubled, evaluate, total
+from tests.disks import small_disk
 from tests.faults.connects import connect_again
 from tests.faults.soak import JOBS
 from tests.waiting import until
+
+__all__ = ["small_disk"]
 
 
 def test_connecting_again_leaves_nothing_of_the_connection_before(shared):
@@ -103,30 +105,20 @@ def closed(backend):
         return True
 
 
-def test_a_full_disk_is_an_error_with_worker_folder_and_bytes_and_the_next_job_runs(tmp_path, monkeypatch):
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "spartan-ng-test", str(tmp_path)],
-        capture_output=True,
-        check=False,
-    )
-    if made.returncode != 0:
-        pytest.skip("file systems cannot be mounted here")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    try:
-        for cluster in start(1, memory=4 << 20):
-            client = cluster.connect()
-            kept: list[ArrayRef] = []
-            with pytest.raises(OutOfResources, match=rf"pid \d+ on .*1,048,576 bytes.*{tmp_path}"):
-                kept.extend(upload(client, np.ones((128, 1024))) for _ in range(12))
-            kept.clear()
-            x = np.arange(10.0)
-            assert evaluate(Session(client), total(build.constant(x))) == 45.0
-            np.testing.assert_array_equal(
-                evaluate(Session(client), doubled(build.constant(np.ones((128, 1024))))), 2.0
-            )
-            client.close()
-    finally:
-        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+def test_a_full_disk_is_an_error_with_worker_folder_and_bytes_and_the_next_job_runs(small_disk, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(small_disk))
+    for cluster in start(1, memory=4 << 20):
+        client = cluster.connect()
+        kept: list[ArrayRef] = []
+        with pytest.raises(OutOfResources, match=rf"pid \d+ on .*1,048,576 bytes.*{small_disk}"):
+            kept.extend(upload(client, np.ones((128, 1024))) for _ in range(12))
+        kept.clear()
+        x = np.arange(10.0)
+        assert evaluate(Session(client), total(build.constant(x))) == 45.0
+        np.testing.assert_array_equal(
+            evaluate(Session(client), doubled(build.constant(np.ones((128, 1024))))), 2.0
+        )
+        client.close()
 
 
 def upload(client, x):

@@ -32,6 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@pytest.mark.filterwarnings("ignore")  # casts of complex numbers
 @given(
     st.sampled_from([*ALONG]),
     st.sampled_from(KINDS),
@@ -48,8 +49,7 @@ def test_what_threads_work_on_fits(
         x = np.load(folder / f"{KINDS.index(kind)}_{SHAPES.index(shape)}.npy")
         try:
             found = np.explain(ALONG[name](np, x, axis))
-        except (TypeError, ValueError, UserWarning, numpy.exceptions.ComplexWarning, MemoryBudgetError):
-            # of texts and complex numbers, or told before it begins
+        except (TypeError, ValueError, MemoryBudgetError):  # of texts, or told before it begins
             return
     assert found.projected_bytes <= budget
     assert found.working_bytes <= budget

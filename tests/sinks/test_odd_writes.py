@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,9 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng.errors import OutOfResources
+from tests.disks import small_disk
+
+__all__ = ["small_disk"]
 
 STRANGE = ["c8", "c16", "M8[Y]", "M8[M]", "M8[h]", "m8[D]", "m8[W]", [("a", "i4"), ("b", "f8")], "V3"]
 
@@ -34,20 +36,6 @@ def test_the_ways_out_lead_out(tmp_path: Path) -> None:
     years = np.array(["2020", "2021"], "M8[Y]")
     np.to_parquet(years.astype("M8[D]"), tmp_path / "y.parquet")
     assert (np.load(tmp_path / "y.parquet")[:, 0] == years).all()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder of two megabytes."""
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "spartan-ng-test", str(tmp_path)],
-        capture_output=True,
-        check=False,
-    )
-    if made.returncode != 0:
-        pytest.skip("file systems cannot be mounted here")
-    yield tmp_path
-    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
 
 
 WRITES: dict[str, Callable[[Path, Any], Any]] = {

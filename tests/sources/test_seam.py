@@ -234,8 +234,7 @@ def test_what_is_read_at_a_time_follows_from_the_memory(way: str, workers: int) 
     source = Recorder(VALUE)
     with running_on(backend), config.override(memory_bytes=limit, small_bytes=0):
         numpy.testing.assert_allclose(WAYS[way](np, over(source)), WAYS[way](numpy, VALUE), atol=1e-12)
-        most = limit // memory.BANDS_SHARE // (memory.BESIDE + 1) if way == "line sorted" else 0
-        assert source.largest_bytes <= max(memory.band_bytes(), most)  # one thread sorts a line
+        assert source.largest_bytes <= memory.band_bytes()
 
 
 def test_a_function_of_a_box() -> None:

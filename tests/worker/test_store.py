@@ -4,7 +4,6 @@ import errno
 import os
 import random
 import stat
-import subprocess
 import tempfile
 import threading
 from functools import partial
@@ -24,6 +23,9 @@ from spartan_ng.errors import MemoryBudgetError, OutOfResources
 from spartan_ng.system import mapping, segments
 from spartan_ng.worker.memory.pool import BufferPool
 from spartan_ng.worker.memory.store import Store
+from tests.disks import small_disk
+
+__all__ = ["small_disk"]
 
 F8 = np.dtype(np.float64)
 MB = 1 << 17
@@ -305,20 +307,6 @@ def test_many_threads_within_a_small_budget():
         t.join()
     assert wrong == []
     assert store.spilled_bytes > 0
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A folder for temporary files that holds two megabytes."""
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "spartan-ng-test", str(tmp_path)],
-        capture_output=True,
-        check=False,
-    )
-    if made.returncode != 0:
-        pytest.skip("file systems cannot be mounted here")
-    yield tmp_path
-    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
 
 
 def test_a_full_disk_names_the_folder_and_the_bytes_and_loses_nothing(small_disk, monkeypatch):
