@@ -23,7 +23,7 @@ from spartan_ng.extras import needed
 from spartan_ng.sinks.places import check_folder, new_file, new_folder, take_place, take_place_at
 from spartan_ng.sinks.taken import group_names, refused, some
 from spartan_ng.sources.files import as_zarr_takes, is_folder, is_there, is_url, names_in, open_file, system
-from spartan_ng.sources.servers import taken_by_server
+from spartan_ng.sources.servers import patient, taken_by_server
 
 _OWN = re.compile(r"zarr\.json|\.zarray|\.zattrs|\.lock-.*|.*\.partial|(c|\d+)(\.\d+)*")
 """What lies in the folder of an array: its description, its chunks in any way of naming them."""
@@ -113,6 +113,7 @@ def array_place(
     folder cannot be made there; ValueError : the group has another format
     """
     url, parts = url if is_url(url) else os.path.abspath(url), group_names(name)
+    options = patient(url, options)
     path = "/".join([url.rstrip("/"), *parts])
     # A link's target is written to, and not replaced.
     if not is_url(path):

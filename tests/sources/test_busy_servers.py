@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy
 import pytest
 
@@ -217,3 +218,6 @@ def test_servers_that_take_no_files_are_named(call: str, serve: Callable[..., st
     with pytest.raises(io.UnsupportedOperation, match=r"takes no files.*Write to a file here") as told:
         WRITES[call](url)
     assert url in str(told.value)
+    del told
+    fsspec.filesystem("http").clear_instance_cache()
+    gc.collect()  # aiohttp warns of sessions that nobody has closed
