@@ -187,6 +187,8 @@ np.copyto(a, 1, where=i)
 np.copyto(a, s, where=False)|with lazily(np): q = a * 1;; np.copyto(a, 5, where=m); r = q
 np.copyto(a, x, where=x)
 r = np.add.reduce(a)|r = np.maximum.reduce(a, -1)|r = np.add.reduceat(a, i)|r = np.add.accumulate(a, axis=0)
+r = np.maximum.reduce([a, b])|r = np.add.reduce([a, a, b], axis=1)
+r = np.add.accumulate([a[1:], a[:-1]])|r = np.multiply.reduceat([b, a], i)
 r = np.multiply.reduce(a, axis=(0, 1), keepdims=True)|r = np.logical_and.reduce(a, None)
 r = np.add.reduce(a, 9)
 r = np.subtract.accumulate(a)|r = np.minimum.reduceat(a, [0, 1], -1)|r = np.add.reduceat(a, 99 + i)

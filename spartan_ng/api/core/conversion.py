@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
             a = _held(a, np.dtype(dtype))
         left: list[Handle] | None = [] if dtype is None or not np.dtype(dtype).hasobject else None
         try:
-            a = _nested(a, left)
+            a = _nested(a, left, dtype)
         except _RaggedError:
             a, left = _with_shapes(a), None  # which NumPy refuses below, in its words
         if isinstance(a, Handle):
@@ -137,17 +138,17 @@ def _held(items: Any, dtype: np.dtype[Any]) -> Any:
     return [i._force()[()] if type(i) in Late.numbers else i for i in items]
 
 
-def _nested(items: Any, left: list[Handle] | None, depth: int = 1) -> Any:
+def _nested(items: Any, left: list[Handle] | None, dtype: Any = None, depth: int = 1) -> Any:
     """A sequence with arrays in it: stacked if all are and may be; others as they are.
 
     Arrays that are not stacked stay in their lists, and are appended to `left`. Where they may become
     elements (`left` is None) all stay: NumPy finds out if they do. A list in itself ends at the most axes
-    that there are.
+    that there are. `dtype` is that of the whole, where it is given.
     """
     if depth > MOST_AXES or are_of(items, PLAIN_OR_NUMERIC):
         return items
     parts = [
-        _nested(i, left, depth + 1)
+        _nested(i, left, dtype, depth + 1)
         if isinstance(i, list | tuple)
         else as_handle(i)
         if left is not None and is_array_like(i)
@@ -157,7 +158,8 @@ def _nested(items: Any, left: list[Handle] | None, depth: int = 1) -> Any:
     if left is not None:
         arrays = [i for i in parts if isinstance(i, Handle)]
         if parts and len(arrays) == len(parts) and all(i.ndim < MOST_AXES for i in arrays):
-            return _stacked(parts)
+            with suppress(TypeError):  # dates and numbers, which are objects together
+                return _stacked(arrays, dtype)
         left += arrays
     if all(i is j for i, j in zip(parts, items, strict=True)):
         return items
@@ -168,8 +170,14 @@ class _RaggedError(ValueError):
     """Arrays of several shapes in a list of nothing else."""
 
 
-def _stacked(parts: list[Handle]) -> Any:
-    """Arrays of one shape, stacked."""
+def _stacked(parts: list[Handle], dtype: Any) -> Any:
+    """Arrays of one shape, stacked; those of several types each as the one of the whole, where it is given:
+    what they have in common may have no room for what both have. TypeError where they are not to be."""
+    if dtype is not None and len({i.shape for i in parts}) == 1 < len({i.dtype for i in parts}):
+        whole = as_dtype(dtype)
+        if whole.kind not in "biufcmM" or (whole.kind in "mM" and np.datetime_data(whole)[0] == "generic"):
+            raise TypeError(f"{whole} says not all of what each becomes")
+        parts = [as_handle(i, whole) for i in parts]
     try:
         return Late.stack(parts)
     except ValueError:

@@ -157,19 +157,29 @@ def harmless(name: str, kinds: tuple[Any, ...]) -> int | None:
 
 
 def _quickly(function: ufunc, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """What NumPy's method gives for a small array of numbers, and indices and numbers beside it; None where
-    there is more to ask."""
-    if type(args[0]) is not Late.ndarray or len(args) > 2 or not _SAYING.issuperset(keywords):
+    """What NumPy's method gives for a small array of numbers, or a list of such ones, and indices and numbers
+    beside it; None where there is more to ask."""
+    first, count = args[0], 1
+    if type(first) is list and first:
+        args, count = (*first, *args[1:]), len(first)
+    if type(args[0]) is not Late.ndarray or len(args) > count + 1 or not _SAYING.issuperset(keywords):
         return None
     dtype = keywords.get("dtype")
     if dtype is not None and not (type(dtype) is type and dtype in _NUMBERS):
         return None
     known = few_values(args, _BESIDE, are_broadcast=False)
-    if known is None or known[0].dtype.kind not in "biufc" or not known[0].ndim:
+    if known is None:
         return None
+    is_whole = True
+    for x in known[:count]:
+        if type(x) is not np.ndarray or x.dtype.kind not in "biufc" or not x.ndim:
+            return None
+        is_whole = is_whole and x.dtype.kind in "biu"
+    if type(first) is list:
+        known = [known[:count], *known[count:]]
     numpys = getattr(function.np, name)
     try:
-        if dtype is None and known[0].dtype.kind in "biu" and function.__name__ in _QUIET:
+        if dtype is None and is_whole and function.__name__ in _QUIET:
             return wrap(numpys(*known, **keywords))
         return wrap(told(numpys, *known, **keywords))
     except (ValueError, TypeError, LookupError):  # ours name the shapes
