@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 import spartan_ng as sp
+from spartan_ng.api.core import forcing, handle
 from spartan_ng.config import config
 from spartan_ng.session import Session
 from tests.api.test_writes import address
@@ -58,6 +59,52 @@ def test_parts_are_written_where_they_lie(part, call, overlap, monkeypatch):
 
     with config.override(small_bytes=100):
         numpy.testing.assert_array_equal(run(sp), run(numpy))
+
+
+LAZY = {
+    "-=": lambda np, t, y: t.__isub__(2 * y),
+    "*=": lambda np, t, y: t.__imul__(y + 1),
+    "subtract": lambda np, t, y: np.subtract(t, y * 2, out=t),
+    "reflected": lambda np, t, y: np.subtract(y * 2, t, out=t),
+    "negative": lambda np, t, y: np.negative(y + 1, out=t),
+    "row": lambda np, t, y: np.add(t, (y * 3)[:1], out=t),
+    "of itself": lambda np, t, y: t.__iadd__(t * 0.5),
+    "of what lies beside": lambda np, t, y: t.__iadd__(t[::-1] * y),
+}
+
+
+@pytest.mark.parametrize(("part", "call"), list(product(PARTS, LAZY)))
+def test_what_is_still_to_be_computed_is_computed_alone(part, call, monkeypatch):
+    """No pass has the function that writes in it, and makes its result elsewhere."""
+
+    def run(np):
+        a = np.array(numpy.arange(600.0).reshape(30, 20) + 1)
+        b = np.array(numpy.arange(600.0).reshape(30, 20) % 7)
+        asked: list[object] = []
+        if np is sp:
+            sp.compute(a, b)
+            place = address(a)
+            own = forcing.compute_nodes
+
+            def noted(nodes):
+                asked.extend(n.fn for n in nodes)  # which are leaves afterwards
+                return own(nodes)
+
+            monkeypatch.setattr(handle, "compute_nodes", noted)
+        target = PARTS[part](a)
+        waiting = a * 10
+        given = LAZY[call](np, target, PARTS[part](b))
+        if np is sp:
+            monkeypatch.undo()
+            assert address(a) == place
+            assert asked
+            assert not {"subtract", "negative"}.intersection(asked)
+        assert given is target
+        return numpy.array(a), numpy.array(waiting)
+
+    with config.override(small_bytes=100):
+        for found, expected in zip(run(sp), run(numpy), strict=True):
+            numpy.testing.assert_array_equal(found, expected)
 
 
 def test_what_an_evaluation_left_here_is_not_copied_for_its_parts():

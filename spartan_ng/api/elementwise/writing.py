@@ -6,11 +6,24 @@ from typing import Any
 
 from spartan_ng.api.core import door
 from spartan_ng.api.core.door import few_values
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import small_values, values_here
 from spartan_ng.api.core.telling import applied
 from spartan_ng.errors import is_refusal
 from spartan_ng.ops.elementwise import Elementwise
+
+
+def evaluated_for(part: Handle, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """NumPy's values of what is written to a part of an array by one function, None if one has none: a single
+    operand that is still lazy is evaluated, as a pass with the function in it would make the part elsewhere,
+    to be copied, and the operand besides where somebody has it."""
+    known = values_here(args)
+    if known is None and part._views:
+        lazy = [a for a in args if isinstance(a, Handle) and a._found() is None]
+        if len(lazy) == 1 and part._have_here(*lazy):
+            known = values_here(args)
+    return known
 
 
 class Writing:
@@ -30,7 +43,7 @@ class Writing:
             return target
         if not door.is_written_here(out, self.row.flops):
             return None
-        if target is None and not out._views and out._cell.value is not None:
+        if target is None and out._cell.value is not None:
             return out._in_place()
         return target
 
@@ -58,7 +71,7 @@ class Writing:
             if known is None and all(
                 type(o) is Late.ndarray and door.is_written_here(o, self.row.flops) for o in outs
             ):
-                known = values_here(args)
+                known = evaluated_for(outs[0], args) if self.nout == 1 else values_here(args)
             return known is not None and self._write(known, outs, where, **asked)
         except ValueError as error:
             if not is_refusal(error):

@@ -22,11 +22,12 @@ from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.core.members import equal_to
-from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored, values_here
+from spartan_ng.api.core.operands import check_cast, dtypes_first, small_values, stored
 from spartan_ng.api.core.quick import plainly
 from spartan_ng.api.core.telling import applied, told
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.api.elementwise.writing import evaluated_for
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.errors import ShapeError, alone, is_refusal
 from spartan_ng.graph import build
@@ -339,7 +340,7 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
     value = a._peek()
     is_small = value is not None and door.is_small(value.nbytes)
     large = value is not None and not is_small and door.is_written_here(a, function.row.flops)
-    operands = values_here((other,)) if large else small_values((other,))
+    operands = evaluated_for(a, (other,)) if large else small_values((other,))
     if operands is not None and (is_small or large):
         target = a._in_place()
         if target is not None:
