@@ -250,10 +250,12 @@ def sparse_blocks(stage: Fused, sizes: list[int]) -> tuple[int, ...]:
 
 
 def _contiguous_dimension(stage: Fused) -> int | None:
-    """The dimension that the operands of most axes have contiguous in memory; None where they disagree. Those
-    of fewer are small, however they lie."""
-    wide = [[a.label for a in r.axes if a.size > 1] for r in stage.reads]
-    wide = [labels for labels in wide if labels and labels[-1] != WHOLE]
+    """The dimension that the operands of most axes have contiguous in memory, or what is stored of more; None
+    where they disagree. Those of fewer are small, however they lie."""
+    every = [[a.label for a in r.axes if a.size > 1] for r in stage.reads]
+    stored = [[d for d in w.labels if stage.domain[d] > 1] for w in stage.writes if w.reducer is None]
+    most = max(map(len, stored), default=0)
+    wide = stored if most > max(map(len, every), default=0) else [e for e in every if e and e[-1] != WHOLE]
     most = max(map(len, wide), default=0)
     last = {labels[-1] for labels in wide if len(labels) == most}
     return last.pop() if len(last) == 1 else None

@@ -158,6 +158,18 @@ def test_vectors_across_a_matrix_do_not_cut_its_lines() -> None:
     assert block_sizes(stage, ((0, n), (0, n)), frozenset({3}))[1] == n
 
 
+@pytest.mark.parametrize("held", [None, frozenset[int](), frozenset({2})])
+def test_what_is_stored_keeps_its_lines_where_operands_have_fewer_axes(held: frozenset[int] | None) -> None:
+    """As of an outer product: NumPy copies short pieces of lines to and fro."""
+    n = 3000
+    vectors = [Read(d, (Axis(d, 0, 1, n),), (0,), (n,), (d,)) for d in range(2)]
+    row = Row("map", "multiply", (0, 1), (), np.dtype(float), (n, n), (0, 1))
+    stage = replace(_stage((n, n)), reads=tuple(vectors), rows=(row,), writes=(Write((2,), 2, (0, 1)),))
+    assert block_sizes(stage, ((0, n), (0, n)), held)[1] == n
+    turned = replace(stage, writes=(Write((2,), 2, (1, 0)),))
+    assert block_sizes(turned, ((0, n), (0, n)), held)[0] == n
+
+
 @pytest.mark.parametrize("columns", [1_000, 6_500, 10_000, 20_000, 50_000, 300_000])
 def test_lines_that_compiled_folds_take_side_by_side_are_not_parted(columns: int) -> None:
     """As of `A @ x` beside `r @ A`: a line on its own reads and writes all sums of the columns for itself."""
