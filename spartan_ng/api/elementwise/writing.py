@@ -15,15 +15,17 @@ from spartan_ng.ops.elementwise import Elementwise
 
 
 def evaluated_for(part: Handle, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """NumPy's values of what is written to a part of an array by one function, None if one has none: a single
-    operand that is still lazy is evaluated, as a pass with the function in it would make the part elsewhere,
-    to be copied, and the operand besides where somebody has it."""
-    known = values_here(args)
-    if known is None and part._views:
-        lazy = [a for a in args if isinstance(a, Handle) and a._found() is None]
-        if len(lazy) == 1 and part._have_here(*lazy):
-            known = values_here(args)
-    return known
+    """NumPy's values of what is written to a part of an array by one function, None if one has none.
+
+    The array, and a single operand, that are still lazy are evaluated: a pass with the function in it would
+    make the part elsewhere, to be copied, and the array and the operand besides.
+    """
+    if part._views:
+        others = [a for a in args if isinstance(a, Handle) and a._cell is not part._cell]
+        lazy = [a for a in others if a._found() is None]
+        if len(lazy) < 2 and (lazy or part._cell.value is None):
+            part._have_here(*lazy)
+    return values_here(args)
 
 
 class Writing:

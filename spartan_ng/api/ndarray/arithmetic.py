@@ -339,7 +339,7 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
             return a  # type: ignore[return-value]
     value = a._peek()
     is_small = value is not None and door.is_small(value.nbytes)
-    large = value is not None and not is_small and door.is_written_here(a, function.row.flops)
+    large = not is_small and (value is not None or a._views) and door.is_written_here(a, function.row.flops)
     operands = evaluated_for(a, (other,)) if large else small_values((other,))
     if operands is not None and (is_small or large):
         target = a._in_place()
