@@ -253,7 +253,8 @@ def _contiguous_dimension(stage: Fused) -> int | None:
     """The dimension that the operands of most axes have contiguous in memory, or what is stored of more; None
     where they disagree. Those of fewer are small, however they lie."""
     every = [[a.label for a in r.axes if a.size > 1] for r in stage.reads]
-    stored = [[d for d in w.labels if stage.domain[d] > 1] for w in stage.writes if w.reducer is None]
+    plain = [w.labels for w in stage.writes if w.reducer is None and WHOLE not in w.labels]
+    stored = [[d for d in labels if stage.domain[d] > 1] for labels in plain]
     most = max(map(len, stored), default=0)
     wide = stored if most > max(map(len, every), default=0) else [e for e in every if e and e[-1] != WHOLE]
     most = max(map(len, wide), default=0)

@@ -50,7 +50,7 @@ def _watched(numpys: Any, *args: Any, **keywords: Any) -> ndarray:
     return (by_numpy if in_process() else gathered)(numpys, *args, **keywords)  # type: ignore[no-any-return]
 
 
-@generalized(np.matmul)
+@generalized(np.matmul, operator.matmul)
 @numpy_function(np.matmul)
 def matmul(
     x1: Any,

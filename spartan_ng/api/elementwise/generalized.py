@@ -23,11 +23,13 @@ class gufunc(ufunc):
     ----------
     numpys : NumPy's object
     function : takes one or two operands, and `out` and other keywords
+    of_two : what does the same for two arrays and nothing else, with a shortcut for small ones
     """
 
-    def __init__(self, numpys: Any, function: Callable[..., Any]) -> None:
+    def __init__(self, numpys: Any, function: Callable[..., Any], of_two: Callable[..., Any] | None) -> None:
         functools.update_wrapper(self, function)
         self.function = function
+        self.of_two = of_two or function
         self.np = numpys
         self.nin, self.nout, self.nargs = numpys.nin, numpys.nout, numpys.nargs
         self.types, self.ntypes = numpys.types, numpys.ntypes
@@ -37,7 +39,7 @@ class gufunc(ufunc):
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Apply to operands, with NumPy's keywords."""
         if not keywords and len(args) == 2 and type(args[0]) is type(args[1]) is Late.ndarray:
-            return self.function(*args)
+            return self.of_two(*args)
         if len(args) == self.nargs and "out" in keywords:
             raise TypeError("cannot specify 'out' as both a positional and keyword argument")
         out = keywords.get("out")
@@ -71,9 +73,11 @@ class gufunc(ufunc):
         raise TypeError("only functions of single elements update in place")
 
 
-def generalized(numpys: Any) -> Callable[[Callable[..., Any]], gufunc]:
+def generalized(
+    numpys: Any, of_two: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], gufunc]:
     """The decorator that makes of a function one of these."""
-    return lambda function: gufunc(numpys, function)
+    return lambda function: gufunc(numpys, function, of_two)
 
 
 __all__ = ["gufunc"]

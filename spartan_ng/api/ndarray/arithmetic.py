@@ -214,10 +214,10 @@ class Arithmetic(Handle):
 
     @plainly(np.matmul)
     def __matmul__(self, other: Any) -> Any:
-        return products.matmul(self, other) if is_operand(other) else _theirs(np.matmul, self, other)
+        return products.matmul.function(self, other) if is_operand(other) else _theirs(np.matmul, self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
-        return products.matmul(other, self) if is_operand(other) else _theirs(np.matmul, other, self)
+        return products.matmul.function(other, self) if is_operand(other) else _theirs(np.matmul, other, self)
 
     __and__ = _operator(ufuncs.bitwise_and)
     __rand__ = _operator(ufuncs.bitwise_and, reflected=True)
