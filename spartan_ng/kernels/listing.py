@@ -7,7 +7,7 @@ from string import ascii_letters
 from spartan_ng.arrays import WHOLE
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.plan.rows import VALUE, Axis, Read, Row, Write
-from spartan_ng.plan.stages import Pass, ScanTotals
+from spartan_ng.plan.stages import Pass, ScanTotals, SortParts
 from spartan_ng.units import shape_text
 
 _MOST = 72
@@ -25,6 +25,9 @@ def body_text(stage: Pass) -> list[str]:
         lines.append(f"r{i} = {text:<{width}}  {dtype}{shape_text(value.shape)}")
     if isinstance(stage, ScanTotals):
         return [*lines, f"%{stage.slot} = the state of scan {stage.fn}({_registers(stage.args)})"]
+    if isinstance(stage, SortParts):
+        written = ", ".join(f"%{slot}" for slot in stage.written_slots())
+        return [*lines, f"{written} = r{len(values) - 1}, sorted"]
     return [*lines, *(_write_text(write) for write in stage.results())]
 
 

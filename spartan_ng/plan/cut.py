@@ -19,7 +19,7 @@ from spartan_ng.costs.tuned import COUNTED
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.memory import block_bytes, copied_bytes
 from spartan_ng.ops.functions import UserFunction
-from spartan_ng.ops.line_sorts import merge_bytes, run_length
+from spartan_ng.ops.line_sorts import merge_bytes
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.units import Folded, Lead, leading
 from spartan_ng.optimizer.fusion.labels import is_line_sort
@@ -30,6 +30,7 @@ from spartan_ng.plan.absorb import has_product, is_heavy
 from spartan_ng.plan.bands import band_of
 from spartan_ng.plan.cascade import Cascade, copied_operand, is_full, moved_bytes
 from spartan_ng.plan.draft import Draft, DraftResult, stage_name
+from spartan_ng.plan.lines import sorted_length
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.reads import is_own, plain_read, rows_before
 from spartan_ng.plan.rows import VALUE, Read, Row, Slot, Write
@@ -371,8 +372,7 @@ class Cut:
         self._emit(Accumulate("accumulate", node.params[1], updates, draft.slot, grid), combine_bytes)
 
     def _sort(self, draft: Draft, grid: Tiling, read_bytes: int, picked_bytes: int) -> None:
-        node, (read,) = draft.node, draft.reads
-        name = str(node.params[0])
+        node, name = draft.node, str(draft.node.params[0])
         a = node.inputs[0]
         self.slots.append(Slot(a.shape, a.dtype, grid))
         values, indices = len(self.slots) - 1, None
@@ -380,16 +380,28 @@ class Cut:
             self.slots.append(Slot(a.shape, node.dtype, grid))
             indices = len(self.slots) - 1
         element = a.dtype.itemsize + (node.dtype.itemsize if indices is not None else 0)
-        length = run_length(-(-a.size // grid.parts[0]), element, self.settings.profile.memory_bytes)
-        if node.fn == "places":
-            _, spans = node.params
-            self._emit(SortParts("sort parts", read, values, None, grid, spans, length), read_bytes)
-            self._emit(MergeParts("pick places", values, None, draft.slot, grid, spans, length), picked_bytes)
+        length, exact = sorted_length(node, grid.parts[0], self.settings), self.settings.reproducible
+        spans = node.params[1] if node.fn == "places" else ()
+        parts = SortParts(
+            f"{name} parts",
+            a.shape,
+            grid,
+            tuple(draft.reads),
+            tuple(draft.rows),
+            values,
+            indices,
+            spans,
+            length,
+            exact,
+        )
+        merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid, spans, length)
+        if spans:
+            self._emit(parts, read_bytes)
+            self._emit(replace(merge, name="pick places"), picked_bytes)
             return
         # The sketch has charged the sort with both of its halves.
         moved = merge_bytes(a.size, a.dtype.itemsize, element, grid.parts[0])
-        self._emit(SortParts(f"{name} parts", read, values, indices, grid, (), length), read_bytes - moved)
-        merge = MergeParts(f"{name} merge", values, indices, draft.slot, grid, (), length)
+        self._emit(parts, read_bytes - moved)
         self._emit(merge, moved)
 
     def _moved(self, read: Read, domain: tuple[int, ...], grid: Tiling) -> int:

@@ -38,7 +38,7 @@ class DraftResult(Struct, frozen=True):
 
 
 class Draft(Struct):
-    """A fused stage, or a stage of its own kind (`rows` is empty then), without a grid."""
+    """A fused stage, or one of its own kind (of which only sorts of lines have `rows`), without a grid."""
 
     results: list[DraftResult]
     domain: tuple[int, ...]

@@ -21,6 +21,7 @@ from spartan_ng.optimizer.tiling.sketch import ArraySketch, StageSketch, Tilings
 from spartan_ng.plan.absorb import Together, absorb_sides, is_heavy
 from spartan_ng.plan.cut import Cut
 from spartan_ng.plan.draft import Draft, Drafting, DraftResult
+from spartan_ng.plan.lines import absorb_lines
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import Read
 from spartan_ng.plan.settings import Settings
@@ -104,6 +105,7 @@ class Lowering:
         if self.settings.fusion == "off":
             return [drafts]
         kept = {self.number[r] for r in self.roots}
+        drafts = absorb_lines(drafts, kept, self.nodes, self.settings)
         fused = absorb_sides(drafts, kept, self._are_together)
         stored = {d.slot for d in drafts} - {d.slot for d in fused}
         if not any(is_heavy(d) for d in drafts):

@@ -18,7 +18,7 @@ from msgspec import Struct
 from spartan_ng.arrays import WHOLE, Tiling
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError
-from spartan_ng.memory import readers_at_once, too_large
+from spartan_ng.memory import band_bytes, readers_at_once, threads, too_large
 from spartan_ng.plan.bands import stage_band
 from spartan_ng.plan.destinations import destinations
 from spartan_ng.plan.plan import Plan
@@ -53,7 +53,12 @@ def projected_peak(plan: Plan, profile: Profile, unpacked: bool = True) -> Peak:
     every, placed = _living(plan), _living(plan, destinations(plan))
     whole = _living(plan, _larger(plan, room))
     for i, (stage, live, there, large) in enumerate(zip(plan.stages, every, placed, whole, strict=False)):
-        total = live + sum(source_bytes(plan, stage)) + _arriving_bytes(plan, i) + _between_bytes(plan, stage)
+        total = (
+            live
+            + sum(source_bytes(plan, stage, profile.memory_bytes))
+            + _arriving_bytes(plan, i)
+            + _between_bytes(plan, stage)
+        )
         total += _beside_bytes(plan, stage, profile.memory_bytes) if unpacked else 0
         if total >= peak:
             name, peak = stage.name, total
@@ -81,8 +86,8 @@ def check(plan: Plan, profile: Profile, free_bytes: Callable[[], int]) -> None:
         )
 
 
-def source_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
-    """Bytes that a stage has of each source at one time."""
+def source_bytes(plan: Plan, stage: Stage, memory_bytes: int) -> Iterator[int]:
+    """Bytes that a stage has of each source at one time, with so much memory."""
     if (band := stage_band(stage)) is not None:
         along, length = band
         for read in _outside(plan, stage):
@@ -90,6 +95,10 @@ def source_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
             lines = next((a.size for a in read.axes if a.label == along), 1)
             parts = stage.cut(plan.slots).parts[along]  # of the band, over the workers
             yield min(2 * whole, whole * parts // lines * length * SLABS) if lines > 1 else whole
+        return
+    if isinstance(stage, SortParts) and stage.length:  # what a run, or a block of it, is filled with
+        most = threads() * band_bytes(memory_bytes)
+        yield from (min(stage.share_bytes(plan.slots, read), most) for read in _outside(plan, stage))
         return
     yield from _whole(plan, stage)
 

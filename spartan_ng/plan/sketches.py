@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ from spartan_ng.plan.stages.stage import seen_by
 from spartan_ng.plan.steps import turning
 from spartan_ng.plan.units import folded_operand, folded_units
 
+_ALL_DENSE: Mapping[Node, float] = MappingProxyType({})
+"""Non-zeros of what only dense arrays are sorted of."""
 _ROW_BYTES = 4
 """Bytes of a sparse row's end, as tiles have it; a piece has one more, where its first row begins."""
 
@@ -235,7 +238,8 @@ def _sort(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = tuple(d for d, n in enumerate(node.shape) if n > 1)
     write = TaskAccess(draft.slot, draft.out)
     reads = tuple(_access(r, arrays) for r in draft.reads)
-    return StageSketch(node.shape, cuttable, reads, (write,), of_node(node), sorts=(key, element))
+    flops = of_node(node) + _flops(draft, arrays, _ALL_DENSE)
+    return StageSketch(node.shape, cuttable, reads, (write,), flops, sorts=(key, element))
 
 
 def _places(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
@@ -244,7 +248,8 @@ def _places(draft: Draft, arrays: Sequence[Node]) -> StageSketch:
     cuttable = (0,) if x.size > 1 else ()
     reads = tuple(_access(r, arrays) for r in draft.reads)
     write = TaskAccess(draft.slot, (WHOLE,), state_bytes=pick_bytes(x.size, x.dtype.itemsize, spans))
-    return StageSketch(x.shape, cuttable, reads, (write,), of_node(draft.node))
+    flops = of_node(draft.node) + _flops(draft, arrays, _ALL_DENSE)
+    return StageSketch(x.shape, cuttable, reads, (write,), flops)
 
 
 def sketch_cascade(draft: Draft, number: int) -> tuple[ArraySketch, TaskAccess] | None:

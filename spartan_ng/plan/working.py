@@ -32,8 +32,10 @@ def working_bytes(plan: Plan, stage: Stage, memory_bytes: int) -> int:
     if isinstance(stage, Fused):
         block = max(block, stage.block_bytes)
     of_blocks = min(threads() * block, sum(_seen_bytes(plan, stage)))
-    of_runs = stage.worked_bytes(plan.slots, threads()) if isinstance(stage, SortParts) else 0
-    return max(of_blocks, of_runs)
+    if not isinstance(stage, SortParts):
+        return of_blocks
+    of_runs = stage.worked_bytes(plan.slots, threads())
+    return of_blocks + of_runs if stage.rows else max(of_blocks, of_runs)
 
 
 def _seen_bytes(plan: Plan, stage: Stage) -> Iterator[int]:

@@ -62,7 +62,7 @@ def test_a_finish_writes_in_place_of_its_stage_and_reads_after_it():
 
 @pytest.mark.parametrize("indices", [None, 2])
 def test_slots_that_are_not_asked_for_are_none(indices):
-    stage = SortParts("s", plain(0, 9), 1, indices, Tiling.single(1))
+    stage = SortParts("s", (9,), Tiling.single(1), (plain(0, 9),), (), 1, indices)
     assert stage.read_slots() == (0,)
     assert stage.written_slots() == ((1,) if indices is None else (1, 2))
 

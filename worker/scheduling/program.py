@@ -31,6 +31,7 @@ from spartan_ng.plan.stages import (
     Fused,
     ScanTile,
     ScanTotals,
+    SortParts,
     Stage,
 )
 from spartan_ng.plan.working import uncut_bytes
@@ -199,6 +200,9 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
 
         rows = scanned_rows(stage, plan)
         task.ordered = Ordered(stage.reads, rows, stage.domain, task.box, band=stage.band)
+    elif isinstance(stage, SortParts) and stage.length and task.box is not None:
+        task.body = Body(stage.line)
+        task.sizes = block_sizes(replace(stage.line, block_bytes=block_bytes()), task.box)
     elif isinstance(stage, Combine):
         task.reducers = [Reducer(stage.row)]
     if stage.finish is not None and task.finish is not None:

@@ -157,7 +157,9 @@ def _grid_task(plan: Plan, reads: tuple[Read, ...], box: Box | None, rank: int, 
 
 
 def _sort_task(plan: Plan, stage: SortParts, rank: int) -> Task:
-    return _grid_task(plan, (stage.read,), stage.grid.box_on(stage.read.shape, rank), rank)
+    """A part of the line, and what it is made of, which blocks of runs stretch."""
+    box = stage.grid.box_on(stage.domain, rank)
+    return _grid_task(plan, stage.reads, box, rank, stretch=not stage.length)
 
 
 def _combine_task(plan: Plan, stage: Combine, box: Box, rank: int) -> Task:

@@ -23,8 +23,8 @@ from spartan_ng.kernels.merges import Range, merged_range, value_ranges
 from spartan_ng.kernels.sorts import put_sorted, sort_in_place, sorted_lines
 from spartan_ng.plan.stages import MergeParts, SortParts
 from spartan_ng.scratch import put
-from spartan_ng.sources import Unread
 from spartan_ng.worker.scheduling.shares import Task
+from spartan_ng.worker.stages.filling import filling
 from spartan_ng.worker.stages.picking import pick
 from spartan_ng.worker.stages.results import tile
 from spartan_ng.worker.stages.sorted_parts import Coming, SortedParts
@@ -42,7 +42,7 @@ def run_sort_parts(ex: Executor, run: Run, stage: SortParts, task: Task) -> None
         _sort_runs(ex, run, stage, task)
         return
     x = ex.load(run, task.operands[0])
-    if stage.spans and len(x) == stage.read.shape[0]:
+    if stage.spans and len(x) == stage.domain[0]:
         ex.put(run, stage.values, _sorted_in(x, stage.spans))
         return
 
@@ -61,7 +61,7 @@ def run_sort_parts(ex: Executor, run: Run, stage: SortParts, task: Task) -> None
 def _sort_runs(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
     """Sort the own part run by run."""
     assert task.box is not None, "checked by the caller"
-    fill = _filling(ex, run, task)
+    filler = filling(ex, run, stage, task)
     shape, first = box_shape(task.box), task.box[0][0]
     values = ex.store.allocate(shape, run.plan.slots[stage.values].dtype)
     places = None
@@ -69,6 +69,7 @@ def _sort_runs(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
         places = ex.store.allocate(shape, run.plan.slots[stage.indices].dtype)
 
     def sorter() -> Callable[[int], None]:
+        fill = filler()
         # What goes to disk is at work in memory before it is written there.
         length = min(stage.length, len(values))
         unsorted = np.empty(length, values.dtype)
@@ -94,17 +95,6 @@ def _sort_runs(ex: Executor, run: Run, stage: SortParts, task: Task) -> None:
     ex.put(run, stage.values, values)
     if stage.indices is not None:
         ex.put(run, stage.indices, places)
-
-
-def _filling(ex: Executor, run: Run, task: Task) -> Callable[[Any, int, int], None]:
-    """What fills an array with a range of the task's line: read where it is wanted, if a source has it."""
-    (operand,) = task.operands
-    (line,) = ex.unread_all(run, [operand])
-    if isinstance(line, Unread):
-        if not operand.is_turned:
-            return lambda part, lo, hi: line.part(0, lo, hi).into(part)
-        line = operand.present(ex.read(line))
-    return lambda part, lo, hi: np.copyto(part, line[lo:hi])
 
 
 def run_merge_parts(ex: Executor, run: Run, stage: MergeParts, task: Task) -> None:

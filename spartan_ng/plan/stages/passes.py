@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
+from typing import ClassVar
 
 from spartan_ng.arrays import Tiling
 from spartan_ng.costs import Profile
@@ -18,7 +19,7 @@ from spartan_ng.plan.stages.stage import Stage
 class Pass(Stage, frozen=True):
     """A stage whose tasks run rows over the blocks of their boxes."""
 
-    WRITES = ("writes",)
+    WRITES: ClassVar[tuple[str, ...]] = ("writes",)
 
     domain: tuple[int, ...]
     grid: Tiling
