@@ -3,7 +3,8 @@
 Medians and quantiles of a file need none of it sorted. Runs of elements, drawn from all over the line, say
 between which values an element of each rank lies nearly for sure. One look at the line counts how many
 elements lie above each of these bounds, so that it is known what was only likely, and collects what lies
-between. Values that are frequent are counted by themselves and never collected. Where the sample says that
+between, of which few are wanted: they are found there in the same way. Values that are frequent are counted
+by themselves and never collected. Where the sample says that
 more lies between than there is room for, some of the ranks are looked for in a look of their own; and where
 one alone takes more, or lies elsewhere than the sample said, the line's runs are sorted on disk as for any
 other reader.
@@ -26,7 +27,7 @@ from msgspec.structs import replace
 from spartan_ng.arrays import ArrayRef, Box, box_of, box_slices
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.config import config
-from spartan_ng.costs.choices import SAMPLED
+from spartan_ng.costs.choices import LOOKED_AGAIN, SAMPLED
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.kernels.sorts import sorted_lines
@@ -180,24 +181,41 @@ def planned(drawn: Any, ranks: Any, size: int, room: int, at_most: int) -> list[
 
 def _of_look(line: Node, look: Look, compute: Compute) -> Any:
     """The elements of a look's ranks; None where they do not lie where it looks."""
-    ranks, cuts = look.ranks, look.cuts
-    counts, kept = _looked(line, cuts, look.most, compute)
+    counts, kept = _looked(line, look.cuts, look.most, compute)
+    return None if kept is None else _told(look.ranks, look.cuts, counts, kept)
+
+
+def _told(ranks: Any, cuts: Cuts, counts: Any, kept: Any) -> Any:
+    """The elements of ranks by what a look has counted and kept; None where they lie elsewhere."""
     *above, numbers = counts.tolist()
     below = np.array([0, *(numbers - k for k in above), numbers])
     is_number = ranks < numbers
     intervals = np.searchsorted(below, ranks[is_number], "right") - 1
     tied = _tied(cuts)
-    if kept is None or not all(cuts.wanted[k] or k in tied for k in intervals):
+    is_wanted = np.array(cuts.wanted)[intervals]
+    if not all(w or k in tied for k, w in zip(intervals.tolist(), is_wanted.tolist(), strict=True)):
         return None
-    kept = sorted_lines(kept)
     sizes = np.where(cuts.wanted, np.diff(below), 0)
     firsts = below[:-1] - np.cumsum(sizes) + sizes
-    values = np.full(len(ranks), np.nan if line.dtype.kind == "f" else 0, line.dtype)
-    values[is_number] = [
-        kept[r - firsts[k]] if cuts.wanted[k] else tied[k]
-        for r, k in zip(ranks[is_number].tolist(), intervals.tolist(), strict=True)
-    ]
+    found = np.array([tied.get(k, 0) for k in intervals.tolist()], kept.dtype)
+    found[is_wanted] = picked(kept, (ranks[is_number] - firsts[intervals])[is_wanted])
+    values = np.full(len(ranks), np.nan if kept.dtype.kind == "f" else 0, kept.dtype)
+    values[is_number] = found
     return values
+
+
+def picked(x: Any, ranks: Any) -> Any:
+    """The elements of ranks of a vector's sort, none of which is NaN: by a sample of it and a look, as of a
+    line, where there are many."""
+    if len(x) >= LOOKED_AGAIN:
+        drawn = x[np.random.default_rng(len(x)).integers(0, len(x), _sampled(len(x)))]
+        cuts = bracketed(drawn[:, None], ranks / len(x))
+        counts, *found = Between(x.dtype.str, cuts.bounds, cuts.wanted, len(x)).state(x, 0)
+        kept = np.concatenate(found)
+        values = _told(ranks, cuts, counts, kept) if 2 * len(kept) <= len(x) else None
+        if values is not None:
+            return values
+    return sorted_lines(x)[ranks]
 
 
 def _looked(line: Node, cuts: Cuts, most: int, compute: Compute) -> tuple[Any, Any]:
@@ -221,7 +239,7 @@ def _places(line: Node, room: int) -> Node | None:
     Workers are told where rows begin, and count on from there themselves.
     """
     rows, unit = line.shape[0], prod(line.shape[1:])
-    run = -(-max(_CLUSTER, int(SAMPLED * line.size ** (2 / 3)) // _CLUSTERS) // unit)
+    run = -(-max(_CLUSTER, _sampled(line.size) // _CLUSTERS) // unit)
     most = min(line.size * line.dtype.itemsize // _LITTLE, room) // (run * unit * line.dtype.itemsize)
     clusters = min(_CLUSTERS, most, rows // run)
     if clusters < _FEWEST:
@@ -231,6 +249,11 @@ def _places(line: Node, room: int) -> Node | None:
     starts = np.random.default_rng(line.size).integers(edges[:-1], edges[1:])
     firsts, further = build.constant(starts[:, None]), build.constant(np.arange(run))
     return build.map_("add", firsts, further)
+
+
+def _sampled(size: int) -> int:
+    """How many of so many elements are sampled."""
+    return int(SAMPLED * size ** (2 / 3))
 
 
 def _part(line: Node, rows: Node) -> Node:
@@ -254,9 +277,14 @@ def bracketed(drawn: Any, fractions: Any) -> Cuts:
     numbers = n - int(np.isnan(values).sum()) if drawn.dtype.kind == "f" else n
     wanted: list[tuple[int, int]] = []
     """Ranges of sampled elements; -1 and `numbers` are before and behind all."""
+    places: dict[int, float] = {}
+    """By sampled elements what a rank is off because places are unlike each other; two that are next to each
+    other, as in the middle, have one."""
     for share in fractions.tolist():
         at = min(int(share * n), n - 1)
-        by_place = (drawn <= values[at]).mean(axis=1).std() / len(drawn) ** 0.5
+        if at not in places:
+            places[at] = (drawn <= values[at]).mean(axis=1).std() / len(drawn) ** 0.5
+        by_place = places[at]
         off = _DEVIATIONS * max(by_place, (share * (1 - share) / n) ** 0.5)
         lo, hi = int(share * n - off * n) - _MORE, int(share * n + off * n) + _MORE + 1
         lo, hi = max(min(lo, numbers - 1), -1), min(hi, numbers)

@@ -328,3 +328,24 @@ def test_rows_of_a_mapped_file_cut_by_columns_are_looked_up_where_they_lie(tmp_p
             tracemalloc.stop()
         numpy.testing.assert_array_equal(found, value[rows])
     assert peak < value.nbytes // 2
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_what_a_look_keeps_is_looked_at_again_and_not_sorted(name: str) -> None:
+    """But where values are alike, or too few to be worth it."""
+    line = LINES[name]
+    line = line[line == line][: N - 3]
+    lengths: list[int] = []
+
+    def noted(x: Any) -> Any:
+        lengths.append(x.size)
+        return numpy.sort(x, axis=None)
+
+    sums = [0, 1, len(line) // 3, len(line) // 2, len(line) // 2 + 1, len(line) - 1]
+    ranks = numpy.array(sorted({r for r in sums if 0 <= r < len(line)}), int)
+    with (
+        mock.patch.object(selecting, "LOOKED_AGAIN", 1 << 12),
+        mock.patch.object(selecting, "sorted_lines", noted),
+    ):
+        numpy.testing.assert_array_equal(selecting.picked(line, ranks), numpy.sort(line)[ranks])
+    assert len(line) < 1 << 12 or max(lengths) < len(line) // 2
