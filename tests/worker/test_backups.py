@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy
 import pytest
@@ -21,6 +23,7 @@ from spartan_ng.costs.choices import BACKUP_S
 from spartan_ng.costs.tuned import LENDING_S, NETWORK_BYTES_S, PATIENCE, SLOW
 from spartan_ng.graph import build
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.plan import lines
 from spartan_ng.plan.stages import (
     Accumulate,
     Combine,
@@ -157,6 +160,7 @@ KINDS: dict[str, tuple[set[type], Callable[[Any, Operands], Any]]] = {
     "sparse": ({Fused}, lambda np, o: (o.s * 3) @ o.x),
     "sort": ({SortParts, MergeParts}, lambda np, o: np.sort(o.x.reshape(-1))),
     "argsort": ({SortParts, MergeParts}, lambda np, o: np.argsort(o.x.reshape(-1))),
+    "sort in runs": ({SortParts, MergeParts}, lambda np, o: np.sort(o.x.reshape(-1) * 2)),
     "take": ({Fused}, lambda np, o: np.take(o.x, o.at, axis=0)),
     "compress": ({Join}, lambda np, o: kept(o.x)),
     "scan": ({ScanTotals, ScanTile}, lambda np, o: np.cumsum(o.x, axis=0)),
@@ -221,7 +225,10 @@ def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 def test_what_a_rank_is_held_at_is_done_by_another(kind: str, rank: int, held: Callable[[int], Held]) -> None:
     stages, program = KINDS[kind]
     wanted = program(numpy, SimpleNamespace(x=VALUES, at=PLACES, s=SPARSE))
-    with running_on(SimulatedBackend(3)), config.override(tiling="row", small_bytes=0):
+    in_runs = (
+        mock.patch.object(lines, "run_length", lambda n, *_: n // 3) if "runs" in kind else nullcontext()
+    )
+    with running_on(SimulatedBackend(3)), config.override(tiling="row", small_bytes=0), in_runs:
         x, at, s = ((np.asarray(value) * 1).persist() for value in (VALUES, PLACES, SPARSE))
         hold = held(rank)
         found = numpy.asarray(program(np, SimpleNamespace(x=x, at=at, s=s)))

@@ -202,7 +202,8 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         task.ordered = Ordered(stage.reads, rows, stage.domain, task.box, band=stage.band)
     elif isinstance(stage, SortParts) and stage.length and task.box is not None:
         task.body = Body(stage.line)
-        task.sizes = block_sizes(replace(stage.line, block_bytes=block_bytes()), task.box)
+        (size,) = block_sizes(replace(stage.line, block_bytes=block_bytes()), task.box)
+        task.sizes = (min(size, stage.length),)
     elif isinstance(stage, Combine):
         task.reducers = [Reducer(stage.row)]
     if stage.finish is not None and task.finish is not None:
