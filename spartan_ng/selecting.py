@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -30,7 +31,8 @@ from spartan_ng.config import config
 from spartan_ng.costs.choices import LOOKED_AGAIN, SAMPLED
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, topological
-from spartan_ng.kernels.sorts import sorted_lines
+from spartan_ng.kernels.sorts import by_this_thread, sorted_lines
+from spartan_ng.memory import threads
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.line_sorts import run_length
 from spartan_ng.ops.line_states import Between, Bound
@@ -210,7 +212,9 @@ def picked(x: Any, ranks: Any) -> Any:
     if len(x) >= LOOKED_AGAIN:
         drawn = x[np.random.default_rng(len(x)).integers(0, len(x), _sampled(len(x)))]
         cuts = bracketed(drawn[:, None], ranks / len(x))
-        counts, *found = Between(x.dtype.str, cuts.bounds, cuts.wanted, len(x)).state(x, 0)
+        look = Between(x.dtype.str, cuts.bounds, cuts.wanted, len(x))
+        states = _by_threads(lambda part: look.state(part, 0), np.array_split(x, threads()))
+        counts, *found = reduce(look.combine, states)
         kept = np.concatenate(found)
         values = _told(ranks, cuts, counts, kept) if 2 * len(kept) <= len(x) else None
         if values is not None:
@@ -228,7 +232,9 @@ def _looked(line: Node, cuts: Cuts, most: int, compute: Compute) -> tuple[Any, A
 
 def _expected(drawn: Any, cuts: Cuts, size: int) -> int:
     """How many elements lie in the wanted intervals nearly for sure, by what places of a sample have."""
-    shares = Between(drawn.dtype.str, cuts.bounds, cuts.wanted, 0).is_wanted(drawn).mean(axis=1)
+    look = Between(drawn.dtype.str, cuts.bounds, cuts.wanted, 0)
+    parts = np.array_split(drawn, threads())
+    shares = np.concatenate(_by_threads(lambda part: look.is_wanted(part).mean(axis=1), parts))
     share = shares.mean() + _DEVIATIONS * shares.std() / len(shares) ** 0.5
     return min(size, int(share * size) + _FEWEST)
 
@@ -249,6 +255,16 @@ def _places(line: Node, room: int) -> Node | None:
     starts = np.random.default_rng(line.size).integers(edges[:-1], edges[1:])
     firsts, further = build.constant(starts[:, None]), build.constant(np.arange(run))
     return build.map_("add", firsts, further)
+
+
+def _by_threads(one: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """Calls a function for every item, by all threads: nothing else runs meanwhile."""
+    if min(threads(), len(items)) < 2:
+        return by_this_thread(one, items)
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads()) as pool:
+        return list(pool.map(one, items))
 
 
 def _sampled(size: int) -> int:
@@ -274,18 +290,17 @@ def bracketed(drawn: Any, fractions: Any) -> Cuts:
     """
     values = sorted_lines(drawn.reshape(-1))
     n = len(values)
-    numbers = n - int(np.isnan(values).sum()) if drawn.dtype.kind == "f" else n
+    numbers = int(np.searchsorted(values, np.nan)) if drawn.dtype.kind == "f" else n
+    ats = np.minimum((fractions * n).astype(int), n - 1).tolist()
+    # Two that are next to each other, as in the middle, have one element.
+    every = list(dict.fromkeys(ats))
+    unlike = _by_threads(lambda at: (drawn <= values[at]).mean(axis=1).std() / len(drawn) ** 0.5, every)
+    by_place = dict(zip(every, unlike, strict=True))
+    """By sampled elements what a rank is off because places are unlike each other."""
     wanted: list[tuple[int, int]] = []
     """Ranges of sampled elements; -1 and `numbers` are before and behind all."""
-    places: dict[int, float] = {}
-    """By sampled elements what a rank is off because places are unlike each other; two that are next to each
-    other, as in the middle, have one."""
-    for share in fractions.tolist():
-        at = min(int(share * n), n - 1)
-        if at not in places:
-            places[at] = (drawn <= values[at]).mean(axis=1).std() / len(drawn) ** 0.5
-        by_place = places[at]
-        off = _DEVIATIONS * max(by_place, (share * (1 - share) / n) ** 0.5)
+    for share, at in zip(fractions.tolist(), ats, strict=True):
+        off = _DEVIATIONS * max(by_place[at], (share * (1 - share) / n) ** 0.5)
         lo, hi = int(share * n - off * n) - _MORE, int(share * n + off * n) + _MORE + 1
         lo, hi = max(min(lo, numbers - 1), -1), min(hi, numbers)
         if wanted and lo <= wanted[-1][1]:

@@ -131,6 +131,7 @@ def test_what_makes_a_line_joins_its_sort(
         is_read_once(source, backend)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("name", ["sort", "argsort"])
 @pytest.mark.parametrize("backend", BACKENDS)
