@@ -113,14 +113,15 @@ def is_read_once(source: Recorder, backend: str) -> None:
     st.sampled_from(list(ORDERS)),
     st.sampled_from(list(BACKENDS)),
     st.sampled_from([None, (64,), (1000,), (N,)]),
+    st.booleans(),
 )
 @pytest.mark.filterwarnings("ignore")
 def test_what_makes_a_line_joins_its_sort(
-    kind: str, steps: list[str], order: str, backend: str, chunks: tuple[int, ...] | None
+    kind: str, steps: list[str], order: str, backend: str, chunks: tuple[int, ...] | None, reproducible: bool
 ) -> None:
     expected = ORDERS[order](numpy, made(numpy, X[kind], Y, steps))
     source = Recorder(X[kind], chunks)
-    with in_runs(BACKENDS[backend]()):
+    with in_runs(BACKENDS[backend]()), config.override(reproducible=reproducible):
         found = ORDERS[order](np, made(np, over(source), np.array(Y), steps))
         is_alike(found, numpy.asarray(expected))
         plan, _ = session.current().last_run or (None, None)
