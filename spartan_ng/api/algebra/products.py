@@ -145,6 +145,12 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
             shape = a.shape[:-1] + b.shape[:-2] + b.shape[-1:] if b.ndim > 1 else a.shape[:-1]
             return stored("dot", ufuncs.multiply(a.reshape(shape), b.reshape(shape)), out)
         return _larger(a, b, out)
+    here = small_values((a, b), broadcast=False)
+    if here is not None and out is None and door.is_small(8 * a.size * (b.size // max(b.shape[-2:][0], 1))):
+        try:
+            return wrap(np.dot(*here))  # line by line, and no product of matrices
+        except ValueError:  # ours names the shapes
+            pass
     return stored("dot", tensordot(a, b, ((a.ndim - 1,), (b.ndim - 2 if b.ndim > 1 else 0,))), out)
 
 
