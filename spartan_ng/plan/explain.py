@@ -109,6 +109,7 @@ def explain(
         projected_bytes=projected.memory_bytes,
         disk_bytes=projected.disk_bytes,
         working_bytes=projected.working_bytes,
+        together_bytes=projected.together_bytes,
         sources=sources,
         there=words.there,
         read=words.read,

@@ -124,6 +124,9 @@ class Explanation(Struct, frozen=True):
     """Bytes of arrays that it has on disk then."""
     working_bytes: int = 0
     """Bytes that its threads work on beside arrays, at most."""
+    together_bytes: int = 0
+    """Bytes of both at one time, at most: where memory is limited, arrays leave room for what threads work
+    on."""
     sources: Callable[[], Sequence[str]] = tuple
     """Makes the listing of each stage; see `source`."""
     there: tuple[Earlier, ...] = ()
@@ -168,6 +171,7 @@ class Explanation(Struct, frozen=True):
             "projected_bytes": self.projected_bytes,
             "disk_bytes": self.disk_bytes,
             "working_bytes": self.working_bytes,
+            "together_bytes": self.together_bytes,
             "measured_bytes": self.measured_bytes,
             "measured_seconds": self.measured_seconds,
             "outputs": list(self.outputs),
@@ -189,6 +193,7 @@ class Explanation(Struct, frozen=True):
         worker = "" if self.workers == 1 else " on a worker"
         disk = f", and {size_text(self.disk_bytes)} on disk" if self.disk_bytes else ""
         working = f"; threads work on up to {size_text(self.working_bytes)}" if self.working_bytes else ""
+        working += " of that" if working and self.together_bytes <= self.projected_bytes else ""
         peak = f"projected peak {size_text(self.projected_bytes)}{worker}{disk}{working}"
         lines = [summary(self), peak, ""]
         width = max((len(str(s.number)) for s in self.stages), default=1)

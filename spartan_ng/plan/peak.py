@@ -40,7 +40,10 @@ class Peak(Struct, frozen=True):
     disk_bytes: int
     """What lies on disk then, because memory has no room for it, beside the files that a plan writes."""
     working_bytes: int
-    """What threads work on beside arrays, so that no stage takes more than the two together."""
+    """What threads work on beside arrays at the stage where that is most."""
+    together_bytes: int
+    """The most that a stage has of both: where memory is limited, arrays leave room for what threads work
+    on."""
     array_bytes: int
     """All arrays, wherever they are."""
 
@@ -49,7 +52,7 @@ def projected_peak(plan: Plan, profile: Profile, unpacked: bool = True) -> Peak:
     """What a plan takes at one time on one worker, with what is unpacked or without."""
     name, peak = "", sum(_share(plan.slots[n]) for n in plan.inputs)
     room = profile.memory_bytes if profile.limited else None
-    together, disk = 0, 0 if room is None else max(peak - room, 0)
+    most, together, disk = 0, 0, 0 if room is None else max(peak - room, 0)
     every, placed = _living(plan), _living(plan, destinations(plan))
     whole = _living(plan, _larger(plan, room))
     for i, (stage, live, there, large) in enumerate(zip(plan.stages, every, placed, whole, strict=False)):
@@ -64,9 +67,10 @@ def projected_peak(plan: Plan, profile: Profile, unpacked: bool = True) -> Peak:
             name, peak = stage.name, total
         disk = max(disk, 0 if room is None else large + max(total - there - large - room, 0))
         working = working_bytes(plan, stage, profile.memory_bytes)
-        together = max(together, (total if room is None else min(total, room)) + working)
+        most = max(most, working)
+        together = max(together, working + (total if room is None else min(total, max(room - working, 0))))
     memory = peak if room is None else min(peak, room)
-    return Peak(name, memory, disk, max(together - memory, 0), peak)
+    return Peak(name, memory, disk, most, max(together, memory), peak)
 
 
 def check(plan: Plan, profile: Profile, free_bytes: Callable[[], int]) -> None:

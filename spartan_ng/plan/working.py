@@ -10,17 +10,11 @@ from math import prod
 
 from spartan_ng.arrays import WHOLE
 from spartan_ng.memory import block_bytes, threads, threads_at_work
-from spartan_ng.ops.joins import worked_length
-from spartan_ng.ops.transforms import transform_bytes
+from spartan_ng.ops.line_work import worked_bytes
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import VALUE, Row
 from spartan_ng.plan.stages import Fused, SortParts, Stage
 from spartan_ng.plan.stages.passes import Pass
-
-_COPIES = 2
-"""Values that a call on lines has at a time for each that it gives: NumPy's sorts and transforms work on
-copies."""
-_LINES = ("along_axis", "matrices")
 
 
 def working_bytes(plan: Plan, stage: Stage, memory_bytes: int) -> int:
@@ -46,7 +40,7 @@ def _seen_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
     others = (*(n for n in stage.read_slots() if n not in shown), *stage.written_slots())
     yield from (-(-plan.slots[n].stored_bytes // parts) for n in others)
     if isinstance(stage, Pass):
-        yield from (_row_bytes(row, parts) for row in stage.rows)
+        yield from (_part_bytes(row, parts) for row in stage.rows)
 
 
 def uncut_bytes(stage: Stage) -> int:
@@ -56,12 +50,32 @@ def uncut_bytes(stage: Stage) -> int:
         return 0
     if stage.heavy:
         return _step_bytes(stage) if stage.steps else 0
-    total = 0
-    for row in stage.rows:
-        cut = [d == WHOLE or d in stage.whole for d in row.labels]
-        line = prod(n for n, is_whole in zip(row.shape, cut, strict=True) if is_whole)
-        total += _worked_bytes(row, line)
-    return total
+    live = most = 0
+    for row, dying in zip(stage.rows, _dying_rows(stage), strict=True):
+        line = _line(stage, row)
+        most = max(most, live + _row_bytes(row, line))
+        live += line * row.dtype.itemsize - sum(_line(stage, r) * r.dtype.itemsize for r in dying)
+    return most
+
+
+def _line(stage: Fused, row: Row) -> int:
+    """Elements of a row's value in a block of one index of the dimensions that may be cut."""
+    pairs = zip(row.shape, row.labels, strict=True)
+    return prod(n for n, d in pairs if d == WHOLE or d in stage.whole)
+
+
+def _dying_rows(stage: Fused) -> list[list[Row]]:
+    """For each row those whose values nobody reads behind it, so that others take their buffers. What NumPy
+    gives (a line that was sorted, a view) has none, and stays until the block is done."""
+    rows, first = stage.rows, len(stage.reads)
+    last = {n: i for i, row in enumerate(stage.every_row) for n in row.args}
+    kept = {write.register for write in stage.writes}
+    dying: list[list[Row]] = [[] for _ in rows]
+    for n, row in enumerate(rows, first):
+        end = last.get(n, len(rows))
+        if row.kind == "map" and n not in kept and end < len(rows):
+            dying[end].append(row)
+    return dying
 
 
 def _step_bytes(stage: Fused) -> int:
@@ -76,15 +90,12 @@ def _step_bytes(stage: Fused) -> int:
     return made + 2 * sum(nbytes(w.reducer, w.labels) for w in stage.writes if w.reducer is not None)
 
 
-def _worked_bytes(row: Row, elements: int) -> int:
-    """What is there while so many elements of a row's value are made, they among it."""
-    if row.kind == "along_axis" and str(row.params[0]).startswith("fft."):
-        given: int = max(row.shape[row.params[1]], 1)
-        return transform_bytes(worked_length(row.params, row.shape)) * -(-elements // given)
-    return (_COPIES if row.kind in _LINES else 1) * elements * row.dtype.itemsize
+def _row_bytes(row: Row, elements: int) -> int:
+    """What is there while so many elements of a row's value are made."""
+    return worked_bytes(row.kind, row.params, row.shape, row.dtype, elements)
 
 
-def _row_bytes(row: Row, parts: int) -> int:
+def _part_bytes(row: Row, parts: int) -> int:
     """The same of a task's part of a row's value."""
     cut = any(d != WHOLE for d in row.labels)
-    return -(-_worked_bytes(row, prod(row.shape)) // (parts if cut else 1))
+    return -(-_row_bytes(row, prod(row.shape)) // (parts if cut else 1))

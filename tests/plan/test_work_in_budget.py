@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import spartan_ng as np
 from spartan_ng.errors import MemoryBudgetError
+from spartan_ng.ops.transforms import transform_bytes
 from spartan_ng.optimizer.fusion.legality import may_keep
+from spartan_ng.worker.memory.store import Store
 from tests.budgets.lines import ALONG, Along
 from tests.sampling import examples
 
@@ -53,6 +58,73 @@ def test_what_threads_work_on_fits(
             return
     assert found.projected_bytes <= budget
     assert found.working_bytes <= budget
+    assert found.together_bytes <= budget
+
+
+STEPS: dict[str, Along] = {
+    **{name: ALONG[name] for name in ("sort", "there and back", "centred", "roll")},
+    "scaled": lambda m, x, axis: x * 2 + 1,
+    "spectrum": lambda m, x, axis: m.abs(m.fft.fft(x, axis=axis)),
+    "filtered": lambda m, x, axis: (
+        m.fft.ifft(m.where(m.fft.fft(x, axis=axis).real > 1, 1.0, x), axis=axis).real
+    ),
+    "ranked": lambda m, x, axis: m.argsort(x, axis=axis, kind="stable").astype("f4"),
+}
+
+
+@given(
+    st.lists(st.sampled_from([*STEPS]), min_size=1, max_size=5),
+    st.sampled_from(["i2", "f4", "f8"]),
+    st.sampled_from(SHAPES[:2]),
+    st.sampled_from([1_000_000, 2_000_000, 4_000_000]),
+    st.sampled_from([1, 2, 4, 60]),
+)
+@example(["there and back"], "f4", (7, 60_000), 4_000_000, 1)
+@example(["scaled", "filtered", "sort"], "f8", (60_000, 7), 2_000_000, 2)
+@examples(40)
+def test_what_threads_work_on_fits_however_many_functions_of_lines_follow_each_other(
+    folder: Path, names: list[str], kind: str, shape: tuple[int, ...], budget: int, parts: int
+) -> None:
+    """Each of two functions whose lines the cache holds worked on what memory had room for once."""
+    axis, length = int(shape[0] < shape[1]), 60_000 // parts
+    assume(transform_bytes(length) <= budget)
+    with np.config.override(memory_bytes=budget, small_bytes=1 << 16):
+        x = np.load(folder / f"{KINDS.index(kind)}_{SHAPES.index(shape)}.npy")
+        x = x[:, :length] if axis else x[:length]
+        try:
+            for name in names:
+                x = STEPS[name](np, x, axis)
+            found = np.explain(x)
+        except MemoryBudgetError:
+            return
+    assert found.working_bytes <= budget
+    assert found.together_bytes <= budget
+
+
+def test_lines_have_room_before_their_operands_are_there(folder: Path) -> None:
+    """What a pass reads is not put aside, so that none was left where it had been loaded first."""
+    file = folder / f"{KINDS.index('f8')}_{SHAPES.index((7, 60_000))}.npy"
+    refused: list[int] = []
+
+    @contextmanager
+    def room(self: Store, nbytes: int) -> Iterator[None]:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(plain(self, nbytes))
+            except MemoryBudgetError:
+                refused.append(nbytes)
+                raise
+            yield
+
+    plain = Store.room
+    with np.config.override(memory_bytes=4_000_000, small_bytes=1 << 16), patch.object(Store, "room", room):
+        y = np.fft.rfft(np.load(file)[:5, :30_000] * 2, axis=1)
+        found = np.explain(y)
+        assert found.working_bytes > 1_500_000
+        assert found.together_bytes <= 4_000_000
+        np.persist(y)
+    assert refused == []
+    numpy.testing.assert_allclose(y, numpy.fft.rfft(numpy.load(file)[:5, :30_000] * 2, axis=1))
 
 
 TOGETHER: dict[str, Along] = ALONG | {

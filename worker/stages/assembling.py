@@ -19,7 +19,7 @@ from spartan_ng.plan.stages import (
 )
 from spartan_ng.scratch import put
 from spartan_ng.worker.scheduling.shares import Task
-from spartan_ng.worker.stages.fused import run_loaded
+from spartan_ng.worker.stages.fused import run_finish
 from spartan_ng.worker.stages.results import shares_inputs
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
     if stage.finish is not None:
         assert task.finish is not None, "prepared with the program"
         after = ex.load_all(run, task.finish.operands)
-        run_loaded(ex, run, stage.finish, task.finish, [*after, reducer.finalize(total)], [])
+        run_finish(ex, run, stage.finish, task.finish, [*after, reducer.finalize(total)])
         return
     value = np.asarray(reducer.finalize(total, ex.store.allocate), slot.dtype)
     ex.put(run, stage.slot, value.reshape(box_shape(task.box)))

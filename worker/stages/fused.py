@@ -47,9 +47,17 @@ if TYPE_CHECKING:
 
 
 def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
-    """A pass over the blocks of the task's box."""
+    """A pass over the blocks of the task's box, with room for lines that no block cuts."""
     if task.box is None:
         return
+    with room_for_lines(
+        ex, task
+    ):  # before operands are there, which are not put aside as long as they are read
+        _run_pass(ex, run, stage, task)
+
+
+def _run_pass(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
+    """Bring the operands, as much of them as there is at a time, and work on them."""
     if task.parts:
         run_parts(ex, run, stage, task)
         return
@@ -67,7 +75,6 @@ def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
     """Part after part of the reduced dimension; operands arrive while the part before is worked on."""
     (reducer,) = task.reducers
     assert reducer is not None, "only a reduced dimension is cut into parts"
-    made = _in_room if task.parts[0].uncut_bytes else _made
     total: Any = None
     arriving = ex.start_all(run, task.parts[0].operands)
     for n, part in enumerate(task.parts):
@@ -75,7 +82,7 @@ def run_parts(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
         arriving = []  # what has been put together is let go before more arrives
         if n + 1 < len(task.parts):
             arriving = ex.start_all(run, task.parts[n + 1].operands)
-        state = tuple(made(ex, run, stage, part, operands))
+        state = tuple(_made(ex, run, stage, part, operands))
         total = state if total is None else reducer.combine(total, state)
         del operands, state
         if run.backup is not None:
@@ -93,8 +100,7 @@ def run_loaded(
     bands: Bands | None = None,
 ) -> None:
     """The pass, once its operands (and its finish's, `after`) are there, or as they are read in `bands`."""
-    made = _in_room if task.uncut_bytes else _made
-    values = made(ex, run, stage, task, operands, bands)
+    values = _made(ex, run, stage, task, operands, bands)
     if values:
         _store(ex, run, stage, task, values, after)
 
@@ -111,15 +117,13 @@ def _store(
     assert task.finish is not None, "prepared with the program"
     (value,) = values
     loaded = ex.load_all(run, task.finish.operands) if after is None else after
-    run_loaded(ex, run, stage.finish, task.finish, [*loaded, value], [])
+    run_finish(ex, run, stage.finish, task.finish, [*loaded, value])
 
 
-def _in_room(
-    ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any], bands: Bands | None = None
-) -> list[Any]:
-    """`_made`, with room for lines that no block cuts."""
+def run_finish(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any]) -> None:
+    """The pass over what another has made."""
     with room_for_lines(ex, task):
-        return _made(ex, run, stage, task, operands, bands)
+        run_loaded(ex, run, stage, task, operands, [])
 
 
 def _made(

@@ -42,6 +42,7 @@ from spartan_ng.optimizer.fusion.legality import (
     never_joins,
     one_name,
     passed_values,
+    stands_alone,
     unfollowed,
     whole_if_joined,
 )
@@ -148,7 +149,7 @@ def _store(
             result.serve(stage, (u for u in readers if u is not stage))
             result.stored[node] = stage
             return
-    stage, seen = open_stage(node, is_fusible(node, profile))
+    stage, seen = open_stage(node, is_fusible(node, profile), stands_alone(node, profile))
     _demand(node, stage, seen, demands)
     result.serve(stage, readers)
     result.groups.append(stage)

@@ -40,6 +40,8 @@ class Group(Struct, eq=False):
     """Fused nodes and views with their labels, users before inputs."""
     separate: bool = False
     """A stage of its own kind: nothing is fused into it."""
+    alone: bool = False
+    """Whether its root leaves no memory for anything beside it (`legality.stands_alone`)."""
     scan: Node | None = None
     """The cumulative aggregate in the stage: only maps stand around it, and no dimension stays whole."""
     more: list[Result] = field(default_factory=list)
@@ -135,12 +137,12 @@ Fusing = Mapping[Node, Collection[Node]]
 """For a node, where the passes end that compute it, each for itself; all others read it."""
 
 
-def open_stage(node: Node, fusible: bool) -> tuple[Group, tuple[Labels | None, ...]]:
+def open_stage(node: Node, fusible: bool, alone: bool = False) -> tuple[Group, tuple[Labels | None, ...]]:
     """The stage that ends in a node, before anything has joined it, and how it sees the node's operands."""
     if fusible or is_transparent(node):
         shape = root(node)
         scan = node if node.op is Op.SCAN else None
-        return Group(node, shape.domain, shape.out, set(shape.whole), scan=scan), shape.inputs
+        return Group(node, shape.domain, shape.out, set(shape.whole), scan=scan, alone=alone), shape.inputs
     every = tuple(range(node.ndim))
     stage = Group(node, node.shape, every, set(), separate=node.op is not Op.SLICE)
     return stage, (None,) * len(node.inputs)

@@ -23,9 +23,11 @@ from spartan_ng.arrays import WHOLE
 from spartan_ng.costs import Profile
 from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import Node, Op
+from spartan_ng.memory import copied_bytes
 from spartan_ng.ops.folds import FOLDS, DeviationFold
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
+from spartan_ng.ops.line_work import line_bytes
 from spartan_ng.ops.random import RUN_DRAWS, is_stream, is_walk
 from spartan_ng.optimizer.fusion.group import Group, Result, is_product, reads_once
 from spartan_ng.optimizer.fusion.labels import (
@@ -70,6 +72,8 @@ def whole_if_joined(node: Node, stage: Group, labels: Labels, driven: bool) -> f
 
     `driven` nodes are needed at the non-zeros of a sparse array alone.
     """
+    if stage.alone:
+        return None
     if node.op is Op.MAP and node.format == "dense" and stage.scan is None and not stage.separate:
         if labels == tuple(range(len(stage.domain))):
             return _NONE  # cell by cell: what most do
@@ -144,12 +148,24 @@ def joins_others(node: Node, profile: Profile) -> bool:
 
     Several workers do better to cut a product that sums over the rows of a sparse operand there, too.
     """
+    if stands_alone(node, profile):
+        return False
     return is_fusible(node, profile) and not (profile.workers > 1 and sums_sparse_rows(node))
+
+
+def stands_alone(node: Node, profile: Profile) -> bool:
+    """Whether a function of lines works on so much for one of them that memory has no room for what others
+    make of a line, or for what another such function works on: its pass makes nothing else."""
+    if node.fn != "along_axis" or not profile.limited:
+        return False
+    return line_bytes(node.params, node.shape, node.dtype) > copied_bytes(profile.memory_bytes)
 
 
 def has_room(stage: Group) -> bool:
     """Whether a stage may get a further result."""
-    if stage.separate or stage.scan is not None or stage.closed or stage.root.format != "dense":
+    if stage.separate or stage.alone or stage.scan is not None or stage.closed:
+        return False
+    if stage.root.format != "dense":
         return False
     if len(stage.more) >= MOST_RESULTS - 1 or len(stage.members) >= MOST_MEMBERS:
         return False

@@ -29,6 +29,7 @@ from spartan_ng.optimizer.fusion.legality import (
     has_room,
     joins_others,
     lines_fit,
+    stands_alone,
     unfollowed,
     whole_if_joined,
 )
@@ -117,6 +118,8 @@ def operators(
     number: dict[Node, int] = {}
     known = estimates(order) if known is None else known
     several = profile.workers > 1
+    alone = {node for node in order if stands_alone(node, profile)}
+    apart = {*apart, *alone} if alone else apart
     cut: dict[Node, Axes] = {}
     for node in order:
         if several:
@@ -126,7 +129,7 @@ def operators(
         if node not in roots and (is_transparent(node) or node.op is Op.SLICE):
             continue
         fusible = is_fusible(node, profile) or is_transparent(node)
-        stage, seen = open_stage(node, fusible)
+        stage, seen = open_stage(node, fusible, node in alone)
         shares = has_room(stage) and node.op is not Op.RANDOM
         if stage.is_product and lines_fit(node, stage.out):
             stage.is_product = False  # not in the passes of others: in its own, it is better left alone
