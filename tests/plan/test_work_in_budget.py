@@ -127,6 +127,28 @@ def test_lines_have_room_before_their_operands_are_there(folder: Path) -> None:
     numpy.testing.assert_allclose(y, numpy.fft.rfft(numpy.load(file)[:5, :30_000] * 2, axis=1))
 
 
+COUNTED: dict[str, Any] = {
+    "histogram2d": lambda m, x: m.histogram2d(x[:, 0], x[:, 1], bins=20)[0],
+    "edges": lambda m, x: m.histogram2d(x[:, 0], x[:, 1], bins=[5, m.linspace(0, 90, 7)])[0],
+    "weights": lambda m, x: m.histogram2d(x[:, 0], x[:, 1], bins=5, weights=x[:, 2])[0],
+    "histogramdd": lambda m, x: m.histogramdd(x[:, :3], bins=4)[0],
+    "lists": lambda m, x: m.histogramdd([x[:, 0], x[:, 1] * 2, x[:, 2]], bins=4)[0],
+    "histogram": lambda m, x: m.histogram(x[:, 0], [0, 3, 50, 99])[0],
+    "bincount": lambda m, x: m.bincount(m.digitize(x[:, 0] * 2, numpy.arange(0.0, 200, 7))),
+    "corrcoef": lambda m, x: m.corrcoef(x, rowvar=False),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_what_columns_come_to_stores_nothing_as_long(folder: Path, name: str) -> None:
+    """Counts of points had these put together, and the place of each along each axis."""
+    file = folder / f"{KINDS.index('f8')}_{SHAPES.index((60_000, 7))}.npy"
+    with np.config.override(memory_bytes=1_000_000, small_bytes=1 << 16):
+        found = COUNTED[name](np, np.load(file))
+        assert np.explain(found).projected_bytes < 60_000
+        numpy.testing.assert_allclose(found, COUNTED[name](numpy, numpy.load(file)))
+
+
 TOGETHER: dict[str, Along] = ALONG | {
     "nanmean": lambda m, x, axis: m.nanmean(x, axis=axis),
     "nanstd": lambda m, x, axis: m.nanstd(x),

@@ -18,7 +18,6 @@ from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.quick import binned
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import logic, ufuncs
-from spartan_ng.api.ordering import sorting
 from spartan_ng.api.statistics import quantiles, statistics
 from spartan_ng.api.statistics.statistics import mean
 from spartan_ng.errors import ShapeError
@@ -131,12 +130,34 @@ def _edges(a: ndarray, bins: Any, limits: Any, weights: Any = None) -> tuple[Any
     return edges, (first - 0.5, last + 0.5) if first == last else (first, last)
 
 
-def _edges_along(a: ndarray, bins: Any, limits: Any) -> Any:
-    """The edges along one axis of a grid, which have the limits' dtype where those are given."""
-    if np.ndim(bins) == 0 and limits is None and a.size:
-        limits = values(reductions.min(a), reductions.max(a))
-    bins = bins if np.ndim(bins) == 0 else np.array(bins)  # as they are now
-    return np.histogramdd(np.zeros((0, 1), a.dtype), [bins], [limits])[1][0]
+def _edges_along(points: list[ndarray], bins: list[Any], limits: list[Any]) -> list[Any]:
+    """The edges along each axis of a grid, which have the limits' dtype where those are given; looks at the
+    data's ranges, all at once, where none are."""
+    axes = zip(points, bins, limits, strict=True)
+    sought = [i for i, (x, b, known) in enumerate(axes) if np.ndim(b) == 0 and known is None and x.size]
+    found = values(*(end(points[i]) for i in sought for end in (reductions.min, reductions.max)))
+    ends = dict(zip(sought, zip(found[::2], found[1::2], strict=True), strict=True))
+    each = [b if np.ndim(b) == 0 else np.array(b) for b in bins]  # as they are now
+    return [
+        np.histogramdd(np.zeros((0, 1), x.dtype), [each[i]], [ends.get(i, limits[i])])[1][0]
+        for i, x in enumerate(points)
+    ]
+
+
+def _coordinates(sample: Any) -> list[ndarray]:
+    """The coordinates of points along each axis, of one dtype: lines that stay where they are."""
+    if isinstance(sample, list | tuple) and sample:
+        each = [as_handle(x) for x in sample]
+        if all(x.ndim == 1 and x.shape == each[0].shape for x in each):
+            kind = np.result_type(*(x.dtype for x in each))
+            return [x.astype(kind, copy=False) for x in each]
+        points = joining.stack(each, 1)
+    else:
+        points = as_handle(sample)
+    points = points.reshape(-1, 1) if points.ndim < 2 else points
+    if points.ndim != 2:
+        raise ValueError(f"histogramdd: points are rows of coordinates, not of shape {points.shape}")
+    return [points[:, i] for i in builtins.range(points.shape[1])]
 
 
 @numpy_function(np.histogram_bin_edges)
@@ -170,8 +191,11 @@ def _bin_by_width(x: ndarray, edges: Any, ends: tuple[Any, Any]) -> ndarray:
 
 
 def _place_of(x: ndarray, edges: Any) -> Any:
-    """How many edges are at or below each value; the last edge belongs to the last bin."""
-    place = sorting.searchsorted(wrap(np.asarray(edges)), x, "right")
+    """How many edges are at or below each value; the last edge belongs to the last bin. No array of places is
+    stored: the search is a step of the pass that counts."""
+    kind = np.result_type(edges.dtype, x.dtype)
+    table = wrap(np.asarray(edges, kind))._node()
+    place = wrap_node(build.search(table, build.cast(x._node(), kind), "right"))
     return logic.where(x == edges[-1], len(edges) - 1, place)
 
 
@@ -256,24 +280,23 @@ def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[ndarray, list[ndarray]]:
     """How many points fall into each cell of a grid, and the edges along each axis."""
-    points = as_handle(sample) if not isinstance(sample, list | tuple) else joining.stack(sample, 1)
-    points = points.reshape(-1, 1) if points.ndim < 2 else points
-    if points.ndim != 2:
-        raise ValueError(f"histogramdd: points are rows of coordinates, not of shape {points.shape}")
-    d = points.shape[1]
+    points = _coordinates(sample)
+    d = len(points)
     each = list(bins) if hasattr(bins, "__len__") else [bins] * d
     if len(each) != d:
         raise ValueError(
             f"The dimension of bins must be equal to the dimension of the sample x: {len(each)} and {d}"
         )
     limits = [None] * d if range is None else list(range)
-    edges = [_edges_along(points[:, i], each[i], limits[i]) for i in builtins.range(d)]
+    if len(limits) != d:
+        raise ValueError(f"range argument must have one entry per dimension: {len(limits)} and {d}")
+    edges = _edges_along(points, each, limits)
     if prod(len(e) + 1 for e in edges) > np.iinfo(np.intp).max:
         raise ValueError(f"histogramdd: so many cells cannot be counted: {[len(e) - 1 for e in edges]}")
     flat: Any = 0
     total = 1
     for i, e in enumerate(edges):
-        flat = flat * (len(e) + 1) + _place_of(points[:, i], e)
+        flat = flat * (len(e) + 1) + _place_of(points[i], e)
         total *= len(e) + 1
     place = build.cast(flat._node(), _INDEX)
     counts = _counted(place, total, None if weights is None else as_handle(weights).astype(float))
@@ -295,9 +318,7 @@ def histogram2d(
     if len(x) != len(y):
         raise ValueError(f"x and y must have the same length. They are {len(x)} and {len(y)}")
     pair = bins if hasattr(bins, "__len__") and len(bins) == 2 else [bins, bins]
-    counts, edges = histogramdd(
-        joining.stack([as_handle(x), as_handle(y)], 1), list(pair), range, density, weights
-    )
+    counts, edges = histogramdd([as_handle(x), as_handle(y)], list(pair), range, density, weights)
     return counts, edges[0], edges[1]
 
 
