@@ -374,7 +374,12 @@ def _rewritten(roots: Sequence[Node]) -> list[Node]:
     from spartan_ng.optimizer.pipeline import PASSES, ROUNDING
 
     left_out = config.disabled_passes | ROUNDING if config.reproducible else config.disabled_passes
-    return run_passes(PASSES, roots, left_out)
+    found = run_passes(PASSES, roots, left_out)
+    if config.check:
+        from spartan_ng.graph.spec import check_leaves
+
+        check_leaves(roots, found)
+    return found
 
 
 def _settings(

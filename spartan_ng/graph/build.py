@@ -364,23 +364,26 @@ def transpose(a: Node, axes: Sequence[int]) -> Node:
 
 
 def reshape(a: Node, shape: tuple[int, ...]) -> Node:
-    """The same elements in C order under another shape."""
+    """The same elements in C order under another shape; of a file a leaf of its own, where that is one."""
+    node = reshape_step(a, shape)
+    ref = node.inputs[0].data if node.op is Op.RESHAPE else None
+    return node if ref is None or not ref.is_mapped else _reshaped_file(ref, node.shape) or node
+
+
+def reshape_step(a: Node, shape: tuple[int, ...]) -> Node:
+    """The same as a step of the graph: rewriting makes no leaves, as plans read those of the program."""
     shape = tuple(int(n) for n in shape)
     if shape == a.shape:
         return a
     if prod(shape) != a.size:
         raise ShapeError(f"reshape: {a.size} elements of shape {a.shape} do not fill shape {shape}")
     if a.op is Op.RESHAPE:
-        return reshape(a.inputs[0], shape)
-    of_file = None if a.data is None else _reshaped_file(a.data, shape)
-    return of_file or Node(Op.RESHAPE, None, (a,), (), shape, a.dtype)
+        return reshape_step(a.inputs[0], shape)
+    return Node(Op.RESHAPE, None, (a,), (), shape, a.dtype)
 
 
 def _reshaped_file(ref: ArrayRef, shape: tuple[int, ...]) -> Node | None:
-    """A leaf of its own with the elements of a file's under another shape, where they lie in C order; None
-    where they are to be put together."""
-    if not ref.is_mapped:
-        return None
+    """A leaf with the elements of a file's under another shape; None where they are to be put together."""
     found = _files.get((ref.serial, shape))
     if found is None and (of := ref.reshaped(shape)) is not None:
         found = _files[ref.serial, shape] = Node(Op.DATA, None, (), (), shape, ref.dtype, data=of)

@@ -87,6 +87,20 @@ def check_pass(
     return check_graph(after, name, asked)
 
 
+def check_leaves(before: Sequence[Node], after: Sequence[Node]) -> None:
+    """What a plan reads are the program's leaves: passes over the structure alone, whose result is kept for
+    other leaves, make none.
+
+    Raises
+    ------
+    BrokenRule : they do
+    """
+    there = {n.data for n in topological(before) if n.data is not None}
+    made = [n for n in topological(after) if n.data is not None and n.data not in there]
+    if made:
+        raise BrokenRule(f"after rewriting: no leaves of the program's: {made}")
+
+
 # --- rules of single operators ----------------------------------------------------------------------
 
 

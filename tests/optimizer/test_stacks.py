@@ -53,6 +53,19 @@ def test_folds_across_arrays_are_numpys(data):
         assert found.dtype == wanted.dtype
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_files_that_a_budget_has_no_room_for_are_folded_across(way, tmp_path):
+    """Rewriting gave a file's elements another shape as a leaf, which no plan knew."""
+    value = numpy.random.default_rng(0).random(30_000)
+    numpy.save(tmp_path / "x.npy", value)
+    with config.override(small_bytes=0, memory_bytes=200_000):
+        x = np.load(tmp_path / "x.npy")
+        for axis in (0, None):
+            found, wanted = (WAYS[way](xp, [a, a * 2], "sum", axis) for xp, a in ((np, x), (numpy, value)))
+            numpy.testing.assert_allclose(found, wanted)
+        numpy.testing.assert_allclose(np.stack([x, x * 2]).sum(), 3 * value.sum())
+
+
 @pytest.mark.parametrize("fold", ["sum", "prod", "min", "max", "any", "all", "mean"])
 def test_no_stack_is_made(fold):
     with config.override(small_bytes=0):

@@ -209,10 +209,10 @@ def _make_reshape(node: Node, box: Box, parts: list[Node | None]) -> Node:
     assert at is not None, "a part of the input is needed"
     first = _run(below.shape, at)[0] if below.ndim else 0
     # Rows on either side are runs of elements: those of the box begin somewhere in the part's.
-    line = build.slice_(build.reshape(part, (part.size,)), [lo - first], [1], (hi - lo,))
+    line = build.slice_(build.reshape_step(part, (part.size,)), [lo - first], [1], (hi - lo,))
     axis = _rows(node.shape)
     rows = tuple(box[a] if a == axis else (0, n) for a, n in enumerate(node.shape))
-    return inside(build.reshape(line, box_shape(rows)), rows, box)
+    return inside(build.reshape_step(line, box_shape(rows)), rows, box)
 
 
 # --- along lines -----------------------------------------------------------------------------------------

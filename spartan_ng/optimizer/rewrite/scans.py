@@ -117,7 +117,7 @@ def _suffix_sum(node: Node) -> Node:
         return node
     total = build.fold("add", x, (axis,), dtype=x.dtype)
     # With the axis, of length 1, that the fold has dropped.
-    wide = build.reshape(total, tuple(1 if i == axis else n for i, n in enumerate(x.shape)))
+    wide = build.reshape_step(total, tuple(1 if i == axis else n for i, n in enumerate(x.shape)))
     rest = build.map_("subtract", wide, build.scan("add", x, axis, x.dtype), dtype=x.dtype)
     return build.map_("add", x, rest, dtype=x.dtype)
 
@@ -158,7 +158,7 @@ def _part(node: Node, scan: Node) -> Node:
 
     def total(hi: int) -> Node:
         found = build.fold(str(scan.fn), of(scan.inputs[0], 0, hi), (axis,), dtype=scan.dtype)
-        return build.reshape(found, (*node.shape[:axis], 1, *node.shape[axis + 1 :]))
+        return build.reshape_step(found, (*node.shape[:axis], 1, *node.shape[axis + 1 :]))
 
     if folds and count == 1 and end > 1:
         return total(end)
@@ -190,7 +190,7 @@ def _aggregate(node: Node, scan: Node) -> Node:
         shape = tuple(n if i == axis else 1 for i, n in enumerate(x.shape))
         n = shape[axis]
         left = build.slice_(build.iota(n + 1), (n,), (-1,), (n,))
-        weights = build.reshape(build.cast(left, x.dtype), shape)
+        weights = build.reshape_step(build.cast(left, x.dtype), shape)
         return build.fold("add", build.map_("multiply", x, weights, dtype=x.dtype), axes, dtype=node.dtype)
     if name in PREFIX_FOLDS and x.dtype.kind == "f":
         first = build.fold(PREFIX_FOLDS[name], x, (axis,), dtype=node.dtype)

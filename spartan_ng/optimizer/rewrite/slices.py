@@ -113,7 +113,7 @@ def slice_of_reshape(node: Node, readers: ReaderCounts) -> Node | None:
         key, *parameters = a.params
         made = build.random(str(a.fn), key, tuple(parameters), below.shape, a.dtype)
         return build.slice_(made, starts, steps, node.shape)
-    wide = (build.reshape(i, below.shape) if i.ndim else i for i in a.inputs)
+    wide = (build.reshape_step(i, below.shape) if i.ndim else i for i in a.inputs)
     parts = tuple(build.slice_(i, starts, steps, node.shape) if i.ndim else i for i in wide)
     return Node(Op.MAP, a.fn, parts, a.params, node.shape, a.dtype)
 
@@ -139,7 +139,7 @@ def _indices(a: Node, view: Node, shape: tuple[int, ...]) -> Node:
     for d, ((start, step), n) in enumerate(zip(view.params, view.shape, strict=True)):
         along = stride * prod(shape[d + 1 :])
         line = build.iota(n, start * along, step * along)
-        found = build.map_("add", found, build.reshape(line, (n, *(1,) * (len(shape) - d - 1))))
+        found = build.map_("add", found, build.reshape_step(line, (n, *(1,) * (len(shape) - d - 1))))
     return found
 
 

@@ -38,7 +38,7 @@ def _folded_across(node: Node, readers: ReaderCounts) -> Node | None:
     if axis not in axes or any(part.shape[axis] != 1 or part.format != "dense" for part in stack.inputs):
         return None
     shape = stack.shape[:axis] + stack.shape[axis + 1 :]
-    across = in_pairs(node, [build.reshape(part, shape) for part in stack.inputs])
+    across = in_pairs(node, [build.reshape_step(part, shape) for part in stack.inputs])
     rest = [a - (a > axis) for a in axes if a != axis]
     return build.fold(str(node.fn), across, rest, dtype=node.dtype) if rest else across
 

@@ -43,7 +43,7 @@ def indicator_sum(node: Node, readers: ReaderCounts) -> Node | None:
         return None
     labels, k = found
     counts = build.slice_(build.bincount(_below(labels, k), k + 1), (0,), (1,), (k,))
-    return build.reshape(build.cast(counts, node.dtype), node.shape)
+    return build.reshape_step(build.cast(counts, node.dtype), node.shape)
 
 
 def lookup_product(node: Node, readers: ReaderCounts) -> Node | None:
@@ -59,7 +59,7 @@ def lookup_product(node: Node, readers: ReaderCounts) -> Node | None:
         sums = _sums(c, rows, labels, k)
         if sums is None or table.dtype != node.dtype or k * GROUP_ROWS > labels.size:
             return None
-        seen = build.reshape(build.cast(build.bincount(labels, k), np.dtype(bool)), (k, 1))
+        seen = build.reshape_step(build.cast(build.bincount(labels, k), np.dtype(bool)), (k, 1))
         zero = build.cast(build.iota(1), table.dtype)
         table = build.map_("where", seen, table, zero, dtype=table.dtype)  # rows that nobody looks up
         (column,) = (x for x in c.la if x != rows)
@@ -98,7 +98,7 @@ def _indicator(node: Node, rows: int) -> tuple[Node, int] | None:
         # As many labels as there are lines lie along them where the numbers lie along the other axis.
         counts = numbers.size == k and (numbers.shape[-1] == k) == (rows == 0) and _counts(numbers, k)
         if labels.size == n and counts and labels.dtype.kind in "iu" and labels.dtype != np.uint64:
-            return build.reshape(labels, (n,)), k
+            return build.reshape_step(labels, (n,)), k
     return None
 
 
