@@ -150,13 +150,19 @@ class Distinct(Struct, frozen=True):
         return (np.concatenate([found, np.repeat(found[-1:], self.count - len(found))]),)
 
 
+_MARKED = 1 << 15
+"""Elements that are marked at a time: NumPy makes indices of them, which may be eight times as wide."""
+
+
 def _distinct(x: Any) -> Any:
     """The distinct elements: of integers that lie close together those that a table of all has marks for."""
     if x.dtype.kind in "iu" and len(x):
         low, high = x.min(), x.max()
         if int(high) - int(low) < len(x):
             marks = np.zeros(int(high) - int(low) + 1, bool)
-            marks[x - low if x.dtype.kind == "u" else np.subtract(x, low, dtype=np.intp)] = True
+            for at in range(0, len(x), _MARKED):
+                part = x[at : at + _MARKED]
+                marks[part - low if x.dtype.kind == "u" else np.subtract(part, low, dtype=np.intp)] = True
             return np.flatnonzero(marks).astype(x.dtype) + low
     return np.unique(x)
 

@@ -11,6 +11,7 @@ from math import prod
 from spartan_ng.arrays import WHOLE
 from spartan_ng.memory import block_bytes, threads, threads_at_work
 from spartan_ng.ops.line_work import worked_bytes
+from spartan_ng.ops.random import drawn_blocks
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.rows import VALUE, Row
 from spartan_ng.plan.stages import Fused, SortParts, Stage
@@ -44,24 +45,32 @@ def _seen_bytes(plan: Plan, stage: Stage) -> Iterator[int]:
 
 
 def uncut_bytes(stage: Stage) -> int:
-    """Bytes of the least that a block of a pass has: one index of the dimensions that may be cut, or what a
-    step of a product makes on the way, its result with what that is added to."""
+    """Bytes of the least that a block of a pass has (`_least_block`), or what a step of a product makes on
+    the way, its result with what that is added to."""
     if not isinstance(stage, Fused):
         return 0
     if stage.heavy:
         return _step_bytes(stage) if stage.steps else 0
-    live = most = 0
+    live, most, least = 0, 0, _least_block(stage)
     for row, dying in zip(stage.rows, _dying_rows(stage), strict=True):
-        line = _line(stage, row)
+        line = _line(row, least)
         most = max(most, live + _row_bytes(row, line))
-        live += line * row.dtype.itemsize - sum(_line(stage, r) * r.dtype.itemsize for r in dying)
+        live += line * row.dtype.itemsize - sum(_line(r, least) * r.dtype.itemsize for r in dying)
     return most
 
 
-def _line(stage: Fused, row: Row) -> int:
-    """Elements of a row's value in a block of one index of the dimensions that may be cut."""
-    pairs = zip(row.shape, row.labels, strict=True)
-    return prod(n for n, d in pairs if d == WHOLE or d in stage.whole)
+def _least_block(stage: Fused) -> tuple[int, ...]:
+    """The least extents of a block: one index of the dimensions that may be cut, or as many random numbers as
+    are drawn together."""
+    for row in stage.rows:
+        if row.kind == "random":
+            return drawn_blocks(row.params[0], row.shape)[: len(stage.domain)]
+    return tuple(n if d in stage.whole else 1 for d, n in enumerate(stage.domain))
+
+
+def _line(row: Row, least: tuple[int, ...]) -> int:
+    """Elements of a row's value in the least block."""
+    return prod(n if d == WHOLE else min(n, least[d]) for n, d in zip(row.shape, row.labels, strict=True))
 
 
 def _dying_rows(stage: Fused) -> list[list[Row]]:

@@ -149,6 +149,26 @@ def test_what_columns_come_to_stores_nothing_as_long(folder: Path, name: str) ->
         numpy.testing.assert_allclose(found, COUNTED[name](numpy, numpy.load(file)))
 
 
+def test_narrow_arrays_in_lists_count_as_the_indices_that_are_made_of_them(folder: Path) -> None:
+    """NumPy counted points of two columns of bytes at once, with eleven times the columns, and no plan."""
+    file = folder / f"{KINDS.index('u1')}_{SHAPES.index((60_000, 7))}.npy"
+    with np.config.override(memory_bytes=800_000, small_bytes=1 << 12):
+        x = np.load(file)
+        for points in ([x[:, 0], x[:, 1]], (x[:, 0], x[:, 1])):
+            found = np.histogramdd(points, bins=4)[0]
+            assert np.explain(found).stages
+            numpy.testing.assert_array_equal(found, numpy.histogramdd(numpy.load(file)[:, :2], bins=4)[0])
+
+
+def test_what_is_drawn_together_is_counted(folder: Path) -> None:
+    """Runs of random numbers are no shorter where there is less memory."""
+    with np.config.override(memory_bytes=2_000_000, small_bytes=1 << 16):
+        y = np.random.default_rng(0).choice(10, 300_000, p=numpy.full(10, 0.1))
+        found = np.explain(np.bincount(y))
+    assert found.working_bytes >= 2 * 8 * 300_000 // 5  # as many equal runs
+    assert found.together_bytes <= 2_000_000
+
+
 TOGETHER: dict[str, Along] = ALONG | {
     "nanmean": lambda m, x, axis: m.nanmean(x, axis=axis),
     "nanstd": lambda m, x, axis: m.nanstd(x),

@@ -267,6 +267,8 @@ class _Scanning:
     def _worker(self, cut: ScanCut, lines: int, step: int) -> Callable[[Part], tuple[States, list[Part]]]:
         ordered, axis, task = self._ordered, self._ordered.axis, self._task
         spare = np.empty(0, ordered.rows[-1].dtype)
+        goes_on = cut.part[axis][1] != cut.box[axis][1]
+        """Whether anybody asks for the states at the ends of lines, which are as many as lines."""
 
         def scan(item: Part) -> tuple[States, list[Part]]:
             part, behind = item
@@ -277,7 +279,8 @@ class _Scanning:
                 carry = None if behind is None else tuple(s[place] for s in behind)
                 for block in blocks_along(some, axis, step):
                     carry = scan_block(block, carry, states)
-                ends.append((some, carry))
+                if goes_on:
+                    ends.append((some, carry))
             return states, ends
 
         def scan_block(block: Box, carry: State | None, states: States) -> State | None:

@@ -40,6 +40,7 @@ and so many of small operands at most: BLAS takes some milliseconds, on all core
 LOOPED = 1 << 17
 """Products of elements that NumPy adds up before a plan is made."""
 _INDEX_BYTES = np.dtype(np.intp).itemsize
+_LISTS = (list, tuple)
 _DRAWN, _DRAWN_BYTES = 1 << 10, 1 << 17
 """Numbers that are drawn in less time than it takes to ask who should draw them; and where fewer bytes than
 these count as small, nothing is NumPy's at once, not even they."""
@@ -139,8 +140,13 @@ def fit_as_indices(operands: Iterable[Any]) -> bool:
     elements, which may be indices, however narrow the operands' are."""
     if config.memory_bytes is None:
         return True
-    size = sum([a.size for a in operands if type(a) is _array])
-    return size * _INDEX_BYTES <= copied_bytes()
+    return _elements(operands) * _INDEX_BYTES <= copied_bytes()
+
+
+def _elements(operands: Iterable[Any]) -> int:
+    """How many elements the arrays among operands have, also those in lists of them."""
+    every = ((type(a), a) for a in operands)
+    return sum([a.size if kind is _array else _elements(a) if kind in _LISTS else 0 for kind, a in every])
 
 
 def most_lines_kept(mask: Any, nbytes: int) -> int:
