@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.budgets.__main__ import ask_functions, ask_lines, ask_program, made, outcome
+from tests.budgets.__main__ import ask_functions, ask_lines, ask_program, ask_together, made, outcome
 from tests.budgets.asking import Asked
 from tests.budgets.functions import OVER as LONG
 from tests.budgets.functions import programs
@@ -62,6 +62,15 @@ def test_a_whole_program_keeps_to_its_budget(workers: int, tmp_path: Path) -> No
     """A piece of what `python -m tests.budgets --programs` draws."""
     piece = random.choice([*PIECES])
     wrong = ask_program(random.randrange(1000), workers, str(tmp_path), piece, bound=1.5)
+    assert not wrong or "refused" in wrong, wrong
+
+
+@pytest.mark.slow
+@pytest.mark.some(1)
+@pytest.mark.parametrize("number", range(40))
+def test_results_asked_together_keep_to_their_budget(number: int, tmp_path: Path) -> None:
+    """What stands beside each other in a plan was never asked of more than a few kinds."""
+    wrong = ask_together(number, 0, str(tmp_path), bound=1.5)
     assert not wrong or "refused" in wrong, wrong
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 import numpy
 
-from tests.budgets import drawn, lines
+from tests.budgets import drawn, lines, together
 from tests.budgets.asking import Asked
 from tests.budgets.chains import chain
 from tests.budgets.functions import programs as of_functions
@@ -120,6 +120,11 @@ def ask_lines(number: int, workers: int, folder: str, name: str = "", bound: flo
     return _ask_drawn(lines, lines.lines(number, name), workers, folder, name, bound)
 
 
+def ask_together(number: int, workers: int, folder: str, name: str = "", bound: float = BOUND) -> str:
+    """The same of several results."""
+    return _ask_drawn(together, together.together(number, name), workers, folder, name, bound)
+
+
 def _ask_drawn(of: Any, asked: Any, workers: int, folder: str, piece: str, bound: float) -> str:
     """Make the files of what was drawn of a module, run it, and look at its memory, plans and answers."""
     of.make(asked, folder)
@@ -191,6 +196,7 @@ def _functions(
 @click.option("--chains", nargs=2, type=int, help="Ask drawn chains of these numbers, from and to.")
 @click.option("--programs", nargs=2, type=int, help="Ask drawn whole programs of these numbers.")
 @click.option("--lines", "of_lines", nargs=2, type=int, help="Ask drawn functions of long lines.")
+@click.option("--together", "of_several", nargs=2, type=int, help="Ask drawn results together.")
 @click.option("--functions", is_flag=True, help="Ask all of NumPy's functions, NAMES or what begins so.")
 @click.option("--late", default=30.0, help="Of functions, end what takes longer than so many seconds.")
 def command(
@@ -202,6 +208,7 @@ def command(
     chains: tuple[int, int] | None,
     programs: tuple[int, int] | None,
     of_lines: tuple[int, int] | None,
+    of_several: tuple[int, int] | None,
     functions: bool,
     late: float,
 ) -> None:
@@ -210,10 +217,9 @@ def command(
     bad = 0
     if functions:
         sys.exit(_functions(names, workers, seconds, after, late) > 0)
-    if programs:
-        sys.exit(_drawn(ask_program, range(*programs), workers, end) > 0)
-    if of_lines:
-        sys.exit(_drawn(ask_lines, range(*of_lines), workers, end) > 0)
+    for ask, numbers in ((ask_program, programs), (ask_lines, of_lines), (ask_together, of_several)):
+        if numbers:
+            sys.exit(_drawn(ask, range(*numbers), workers, end) > 0)
     chosen = list(names or [*OPERATIONS, *BY_PLACES])
     if chains:
         chosen = [str(number) for number in range(*chains)]

@@ -11,7 +11,7 @@ import gc
 import json
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +24,7 @@ from spartan_ng.errors import MemoryBudgetError
 from spartan_ng.plan.peak import projected_peak
 from spartan_ng.session import Session
 from tests.budgets.pieces import GROUPS, PIECES, Files
+from tests.budgets.results import RESULTS
 from tests.budgets.run import KEPT, BudgetWatch, warm_up
 
 _ROWS_AT_A_TIME = 20_000
@@ -46,11 +47,13 @@ class Program:
     pieces: tuple[str, ...]
     kept: bool
     """Whether what a piece has made is computed before the next begins, and stays in variables."""
+    together: bool = False
+    """Whether all that pieces give is computed together."""
 
     @property
     def said(self) -> str:
         """In words."""
-        pieces = " > ".join(self.pieces) + (", kept" if self.kept else "")
+        pieces = (" + " if self.together else " > ").join(self.pieces) + (", kept" if self.kept else "")
         return f"{pieces} of {self.dtype} {self.shape} {self.order}, {self.budget / 1e6:.0f} MB"
 
 
@@ -92,7 +95,7 @@ def opened(m: Any, folder: str, share: int = 1, **keywords: Any) -> Files:
 def answers(m: Any, drawn: Program, files: Files) -> Iterator[list[Any]]:
     """What each piece gives."""
     for i, name in enumerate(drawn.pieces):
-        yield PIECES[name](m, files, random.Random(drawn.number + i))
+        yield (PIECES | RESULTS)[name](m, files, random.Random(drawn.number + i))
 
 
 @dataclass
@@ -119,8 +122,7 @@ def plans_watched(found: list[Ran]) -> Iterator[None]:
                 return plain(self, planned, *rest)
         finally:
             peak = projected_peak(planned.plan, self.backend.profile)
-            each = peak.memory_bytes + peak.working_bytes
-            ran = Ran(peak.stage, each * planned.plan.workers)
+            ran = Ran(peak.stage, peak.together_bytes * planned.plan.workers)
             ran.took = max(watch.peak_bytes - before.peak_bytes, 0)
             found.append(ran)
 
@@ -142,7 +144,11 @@ def _answered(values: Sequence[Any], folder: str, piece: int) -> None:
 
 def _run(drawn: Program, folder: str, share: int) -> None:
     history = []
-    for i, values in enumerate(answers(np, drawn, opened(np, folder, share))):
+    every: Iterable[list[Any]] = answers(np, drawn, opened(np, folder, share))
+    if drawn.together:
+        every = list(every)
+        np.persist(*(value for values in every for value in values))
+    for i, values in enumerate(every):
         if drawn.kept:
             history.append(np.persist(*map(np.asarray, values)))
         else:
@@ -160,9 +166,13 @@ def difference(drawn: Program, folder: str) -> str:
                 return (
                     f"{drawn.pieces[i]} {k}: {ours.dtype} {ours.shape}, NumPy's {value.dtype} {value.shape}"
                 )
-            is_single = "f4" in drawn.dtype or value.dtype == "f4"
+            is_single = "f4" in drawn.dtype or value.dtype.char in "efF"
             close = 1e-2 if is_single else 1e-7
-            if not numpy.allclose(ours, value, rtol=close, atol=close, equal_nan=True):
+            if value.dtype.kind in "mM":
+                is_same = numpy.array_equal(ours, value)
+            else:
+                is_same = numpy.allclose(ours, value, rtol=close, atol=close, equal_nan=True)
+            if not is_same:
                 return f"{drawn.pieces[i]} {k} is another"
     return ""
 
@@ -189,9 +199,13 @@ def run_watched(work: Callable[[int], None], workers: int, budget: int, folder: 
         print(json.dumps({"peak": peak, "plans": [vars(p) for p in plans]}))
 
 
+def run_program(drawn: Program, workers: int, folder: str) -> None:
+    """Run a program as `run_watched` does."""
+    run_watched(lambda share: _run(drawn, folder, share), workers, drawn.budget, folder)
+
+
 def main(number: str, workers: str, folder: str, piece: str = "") -> None:
-    drawn = program(int(number), piece)
-    run_watched(lambda share: _run(drawn, folder, share), int(workers), drawn.budget, folder)
+    run_program(program(int(number), piece), int(workers), folder)
 
 
 if __name__ == "__main__":
