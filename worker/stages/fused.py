@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -46,18 +47,15 @@ if TYPE_CHECKING:
     from spartan_ng.worker.executor import Executor
 
 
-def run_fused(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
-    """A pass over the blocks of the task's box, with room for lines that no block cuts."""
+def run_fused(ex: Executor, run: Run, stage: Fused, task: Task, has_room: bool = False) -> None:
+    """A pass over the blocks of the task's box: bring operands, as much of them as there is at a time, and
+    work on them. Where no block cuts lines, they have room first: operands stay while they are read."""
     if task.box is None:
         return
-    with room_for_lines(
-        ex, task
-    ):  # before operands are there, which are not put aside as long as they are read
-        _run_pass(ex, run, stage, task)
-
-
-def _run_pass(ex: Executor, run: Run, stage: Fused, task: Task) -> None:
-    """Bring the operands, as much of them as there is at a time, and work on them."""
+    if task.uncut_bytes and not has_room:
+        with room_for_lines(ex, task):
+            run_fused(ex, run, stage, task, has_room=True)
+        return
     if task.parts:
         run_parts(ex, run, stage, task)
         return
@@ -122,7 +120,7 @@ def _store(
 
 def run_finish(ex: Executor, run: Run, stage: Fused, task: Task, operands: list[Any]) -> None:
     """The pass over what another has made."""
-    with room_for_lines(ex, task):
+    with room_for_lines(ex, task) if task.uncut_bytes else nullcontext():
         run_loaded(ex, run, stage, task, operands, [])
 
 

@@ -149,7 +149,7 @@ def _store(
             result.serve(stage, (u for u in readers if u is not stage))
             result.stored[node] = stage
             return
-    stage, seen = open_stage(node, is_fusible(node, profile), stands_alone(node, profile))
+    stage, seen = open_stage(node, is_fusible(node, profile), profile.limited and stands_alone(node, profile))
     _demand(node, stage, seen, demands)
     result.serve(stage, readers)
     result.groups.append(stage)

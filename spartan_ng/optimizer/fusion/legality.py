@@ -148,15 +148,16 @@ def joins_others(node: Node, profile: Profile) -> bool:
 
     Several workers do better to cut a product that sums over the rows of a sparse operand there, too.
     """
-    if stands_alone(node, profile):
+    if profile.limited and stands_alone(node, profile):
         return False
     return is_fusible(node, profile) and not (profile.workers > 1 and sums_sparse_rows(node))
 
 
 def stands_alone(node: Node, profile: Profile) -> bool:
-    """Whether a function of lines works on so much for one of them that memory has no room for what others
-    make of a line, or for what another such function works on: its pass makes nothing else."""
-    if node.fn != "along_axis" or not profile.limited:
+    """Whether a function of lines works on so much for one of them that memory, where it is limited, has no
+    room for what others make of a line, or for what another such function works on: its pass makes nothing
+    else."""
+    if node.fn != "along_axis":
         return False
     return line_bytes(node.params, node.shape, node.dtype) > copied_bytes(profile.memory_bytes)
 

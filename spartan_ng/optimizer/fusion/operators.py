@@ -118,7 +118,7 @@ def operators(
     number: dict[Node, int] = {}
     known = estimates(order) if known is None else known
     several = profile.workers > 1
-    alone = {node for node in order if stands_alone(node, profile)}
+    alone = {node for node in order if stands_alone(node, profile)} if profile.limited else set()
     apart = {*apart, *alone} if alone else apart
     cut: dict[Node, Axes] = {}
     for node in order:
