@@ -28,6 +28,7 @@ from spartan_ng.config import config
 from spartan_ng.costs.tuned import BEGIN_S
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.scratch import copy_fits
 from spartan_ng.system.heap import keep_freed
 from spartan_ng.system.processes import before_fork, give_way_here
 
@@ -60,6 +61,8 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
 
     order = topological(nodes) if order is None else order
     wanted = list(dict.fromkeys(node for node in nodes if node.data is None))
+    if not all(copy_fits(node.nbytes) for node in wanted):  # also of one value, which is no work
+        return None
     roots, order = _with_slices_pushed(wanted, order)
     if not _is_awaited(stepwise_s(roots, order)):
         return None

@@ -13,6 +13,7 @@ from hypothesis import given
 from scipy import sparse
 
 import spartan_ng as sp
+from spartan_ng import beginning
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.sparse import is_csr
 from spartan_ng.costs.tuned import BEGIN_S
@@ -498,3 +499,16 @@ def at_the_end():
 """
     )
     assert told == "500000.0 True\n"
+
+
+def test_what_has_no_room_waits_for_the_session() -> None:
+    """Zeros and ones are no work: NumPy made them, however large, and a write took all of their memory."""
+    one = build.broadcast(build.constant(np.ones(())), (100,))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(beginning, "_leaves_to_numpy", lambda: True)
+        for counted in ("_worked_s", "_beside_s"):
+            patch.setattr(beginning, counted, 0.0)
+        patch.setattr(beginning, "copy_fits", lambda nbytes: nbytes < 800)
+        assert beginning.evaluate([one], None) is None
+        part = build.broadcast(build.constant(np.ones(())), (99,))
+        assert beginning.evaluate([part], None) is not None

@@ -42,6 +42,7 @@ from spartan_ng.ops.folds import FOLDS, ArgFold, fold_whole
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.ops.matrices import evaluate_matrices
 from spartan_ng.ops.scans import SCANS
+from spartan_ng.scratch import copy_fits
 
 _LYING_OTHERWISE = frozenset({Op.BROADCAST, Op.TRANSPOSE, Op.SLICE})
 MOST_NODES = 24
@@ -310,8 +311,9 @@ def _has_step(node: Node) -> bool:
 
 
 def _is_zero(node: Node) -> bool:
-    """Whether a node is zeros, which the operating system hands out for nothing."""
-    if node.op is not Op.BROADCAST or node.inputs[0].data is None:
+    """Whether a node is zeros, which the operating system hands out for nothing as long as nobody writes to
+    them: for others than memory has room for, a plan makes a file."""
+    if node.op is not Op.BROADCAST or node.inputs[0].data is None or not copy_fits(node.nbytes):
         return False
     value = node.inputs[0].data.value
     return value.nbytes <= TINY_BYTES and not any(value.tobytes())

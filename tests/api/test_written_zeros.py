@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
-from spartan_ng.api.core import cell
+from spartan_ng.api.core import cell, door
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
@@ -27,7 +27,15 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "integers": lambda m: m.zeros((ROWS, COLUMNS), "i8"),
     "like": lambda m: m.zeros_like(m.ones((ROWS, COLUMNS))),
     "turned": lambda m: m.zeros((COLUMNS, ROWS)).T,
+    "too large to be asked for at once": lambda m: _lazy(m, (ROWS, COLUMNS)),
 }
+
+
+def _lazy(m: Any, shape: tuple[int, ...], **keywords: Any) -> Any:
+    """Zeros of so many bytes that there is a node in place of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(door, "_BLANK_BYTES", 0)
+        return m.zeros(shape, **keywords)
 
 
 def _rows(m: Any, a: Any, draw: random.Random) -> None:
@@ -96,9 +104,123 @@ def test_what_has_no_room_is_written_on_disk(first: str, made: str, share: int) 
             numpy.testing.assert_array_equal((found * 1).compute(), expected, said)
         numpy.testing.assert_array_equal(before, numpy.full(COLUMNS, ROWS))
         value = found._cell.value
-        if made != "like":  # which is computed, and has room
-            assert value is None or is_mapped(value) == (share == 1), said
+        assert value is None or is_mapped(value) == (share == 1), said
         assert found.dtype == expected.dtype
+
+
+FEW = (300, 100)
+FEW_BYTES = 300 * 100 * 8
+PLACES = numpy.random.default_rng(3).integers(0, 100, 500)
+
+LAID: dict[str, Callable[[Any], Any]] = {
+    "zeros": lambda m: m.zeros(FEW),
+    "empty": lambda m: m.zeros(FEW) if m is numpy else m.empty(FEW),
+    "in Fortran's order": lambda m: m.zeros(FEW, order="F"),
+    "lazy": lambda m: _lazy(m, FEW),
+    "lazy in Fortran's order": lambda m: _lazy(m, FEW, order="F"),
+    "like": lambda m: m.zeros_like(m.ones(FEW)),
+    "empty like": lambda m: m.zeros(FEW) if m is numpy else m.empty_like(m.ones(FEW)),
+    "integers": lambda m: _lazy(m, FEW, dtype="i8"),
+    "complex": lambda m: m.zeros(FEW, "c16"),
+    "lazy dates": lambda m: _lazy(m, FEW, dtype="m8[s]"),
+    "a line": lambda m: m.zeros(30_000).reshape(FEW),
+    "a lazy line": lambda m: _lazy(m, (30_000,)).reshape(FEW),
+    "a stack": lambda m: _lazy(m, (3, *FEW))[1],
+}
+
+ONE_WRITE = """
+o[5, 5] = 1
+o[5] = 1
+o[:, 7] = 1
+o[:, 7] += 1
+o[:, ::3] = 1
+o[::2] = 1
+o[::-2, 1:] = 1
+o[...] = 3
+o += 1
+o[PLACES] = 1
+o[PLACES[:3]] = 1
+o[m.asarray(PLACES)] = 1
+o[PLACES] += 1
+o[:, PLACES] = 1
+o[PLACES, PLACES] = 1
+o[PLACES, PLACES] = m.arange(500)
+o[1:][:, 2:][PLACES[:9]] = 4
+o[o == 0] = 2
+o[o[:, 0] == 0] = 2
+o[numpy.arange(300) % 2 == 0] = 2
+o.reshape(-1)[PLACES] = 1
+o.reshape(-1)[::7] = 1
+o.T[::2] = 1
+o.T[3] = 1
+o.T[PLACES[:7]] = 1
+o.view(o.dtype)[::2] = 1
+o.real[::2] = 1
+o[None][0, ::2] = 1
+o[::2][::3] = 4
+o.flat[3] = 1
+o.flat[PLACES] = 1
+o.fill(3)
+o.put(PLACES, 1)
+m.put(o, PLACES, 1)
+m.putmask(o, o == 0, 2)
+m.place(o, o == 0, [2, 3])
+m.copyto(o, 3)
+m.copyto(o[::2], 3)
+m.copyto(o, 3, where=o == 0)
+m.fill_diagonal(o, 3)
+m.put_along_axis(o, PLACES[:300, None], 3, 1)
+m.add.at(o, (PLACES, PLACES), 1)
+m.add(o, 1, out=o)
+m.add(o[::2], 1, out=o[::2])
+m.sum(m.ones(FEW).astype(o.dtype), axis=0, out=o[3])
+m.cumsum(o, axis=0, out=o)
+m.clip(o, 1, 2, out=o)
+o.sort()
+o.sort(axis=0)
+o.partition(5)
+o[::2], o[1::2] = 1, 2
+m.random.default_rng(1).shuffle(o)
+numpy.asarray(o)[::2] = 1
+numpy.copyto(numpy.asarray(o), 2)
+m.lib.stride_tricks.sliding_window_view(o, (2, 2), writeable=True)[3] = 2
+m.lib.stride_tricks.as_strided(o, (9,), (16,))[:] = 2
+""".strip().splitlines()
+
+
+@pytest.mark.filterwarnings("ignore:numpy.accumulate is not distributed")
+@pytest.mark.parametrize("made", LAID)
+def test_one_write_of_any_kind_is_on_disk(made: str) -> None:
+    """Of lazy zeros, a part, or places, were written to memory that was as large as all of them."""
+    in_memory = list[str]()
+    with config.override(memory_bytes=FEW_BYTES, small_bytes=1000):
+        for write in ONE_WRITE:
+            names = {"numpy": numpy, "FEW": FEW, "PLACES": PLACES}
+            expected = LAID[made](numpy)
+            try:
+                exec(write, names | {"m": numpy, "o": expected})
+            except TypeError:  # not of these elements
+                continue
+            with running_on(EmbeddedBackend(2, FEW_BYTES)):
+                found = LAID[made](np)
+                if "numpy.asarray(o)" in write and not found._is_lendable():
+                    continue  # a copy, as of every part of what is to be computed and has no room
+                exec(write, names | {"m": np, "o": found})
+                numpy.testing.assert_array_equal(numpy.asarray(found * 1), expected, write)
+                numpy.testing.assert_array_equal(numpy.asarray(found), expected, write)
+                if not is_mapped(found._cell.value):
+                    in_memory.append(write)
+    assert not in_memory
+
+
+@pytest.mark.parametrize("made", LAID)
+def test_zeros_that_fit_stay_in_memory(made: str) -> None:
+    budget = 8 * FEW_BYTES
+    with config.override(memory_bytes=budget, small_bytes=1000), running_on(EmbeddedBackend(2, budget)):
+        for write in ("o[::2] = 1", "o[PLACES] = 1", "numpy.asarray(o)[0] = 1"):
+            found = LAID[made](np)
+            exec(write, {"numpy": numpy, "o": found, "PLACES": PLACES})
+            assert not is_mapped(numpy.asarray(found)), write
 
 
 @pytest.mark.parametrize("made", MADE)

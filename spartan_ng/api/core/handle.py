@@ -379,13 +379,12 @@ class Handle(HandleFields):
         """The NumPy array for another who writes it now; elements that lie on workers are gathered for it."""
         cell = self._cell
         value = make(cell)._force()
-        is_claimed = cell.value is not value or cell._node is not None or cell.borrowed
+        is_claimed = cell.value is not value or cell._node is not None or cell.borrowed or cell.blank
         if (is_claimed or not value.flags.writeable) and not (cell.shared or cell.frozen):
             with changes:
                 target, _ = cell._target(may_wait=False)  # nobody's function runs for it
             if target is None:
                 cell.value, cell._node, cell.borrowed = own_copy(value), None, False
-        cell.blank = False
         return self._peek()
 
     def _check_writable(self) -> None:

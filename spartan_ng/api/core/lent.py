@@ -58,14 +58,12 @@ def lend(a: Any) -> Any:
             return None
         if cell.shared and not cell.lent:
             return shown.view()
-        is_claimed = (cell._node is not None and not cell.blank) or cell.masked is not None or cell.borrowed
+        is_claimed = cell._node is not None or cell.masked is not None or cell.borrowed or cell.blank
         if not cell.shared and (is_claimed or not value.flags.writeable):
             return None
         memory = np.asarray(Keeper(cell, shown))
         if memory.dtype != shown.dtype:
             memory.dtype = shown.dtype  # type: ignore[misc]  # of records the interface says the bytes
-        if cell.blank:  # what a graph has taken is the constant, not this memory
-            cell.blank, cell._node = False, None
         cell.shared = True
         cell.lent += 1
     lent = memory.view()

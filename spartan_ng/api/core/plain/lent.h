@@ -60,7 +60,7 @@ lent_of(Handle *array)
     PyArrayObject *shown = value_of(array);
     if (cell == NULL || shown == NULL || !PyArray_CheckExact(cell->value) || cell->frozen)
         return NULL;
-    int is_free = (cell->blank || is_none(cell->node)) && is_none(cell->masked) && !cell->borrowed;
+    int is_free = is_none(cell->node) && is_none(cell->masked) && !cell->borrowed && !cell->blank;
     if (cell->shared ? cell->lent == 0 : !(is_free && PyArray_ISWRITEABLE((PyArrayObject *)cell->value)))
         return cell->shared ? view_kept(shown, Py_NewRef(shown), PyArray_FLAGS(shown)) : NULL;
     Keeper *keeper = PyObject_New(Keeper, &KeeperType);
@@ -68,9 +68,6 @@ lent_of(Handle *array)
         return NULL;
     keeper->cell = Py_NewRef(cell);
     keeper->memory = Py_NewRef(shown);
-    if (cell->blank) /* what a graph has taken is the constant, not this memory */
-        Py_XSETREF(cell->node, Py_NewRef(Py_None));
-    cell->blank = 0;
     cell->shared = 1;
     cell->lent++;
     PyObject *memory = view_kept(shown, (PyObject *)keeper, PyArray_FLAGS((PyArrayObject *)cell->value));
