@@ -9,8 +9,10 @@ import pytest
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
+from spartan_ng.api.files.sources import over
 from spartan_ng.config import config
 from tests.moved_bytes import Recorded
+from tests.sources.recorder import Recorder
 from tests.test_programs import running_on
 
 N = 20_000
@@ -119,3 +121,24 @@ def test_what_is_sorted_to_be_counted_is_sorted_once(made):
         found = np.unique(made(a))
         numpy.testing.assert_array_equal(found, numpy.unique(made(line)))
     assert sum(stats.bytes_moved for _, stats in backend.ran) < 1.5 * line.nbytes
+
+
+@pytest.mark.parametrize("where", ["memory", "outside"])
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda m, a: a[3:].T,
+        lambda m, a: (a * 2).T[1:],
+        lambda m, a: m.broadcast_to(a[5:], (3, 65, 5, 7)),
+        lambda m, a: m.broadcast_to(a.reshape(-1), (3, 2450)),
+        lambda m, a: m.broadcast_to((a * 2)[5:].reshape(-1), (3, 2275)),
+    ],
+)
+def test_distinct_elements_of_views_that_are_not_kept(view, where):
+    """What a stretched view of a part shows is computed, and nobody has it afterwards."""
+    value = numpy.random.default_rng(0).integers(0, 9, (70, 5, 7))
+    with config.override(small_bytes=1000):
+        a = over(Recorder(value)) if where == "outside" else np.array(value)
+        found = np.unique(view(np, a), return_counts=True)
+    for ours, expected in zip(found, numpy.unique(view(numpy, value), return_counts=True), strict=True):
+        numpy.testing.assert_array_equal(numpy.asarray(ours), expected)

@@ -73,8 +73,9 @@ def unique(
     if along is not None and a.ndim != 1:
         return _unique_slices(a, along, return_index, return_inverse, return_counts)
     if a._found() is None and a._node().data is None and door.fits_here(a.nbytes):
-        a._force()  # NumPy, or a table, is sooner done with what is here than a plan that has to make it
-        return unique(a, return_index, return_inverse, return_counts, equal_nan=equal_nan, sorted=sorted)
+        # NumPy, or a table, is sooner done with what is here than a plan that has to make it.
+        here = as_handle(a._force())
+        return unique(here, return_index, return_inverse, return_counts, equal_nan=equal_nan, sorted=sorted)
     flat = a.reshape(-1 if a.size else 0)
     if flat.size == 0:
         empty = wrap(np.zeros(0, np.intp))
