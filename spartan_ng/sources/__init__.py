@@ -2,7 +2,7 @@
 
 from spartan_ng.sources.function import BoxFunction
 from spartan_ng.sources.indexed import Indexed
-from spartan_ng.sources.mapped import MappedFile, npy_file, npz_member, unpacked_member
+from spartan_ng.sources.mapped import MappedFile, cut_header_said, npy_file, npz_member, unpacked_member
 from spartan_ng.sources.source import Serial, Source, checked_dtype, read_box
 from spartan_ng.sources.tile import SourceTile, Unread
 
@@ -15,6 +15,7 @@ __all__ = [
     "SourceTile",
     "Unread",
     "checked_dtype",
+    "cut_header_said",
     "npy_file",
     "npz_member",
     "read_box",

@@ -6,7 +6,8 @@ Such a file is mapped: the kernel reads it as it is used, and lets go of what it
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from copy import copy
 from io import BytesIO
 from math import prod
@@ -196,11 +197,25 @@ def npy_file(path: str) -> MappedFile:
         return MappedFile(path, shape, dtype, file.tell(), order)
 
 
+@contextmanager
+def cut_header_said() -> Iterator[None]:
+    """ValueError for the header of a `.npy` file that NumPy's parser of old headers runs off the end of."""
+    try:
+        yield
+    except Exception as error:
+        from tokenize import TokenError  # few files are damaged
+
+        if not isinstance(error, TokenError):
+            raise
+        raise ValueError(f"Cannot parse header: {error.args[0]}") from error
+
+
 def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], str, np.dtype[Any]]:
     """Shape, order and dtype of a `.npy` file that is read up to its first element."""
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, is_fortran, dtype = read(_with_escapes(file) if version == (3, 0) else file)
+    with cut_header_said():
+        shape, is_fortran, dtype = read(_with_escapes(file) if version == (3, 0) else file)
     if any(n < 0 for n in shape):
         raise ValueError(f"the header of the file says that its shape is {shape}")
     return shape, "F" if is_fortran else "C", dtype

@@ -3,13 +3,15 @@ names them, or the elements, and never a read that waits for ever, nor one that 
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy
 import pytest
@@ -58,6 +60,17 @@ def cut(folder: Path, how: str) -> None:
         path.write_bytes(text[: at // 2] + text[at:])
 
 
+@pytest.fixture
+def closed() -> Iterator[None]:
+    """No file or connection waits for somebody to collect it, whatever became of the read."""
+    gc.collect()  # what others left is theirs
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always", ResourceWarning)
+        yield
+        gc.collect()
+    assert not [w.message for w in given if issubclass(w.category, ResourceWarning)]
+
+
 def _opened_again(kind: str, folder: Path) -> Any:
     """By the function that opened it, which writes nothing now."""
     names = {"npz": "x.npz", "images": "", "a folder": "", "a glob": "*.parquet"}
@@ -66,11 +79,14 @@ def _opened_again(kind: str, folder: Path) -> Any:
     if kind == "zarr of a group, in shards":
         return np.from_zarr(folder / "g.zarr", "deep/x")
     path = folder / names[kind] if kind in names else next(folder.iterdir())
-    found = np.load(path)
-    return found["two"] if kind == "npz" else found
+    if kind != "npz":
+        return np.load(path)
+    with np.load(path) as archive:
+        return archive["two"]
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("closed")
 @pytest.mark.some(25)
 @pytest.mark.parametrize("draw", range(6))
 @pytest.mark.parametrize("memory_bytes", [None, 30_000])
@@ -101,3 +117,21 @@ def test_what_ends_too_early(
                 assert isinstance(found, SpartanError | FileNotFoundError), repr(found)
         until(lambda: not reading._ROOM._nbytes)  # threads that read ahead end behind the error
         numpy.testing.assert_array_equal(in_time(lambda: numpy.asarray(y[-9:])), value[-9:])
+
+
+def test_a_header_that_ends_within_a_bracket(tmp_path: Path) -> None:
+    """NumPy's parser of Python 2's headers says so by an error of its own."""
+    numpy.save(tmp_path / "x.npy", TABLE)
+    text = (tmp_path / "x.npy").read_bytes()
+    cut_there = text.replace(b")", b" ")
+    (tmp_path / "x.npy").write_bytes(cut_there)
+    with ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("two.npy", cut_there)
+    for read in (
+        lambda: np.load(tmp_path / "x.npy"),
+        lambda: np.load(tmp_path / "x.npy", "r"),
+        lambda: np.load([tmp_path / "x.npy"]),
+        lambda: np.load(tmp_path / "x.npz")["two"],
+    ):
+        with pytest.raises((ValueError, SpartanError), match="Cannot parse header"):
+            read()

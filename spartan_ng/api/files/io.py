@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
@@ -32,7 +32,7 @@ from spartan_ng.errors import SourceError
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.sinks.disks import SparingFile, check_room
 from spartan_ng.sinks.places import file_place, replacing
-from spartan_ng.sources import MappedFile, npz_member, unpacked_member
+from spartan_ng.sources import MappedFile, cut_header_said, npz_member, unpacked_member
 from spartan_ng.sources.files import is_url, local_name, open_file
 
 if TYPE_CHECKING:
@@ -125,10 +125,11 @@ class Archive(np.lib.npyio.NpzFile):
         return None
 
     @classmethod
-    def of(cls, opened: Any, url: str | None) -> Self:
-        """NumPy's archive as one of ours: an archive closes its file when it goes, so there is only one."""
+    def of(cls, opened: Any, url: str | None, file: Any) -> Self:
+        """NumPy's archive as one of ours: an archive closes its file when it goes, so there is only one.
+        `file` is the one that was opened for it; None where it was given."""
         opened.__class__ = cls
-        opened.url = url
+        opened.url, opened.fid = url, file
         return opened  # type: ignore[no-any-return]
 
 
@@ -136,7 +137,8 @@ class Archive(np.lib.npyio.NpzFile):
 def _said_of_archive(url: str | None) -> Iterator[None]:
     """SourceError where an archive at a URL is none, or part of it is missing; NumPy's errors of files."""
     try:
-        yield
+        with cut_header_said():
+            yield
     except Exception as error:
         from zipfile import BadZipFile  # few programs read such a file
         from zlib import error as cut
@@ -146,14 +148,20 @@ def _said_of_archive(url: str | None) -> Iterator[None]:
         raise SourceError(f"{url} cannot be read: {error}") from error
 
 
+def _is_archive(path: str | os.PathLike[str]) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == b"PK"
+
+
 def _mapped(path: str, options: dict[str, Any]) -> Any:
     """A `.npy` file as a map, or read where it cannot be one, with NumPy's own errors."""
-    if not options["allow_pickle"]:
-        with suppress(ValueError, OverflowError):  # of a map whose length is negative
-            mapped = np.load(path, "r", **options)
-            if mapped.dtype.itemsize:  # a copy of texts without letters gives them one
-                return mapped
-    return np.load(path, **options)
+    with cut_header_said():
+        if not options["allow_pickle"]:
+            with suppress(ValueError, OverflowError):  # of a map whose length is negative
+                mapped = np.load(path, "r", **options)
+                if mapped.dtype.itemsize:  # a copy of texts without letters gives them one
+                    return mapped
+        return np.load(path, **options)
 
 
 def _over_map(mapped: Any) -> Any:
@@ -188,7 +196,7 @@ def load(
         "encoding": encoding,
         "max_header_size": max_header_size,
     }
-    url = None
+    url, ours = None, None
     if isinstance(file, str):
         file = local_name(file)
     if mmap_mode is None and isinstance(file, str | os.PathLike | list | tuple):
@@ -197,13 +205,21 @@ def load(
             return elsewhere
         if isinstance(file, str | os.PathLike) and is_url(file):
             url, file = os.fspath(file), open_file(file, storage_options)
+            ours = file
     if mmap_mode is None and isinstance(file, str | os.PathLike) and os.fspath(file).endswith(".npy"):
         mapped = _mapped(os.fspath(file), options)
         if isinstance(mapped, np.memmap) and not door.is_small(mapped.nbytes):
             return _over_map(mapped)
         return wrap(np.array(mapped) if isinstance(mapped, np.memmap) else mapped)
-    with _said_of_archive(url):
+    if isinstance(file, str | os.PathLike) and _is_archive(file):
+        file = ours = open_file(file)  # NumPy leaves that of a damaged archive open
+    with _said_of_archive(url), ExitStack() as after:
+        if ours is not None:
+            after.callback(ours.close)
         opened = np.load(file, mmap_mode, **options)
+        if isinstance(opened, np.lib.npyio.NpzFile):
+            after.pop_all()
+            return Archive.of(opened, url, ours)
     if isinstance(opened, np.memmap) and opened.mode in ("r+", "w+"):
         return over_buffer(opened.view(np.ndarray))  # what is written reaches the file
     if isinstance(opened, np.ndarray):
@@ -214,7 +230,7 @@ def load(
         if mmap_mode == "r":
             found.setflags(write=False)
         return found
-    return Archive.of(opened, url) if isinstance(opened, np.lib.npyio.NpzFile) else opened
+    return opened
 
 
 @numpy_function(np.savetxt)
