@@ -124,6 +124,14 @@ def seen_through(base: Any, views: Views) -> Any:
     return base
 
 
+def node_through(base: Node, views: Views) -> Node:
+    """What a chain of views shows of a node."""
+    for view in views:
+        for step in view_steps(view, base.shape):
+            base = step.apply(base)
+    return base
+
+
 def before_turns(views: Views) -> int | None:
     """Where the last views begin that only turn and stretch, if what is before them is to be computed alone.
 

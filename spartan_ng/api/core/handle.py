@@ -20,9 +20,9 @@ from spartan_ng.api.core.chains import (
     before_turns,
     is_stretched,
     layout_of,
+    node_through,
     seen_through,
     short_chain,
-    view_steps,
     written,
 )
 from spartan_ng.api.core.forcing import compute_nodes, on_its_own, value_of
@@ -86,19 +86,21 @@ class Handle(HandleFields):
         node = cell.node if cell._node is None else cell._node
         if not self._views:
             return node
-        known = self._shown_of(node)
-        if known is not None:
+        known = self._kept(node)
+        if isinstance(known, Node):
             return known
-        shown = node
-        for view in self._views:
-            for step in view_steps(view, shown.shape):
-                shown = step.apply(shown)
+        if known is not None:
+            return node_through(known._node(), self._views[len(known._views) :])
+        shown = node_through(node, self._views)
         if cell.value is None:
             self._state, self._shown = weakref.ref(node), weakref.ref(shown)
         return shown
 
-    def _shown_of(self, node: Node) -> Node | None:
-        """What is shown of the cell's node, as long as somebody has it: no view keeps what was evaluated."""
+    def _kept(self, node: Node) -> Node | Handle | None:
+        """What is shown of the cell's node, as long as somebody has it: no view keeps what was evaluated.
+
+        Or the array before last views that only turn and stretch, if it was asked for, which does.
+        """
         state = self._state
         if state.__class__ is not weakref.ref or state() is not node:
             return None
@@ -107,10 +109,10 @@ class Handle(HandleFields):
 
     def _leaf(self) -> ArrayRef | None:
         """The leaf that graphs have of the elements, if they have one; makes none."""
-        node = self._cell._node
+        node: Any = self._cell._node
         if node is not None and self._views:
-            node = self._shown_of(node)
-        return None if node is None else node.data
+            node = self._kept(node)
+        return node.data if isinstance(node, Node) else None
 
     def _masked(self) -> Masked | None:
         """The filtered form, as long as the array has no shape yet."""
@@ -145,7 +147,15 @@ class Handle(HandleFields):
     def _unturned(self) -> Handle:
         """What is to be computed for these elements: without last views that only turn and stretch."""
         before = before_turns(self._views) if self._views else None
-        return self if before is None else make(self._cell, self._views[:before])
+        if before is None:
+            return self
+        node = self._cell._node
+        base = None if node is None else self._kept(node)
+        if not isinstance(base, Handle):
+            base = make(self._cell, self._views[:before])
+            if before and node is not None and self._cell.value is None:
+                self._state, self._shown = weakref.ref(node), base
+        return base
 
     def _to_read(self) -> np.ndarray[Any, Any]:
         """The elements' memory on the driver, read-only."""
@@ -304,7 +314,7 @@ class Handle(HandleFields):
         """Take the evaluated form of a node, if it is what is shown."""
         if not self._views:
             self._cell.adopt(value, node)
-        elif self._shown_of(self._cell.node) is node:
+        elif self._kept(self._cell.node) is node:
             self._shown = build.data(value)
 
     def _in_place(self) -> Any:
