@@ -16,6 +16,7 @@ differs.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -136,6 +137,12 @@ class Zygote:
         # Whoever starts it is its parent, and has to take note of its end some day.
         threading.Thread(target=self.process.wait, name="zygote", daemon=True).start()
 
+    def leave(self) -> None:
+        """Have it end when its forks have; nobody here will take note of it."""
+        self._connection.close()
+        if isinstance(self.process, subprocess.Popen):
+            self.process.returncode = 0  # without one, it warns of the process as it goes
+
     def fork(self, arguments: Sequence[Argument]) -> Fork:
         """Run the command `spartan-ng` with these arguments. OSError if the zygote has ended."""
         null = os.open(os.devnull, os.O_WRONLY)
@@ -172,6 +179,12 @@ class _Zygotes:
             assert self._now is None, "a program that has a zygote is more than its imports"
             self._now, self._owner = Zygote(serve), os.getpid()
 
+    def leave(self) -> None:
+        with self._lock:
+            if self._now is not None and self._owner == os.getpid():
+                self._now.leave()
+                self._now = None
+
     def fork(self, arguments: Sequence[Argument]) -> Fork:
         with self._lock:
             for _ in range(3):  # one may end between two of our words, when it has been idle for long
@@ -192,6 +205,7 @@ class _Zygotes:
 
 
 _zygotes = _Zygotes()
+atexit.register(_zygotes.leave)
 
 
 def begin_as_fork(serve: Callable[[socket.socket], object]) -> None:

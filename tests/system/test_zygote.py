@@ -151,6 +151,14 @@ assert _zygotes._now.process.pid == one
 
 
 @pytest.mark.slow
+def test_a_program_that_ends_leaves_nothing_to_be_warned_of():
+    program = "import spartan_ng as np\nwith np.cluster(2):\n print(float(np.ones(1_000_000).sum()))"
+    asked = [sys.executable, "-X", "dev", "-W", "error", "-c", program]
+    done = subprocess.run(asked, check=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("1000000.0\n", "")
+
+
+@pytest.mark.slow
 def test_programs_without_output_start_forks_too(tmp_path):
     program = f"""
 import os
