@@ -12,6 +12,7 @@ from benchmarks.workloads.learning import KMEANS, LOGISTIC
 from benchmarks.workloads.loops import LOOP_CASES
 from benchmarks.workloads.overhead import CHAIN, ITEMS, LOOP_BODY, SMALL
 from benchmarks.workloads.passes import PASS_CASES
+from benchmarks.workloads.plain import PLAIN_CASES
 from benchmarks.workloads.scans import SCAN_CASES
 from benchmarks.workloads.sparse import SPARSE_CASES
 from benchmarks.workloads.virtual import VIRTUAL_CASES
@@ -30,6 +31,7 @@ CASES: dict[str, Case] = {
         GNMF,
         *KERNEL_CASES,
         *PASS_CASES,
+        *PLAIN_CASES,
         *SCAN_CASES,
         *LOOP_CASES,
         *SPARSE_CASES,

@@ -136,7 +136,7 @@ PASS_CASES = (
         points,
         {**installed({"sklearn": scikit_lloyd}), OURS: our_lloyd},
         rounds=5,
-        ratio_limit=1.0,
+        ratio_limit=0.8,
         rtol=1e-6,
     ),
 )
