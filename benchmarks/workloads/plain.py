@@ -70,17 +70,27 @@ def lloyd_by_masks(np: Any, X: Any, start: Any) -> Any:
     return centers
 
 
-def _side(np: Any, text: Text) -> Side:
+def numpy_side(text: Text) -> Side:
+    """The text on the inputs themselves."""
+    return lambda inputs: lambda: text(numpy, *_given(inputs))
+
+
+def our_side(text: Text) -> Side:
+    """The text with `import spartan_ng as np`, of arrays that are ours, SciPy's too."""
+
     def side(inputs: Inputs) -> Run:
-        own = (x for name, x in inputs.items() if name != "backends")
-        given = [np.asarray(x) if isinstance(x, numpy.ndarray) else x for x in own]
-        return lambda: numpy.asarray(text(np, *given))
+        given = [spartan_ng.asarray(x) for x in _given(inputs)]
+        return lambda: numpy.asarray(text(spartan_ng, *given))
 
     return side
 
 
+def _given(inputs: Inputs) -> list[Any]:
+    return [x for name, x in inputs.items() if name != "backends"]
+
+
 def _sides(text: Text) -> dict[str, Side]:
-    return {"numpy": _side(numpy, text), OURS: _side(spartan_ng, text)}
+    return {"numpy": numpy_side(text), OURS: our_side(text)}
 
 
 def _sorted(np: Any, a: Any, axis: int = -1) -> Any:
@@ -118,7 +128,7 @@ PLAIN_CASES = (
         "lloyd-masks",
         f"k-means a cluster at a time, {POINTS:.0e} × {COLUMNS}, {CLUSTERS} centers, {ROUNDS} iterations",
         points,
-        {**installed({"sklearn": scikit_lloyd}), OURS: _side(spartan_ng, lloyd_by_masks)},
+        {**installed({"sklearn": scikit_lloyd}), OURS: our_side(lloyd_by_masks)},
         rounds=5,
         ratio_limit=0.8,
         rtol=1e-6,
