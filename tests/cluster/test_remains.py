@@ -1,7 +1,6 @@
 """What is left of clients, connections and clusters that went, and of jobs that failed."""
 
 import gc
-from functools import partial
 
 import numpy as np
 import pytest
@@ -48,22 +47,29 @@ def test_nothing_is_left_of_clients_that_have_left(master):
                 job(Session(client), rng)
             client.close()
         for worker in workers:
-            until(partial(has_nothing, worker))
+            try:
+                until(lambda: not left(worker))  # noqa: B023 - it is asked here
+            except BaseException:
+                print(left(worker))  # whoever waits in vain is told for what
+                raise
 
 
-def has_nothing(worker):
-    pool, peers, parts = worker._pool, worker._peers, worker._parts
-    held = [
-        worker.store.complete(),
-        parts._plans,
-        parts._running,
-        pool._live,
-        pool._free,
-        peers._requests,
-    ]
-    clients = [name for name in worker._tiles._readers if name.startswith("c")]
-    programs = [r._programs for r in parts._executors.values()]
-    return not any([*held, *programs, clients, worker._tiles.leases, pool.used_bytes])
+def left(worker):
+    """What a worker has of clients, by what it is."""
+    pool, parts, tiles = worker._pool, worker._parts, worker._tiles
+    held = {
+        "tiles": worker.store.complete(),
+        "plans": parts._plans,
+        "parts": parts._running,
+        "programs": [r._programs for r in parts._executors.values() if r._programs],
+        "segments": pool._live,
+        "free segments": pool._free,
+        "bytes": pool.used_bytes,
+        "requests": worker._peers._requests,
+        "clients": [name for name in tiles._readers if name.startswith("c")],
+        "leases": tiles.leases,
+    }
+    return {name: what for name, what in held.items() if what}
 
 
 @pytest.mark.parametrize("axis", [0, 1])
