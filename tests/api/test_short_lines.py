@@ -37,7 +37,11 @@ FUNCTIONS = {
     "c": ("add", "multiply", "divide"),
 }
 KINDS = ("f8", "f4", "i8", "i4", "i2", "u1", "b", "c8", "c16")
-WRITES = ("a += b", "np.multiply(a, b, out=a)", "np.maximum(b, a, out=c)", "c[:, :] = a - b")
+WRITES = (
+    *("a += b", "np.multiply(a, b, out=a)", "np.maximum(b, a, out=c)", "c[:, :] = a - b"),
+    *("w[:, :m] = a - b", "w[:, 1::2] = a * 2 - b", "w[:, -m:] *= b", "np.add(a, b, out=w[:, 1 : m + 1])"),
+    *("w[:, 1::2] += b - 1", "w[:, :m] = b - w[:, :m]", "w[1:, :m] = a[1:] * 2", "t[:, 0, :m] = a + b"),
+)
 OVERLAPPING = ("a[:, ::2] *= b[:, :1]", "a *= a[:, :1]", "a += a[:1]", "a.T[...] += b.T", "a[1:] -= a[:-1]")
 SIZES = [(5, 3), (700, 2), (6000, 3), (2000, 17), (900, 64), (500, 65), (40, 1), (9000, 2)]
 
@@ -93,9 +97,10 @@ def test_results_are_written_where_they_belong(form: str, other: str) -> None:
             made = maker(kind, 4)
             names: dict[str, Any] = {"np": namespace, "a": namespace.array(made((n, m)))}
             names["b"] = namespace.asarray(OPERANDS[other](n, m, made))
-            names["c"] = namespace.array(made((n, m)))
+            names["c"], names["w"] = (namespace.array(made((n, length))) for length in (m, 2 * m + 1))
+            names["t"], names["m"] = namespace.array(made((n, 2, m + 1))), m
             exec(form, names)
-            results.append([numpy.asarray(names[k]) for k in "ac"])
+            results.append([numpy.asarray(names[k]) for k in "acwt"])
         for ours, theirs in zip(*results, strict=True):
             same(ours, theirs, (form, other, kind, n, m))
 

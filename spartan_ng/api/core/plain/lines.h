@@ -11,7 +11,7 @@ static __declspec(thread)
 static _Thread_local
 #endif
 struct {
-    _Alignas(CACHE_LINE) char gathered[MOST_SHARED][GATHERED], buffers[MOST_BUFFERED][BUFFER];
+    _Alignas(CACHE_LINE) char gathered[MOST_SHARED + 1][GATHERED], buffers[MOST_BUFFERED][BUFFER];
 } scratch;
 
 /* One loop of several: places that it reads, and the one it writes to; the results of others lie in buffers, `~` their
@@ -179,7 +179,7 @@ units_by_kernel(Shared *job, Place *here, npy_intp units)
     return lines;
 }
 
-/* Some short lines, one after the other: as one line. */
+/* Some short lines, one after the other: as one line. The result's come last. */
 static void
 do_lines(const Shared *job, const Place *here, npy_intp lines)
 {
@@ -192,8 +192,11 @@ do_lines(const Shared *job, const Place *here, npy_intp lines)
         int lies = per_line == per_one * length;
         places[i] = lies ? here->lines[i] : gathered[i];
         steps[i] = lies ? per_one : job->sizes[i];
-        if (!lies)
+        if (!lies && i < job->n - 1)
             gather(places[i], here->lines[i], lines, length, per_line, per_one, job->sizes[i]);
     }
     call_loops(job, places, count, steps);
+    int out = job->n - 1;
+    if (places[out] == gathered[out])
+        scatter(here->lines[out], places[out], lines, length, job->steps[out][last - 1], job->steps[out][last], job->sizes[out]);
 }

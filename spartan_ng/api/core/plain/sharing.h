@@ -3,7 +3,7 @@
  * NumPy goes through arrays that are no one line by an iterator, which takes longer than the loop over a short line,
  * and on one thread. Here the loop that it would call is called for pieces of the arrays: the same loop over the same
  * elements gives the same bits. Short lines are one line to it, several at a time, for which operands are gathered that
- * do not lie so. What is not alike, turned, or lies over each other is left to NumPy. */
+ * do not lie so, and results put where they belong. What is not alike, turned, or lies over each other is left to NumPy. */
 
 enum { MOST_SHORT = 64 };                                        /* elements of a line */
 enum { LEAST_PIECE = 1 << 11, MOST_PIECE = 1 << 16, EACH = 4 };  /* elements; bytes of a place; pieces for each thread */
@@ -267,14 +267,12 @@ cut(Shared *job, npy_intp itemsize, int threads)
     return (int)((job->units + job->per_piece - 1) / job->per_piece);
 }
 
-/* How many lines of a job the loop gets at a time, 0 where they are long, or the result's are not one after the other. */
+/* How many lines of a job the loop gets at a time, 0 where they are long. */
 static npy_intp
 lines_together(const Shared *job, npy_intp itemsize)
 {
-    int last = job->axes - 1, of = job->n - 1;
-    npy_intp length = job->shape[last];
-    int lies = last > 0 && job->steps[of][last] == job->sizes[of] && job->steps[of][last - 1] == length * job->sizes[of];
-    return lies && length <= MOST_SHORT ? GATHERED / (itemsize * length) : 0;
+    npy_intp length = job->shape[job->axes - 1];
+    return job->axes > 1 && length <= MOST_SHORT ? GATHERED / (itemsize * length) : 0;
 }
 
 /* What the errors of floating-point operations are to NumPy. */
