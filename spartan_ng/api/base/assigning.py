@@ -14,7 +14,7 @@ import numpy as np
 from spartan_ng.api.base.indexing import fields, flat_positions
 from spartan_ng.api.core import keys
 from spartan_ng.api.core.cell import Masked
-from spartan_ng.api.core.chains import basic_steps, is_stretched
+from spartan_ng.api.core.chains import basic_steps, may_overlap
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys, with_elements
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBER_KINDS, is_subclass, stays
@@ -120,7 +120,7 @@ def _is_part(a: Handle, key: Any) -> bool:
     """Whether `key` names a part of the array's memory; masks choose among all elements, in one pass."""
     if keys.is_simple(key):
         return bool(a._views or basic_steps(key, a.shape))
-    return not keys.is_mask(key) or is_stretched(a._views)
+    return not keys.is_mask(key) or may_overlap(a)
 
 
 def _check_element(dtype: np.dtype[Any], value: Handle) -> None:

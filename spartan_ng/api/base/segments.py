@@ -11,7 +11,7 @@ import numpy as np
 from spartan_ng.api.base import indexing, reductions
 from spartan_ng.api.base.room import work_fits
 from spartan_ng.api.core import door, keys
-from spartan_ng.api.core.chains import is_stretched
+from spartan_ng.api.core.chains import may_overlap
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, gathered
 from spartan_ng.api.core.handle import Handle
@@ -36,7 +36,7 @@ _GROUPED = 1 << 12
 def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
     """`ufunc.at`: an update for every index, repeated ones one after the other."""
     updates = as_handle(b)
-    if is_stretched(a._views):  # an index names several elements of the array
+    if may_overlap(a):  # an index names several elements of the array
         getattr(np, name).at(a._in_place(), forced(indices), forced(b))
         return
     fits = _fits(name, a, updates)
@@ -62,7 +62,7 @@ def accumulate_at(name: str, a: ndarray, indices: Any, b: Any) -> None:
 
 def repeat_at(function: ufunc, a: ndarray, indices: Any) -> None:
     """`ufunc.at` of a function of one operand: as often for an element as its index occurs."""
-    plain_indices = forced(indices) if is_stretched(a._views) else _plain_key(indices)
+    plain_indices = forced(indices) if may_overlap(a) else _plain_key(indices)
     here = a._in_place() if a._peek() is not None and plain_indices is not None else None
     if here is not None:
         function.np.at(here, plain_indices)

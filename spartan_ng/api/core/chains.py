@@ -40,6 +40,21 @@ def is_stretched(views: Views) -> bool:
     return any(isinstance(v, Broadcast) and v.writeable for v in views)
 
 
+def may_overlap(a: Any) -> bool:
+    """Whether elements of an array may be one: of a stretched one, or of memory by anybody's strides."""
+    if is_stretched(a._views):
+        return True
+    shown = a._peek() if a._cell.shared else None
+    if shown is None or not shown.size:
+        return False
+    reached = shown.itemsize
+    for step, n in sorted((abs(s), n) for n, s in zip(shown.shape, shown.strides, strict=True) if n > 1):
+        if step < reached:
+            return True
+        reached += step * (n - 1)
+    return False
+
+
 def written(base: Node, views: Views, value: Node) -> Node:
     """`base` after `value` is written through a chain of views."""
     plain: tuple[View, ...] = ()

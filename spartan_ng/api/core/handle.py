@@ -20,6 +20,7 @@ from spartan_ng.api.core.chains import (
     before_turns,
     is_stretched,
     layout_of,
+    may_overlap,
     node_through,
     seen_through,
     short_chain,
@@ -291,8 +292,7 @@ class Handle(HandleFields):
     def _have_here(self, *others: Any) -> bool:
         """Evaluate the array, and what a write of a part of it needs, where the part is written in place;
         whether it is."""
-        cell = self._cell
-        stretched = is_stretched(self._views)
+        cell, stretched = self._cell, may_overlap(self)
         base = make(cell)
         if not (stretched or door.works_here()) or cell.frozen or base.format != "dense":
             return False

@@ -10,7 +10,7 @@ import numpy as np
 
 from spartan_ng.api.base import creation
 from spartan_ng.api.core import door
-from spartan_ng.api.core.chains import is_read_only
+from spartan_ng.api.core.chains import is_read_only, may_overlap
 from spartan_ng.api.core.conversion import in_order, order_for
 from spartan_ng.api.core.dispatch import check_device, fresh
 from spartan_ng.api.core.handle import copied
@@ -149,6 +149,9 @@ class Copies(Attributes):
 
     def byteswap(self: Any, inplace: bool = False) -> ndarray:
         """The bytes of each element reversed."""
+        if inplace and may_overlap(self):
+            self._in_place().byteswap(True)
+            return self  # type: ignore[no-any-return]
         swapped = lying_as_any(blockwise.byteswapped(self), self)
         if not inplace:
             return swapped

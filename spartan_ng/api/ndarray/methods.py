@@ -15,6 +15,8 @@ import numpy as np
 from spartan_ng.api.algebra import products
 from spartan_ng.api.base import assigning, cumulative, indexing, manipulation, reductions
 from spartan_ng.api.core import door
+from spartan_ng.api.core.chains import may_overlap
+from spartan_ng.api.core.conversion import forced
 from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.quick import shortened, shown_by, turned_by
 from spartan_ng.api.elementwise import logic
@@ -223,8 +225,9 @@ class Methods(Arithmetic):
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         """Sort in place along `axis`."""
         axis = operator.index(axis)
-        target = self._open()
-        if target is not None and door.is_small(target.nbytes) and target.flags.writeable:
+        overlaps = may_overlap(self)  # one line after the other, in whatever the ones before have left
+        target = self._in_place() if overlaps else self._open()
+        if overlaps or (target is not None and door.is_small(target.nbytes) and target.flags.writeable):
             target.sort(axis, kind, order, stable=stable)
             return
         assigning.setitem(self, ..., sorting.sort(self, axis, kind, order, stable=stable))
@@ -236,6 +239,9 @@ class Methods(Arithmetic):
     def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
         """Partition in place along `axis`."""
         axis = operator.index(axis)
+        if may_overlap(self):
+            self._in_place().partition(forced(kth), axis, kind, order)
+            return
         assigning.setitem(self, ..., sorting.partition(self, kth, axis, kind, order))
 
     def argpartition(self, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:

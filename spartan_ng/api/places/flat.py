@@ -9,7 +9,7 @@ import numpy as np
 
 from spartan_ng.api.base import indexing, manipulation
 from spartan_ng.api.core import door
-from spartan_ng.api.core.chains import bounded, is_stretched
+from spartan_ng.api.core.chains import bounded, may_overlap
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
 from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS
@@ -38,11 +38,6 @@ def elements_of(value: Any, dtype: np.dtype[Any]) -> ndarray:
     elif isinstance(value, np.ndarray) or is_array_like(value):
         return as_handle(value)
     return wrap(np.asarray(value, dtype))
-
-
-def may_overlap(a: Handle) -> bool:
-    """Whether several elements may be one: of a stretched array, or of memory by anybody's strides."""
-    return is_stretched(a._views) or a._cell.shared
 
 
 def set_in_copy(a: Handle, key: Any, value: Any) -> None:

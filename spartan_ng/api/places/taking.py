@@ -11,6 +11,7 @@ import numpy as np
 
 from spartan_ng.api.base import assigning, constants, creation, manipulation
 from spartan_ng.api.core import door
+from spartan_ng.api.core.chains import may_overlap
 from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.core.door import few_values
@@ -27,7 +28,6 @@ from spartan_ng.api.places.flat import (
     Flat,
     elements_of,
     is_at_hand,
-    may_overlap,
     set_in_copy,
 )
 from spartan_ng.errors import ShapeError
@@ -224,6 +224,9 @@ def check_is_target(a: Any) -> None:
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Set the elements where a mask is true to values in turn."""
     check_is_target(arr)
+    if may_overlap(arr):  # one element after the other
+        np.place(arr._in_place(), forced(mask), forced(vals))
+        return
     flags = _like(arr, mask, "place")
     values = converted(vals, arr.dtype).ravel()
     count = int(flags.sum())
@@ -238,6 +241,9 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Set the elements where a mask is true to the values at their places."""
     check_is_target(a)
+    if may_overlap(a):
+        np.putmask(a._in_place(), forced(mask), forced(values))
+        return
     flags = _like(a, mask, "putmask")
     new = converted(values, a.dtype).ravel()
     if new.size:
