@@ -1,6 +1,6 @@
 """The first programs of a process: NumPy computes them, step by step, until the session is there.
 
-The optimizer, the kernels and the workers take a quarter of a second to import, in which NumPy does most of
+The optimizer, the kernels and the workers take a tenth of a second to import, in which NumPy does most of
 what a first program asks for. So programs that NumPy is done with in less than twice that time do not wait:
 after the wait, a plan without kernels would take half of NumPy's time. Nor is anything imported beside them
 at first: Python runs one thread at a time, and BLAS waits for the slowest of its own, so that of short
@@ -11,7 +11,8 @@ it. Of NumPy's steps the time counts that they took: memory may be several times
 Numbers count before they are drawn: who draws many has much to do with them, and they are drawn by one
 thread. What the allocator keeps for arrays to come is said at once, as many programs never ask for the
 session. What the first plan needs comes next, and where kernels lie on disk, what loads them; for these
-nobody waits.
+nobody waits. A program that came to plans when it started before will again: its import begins with its first
+work that is worth looking that up for, and has those plans and their kernels ready.
 
 Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching (Algorithmica 1988), the rule of renting and
 buying.
@@ -22,13 +23,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Container, Sequence
+from functools import cache
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
-from spartan_ng.costs.tuned import BEGIN_S
+from spartan_ng.costs.tuned import AGAIN_S, BEGIN_S
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.scratch import copy_fits
+from spartan_ng.starts import came_to_plans
 from spartan_ng.system.heap import keep_freed
 from spartan_ng.system.processes import before_fork, give_way_here
 
@@ -38,6 +41,10 @@ beside it."""
 
 _ENOUGH_S = BEGIN_S
 """Seconds of NumPy's work from which on the session is imported beside the program."""
+
+_ASKED_S = 0.01
+"""Seconds of its work from which on that is asked of a program which came to it when it started before: less
+is not worth looking at the disk."""
 
 _NICENESS = 5
 """What the import gives way by: it has a quarter of a processor where others want all of it."""
@@ -69,7 +76,7 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     begun, is_beside = time.perf_counter(), _importing is not None
 
     def begin_in_time() -> None:
-        if _worked_s + time.perf_counter() - begun >= _ENOUGH_S:
+        if _is_enough(_worked_s + time.perf_counter() - begun):
             _begin()
 
     found = run_stepwise(roots, order, after=begin_in_time)
@@ -86,7 +93,7 @@ def work_ahead(seconds: float) -> None:
     global _worked_s
     if _leaves_to_numpy():
         _worked_s += seconds
-        if _worked_s >= _ENOUGH_S:
+        if _is_enough(_worked_s):
             _begin()
 
 
@@ -113,7 +120,19 @@ def is_made(node: Node) -> bool:
 
 def _is_awaited(predicted_s: float) -> bool:
     """Whether NumPy does so much, and the program does not wait for the session."""
-    return _beside_s + predicted_s <= _WAITS * BEGIN_S
+    seconds = (_beside_s + predicted_s) / _WAITS
+    return seconds <= AGAIN_S or (seconds <= BEGIN_S and not _comes_again())
+
+
+def _is_enough(worked_s: float) -> bool:
+    """Whether NumPy has worked for so long that the session is imported beside the program."""
+    return worked_s >= _ENOUGH_S or (worked_s >= _ASKED_S and _comes_again())
+
+
+@cache
+def _comes_again() -> bool:
+    """Whether the program has come to the session when it started before."""
+    return came_to_plans()
 
 
 def wait() -> None:
@@ -182,13 +201,11 @@ def _begin() -> None:
 
 def _import() -> None:
     try:
-        import spartan_ng.session  # noqa: F401
+        from spartan_ng import session
 
         _there.set()
         if threading.main_thread().is_alive():
-            from spartan_ng.planner import load_ahead
-
-            load_ahead()
+            session.current().planner.load_ahead()
         if config.compiles and threading.main_thread().is_alive():
             from spartan_ng.kernels.compiled.compile import compiler
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -26,11 +25,12 @@ from msgspec.structs import astuple, replace
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.ending import at_end
 from spartan_ng.graph.node import Op
-from spartan_ng.kernels.compiled.cache import beside_kernels, kept_name, thin_out
+from spartan_ng.kernels.compiled.cache import thin_out
 from spartan_ng.memory import available_bytes, threads
 from spartan_ng.ops.functions import users_of
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
+from spartan_ng.starts import KEPT, earlier_plans, kept_folder, note_plans
 from spartan_ng.system.ownership import why_not_own
 from spartan_ng.system.processes import after_fork
 from spartan_ng.system.sealed import put_sealed, read_sealed
@@ -39,8 +39,6 @@ MOST = 64
 """Plans that a process looks for, and that it leaves behind: who makes more goes on for long."""
 MOST_BYTES = 1 << 18
 """What a plan may take there."""
-PROGRAMS = 256
-"""Programs that are known to have left plans."""
 VERSIONS = 8
 """Versions of the package whose plans are kept: those of a checkout change with each edit."""
 MAKERS = (
@@ -62,9 +60,8 @@ _FOLDER = "plans"
 _DIGITS = 16
 """its version has."""
 
-_KINDS = "plan", "programs"
-"""What lies there: plans, and which programs have left any, in so many bytes each."""
-_PROGRAM_BYTES = 8
+_PREFIX = f"{KEPT}plan_"
+"""What the names of its files begin with."""
 
 Found = tuple[Plan, tuple[int, ...], tuple[int, ...]]
 """A plan, and the numbers of the program's leaves and roots, as in `planner.Planned`."""
@@ -77,12 +74,13 @@ class KeptPlans:
 
     def __init__(self) -> None:
         self._asked = 0
-        self._made: dict[Path, Found] = {}
+        self._met: dict[Path, Found | None] = {}
+        """Those that this process has come to, with what it has made itself."""
 
     def clear(self) -> None:
         """Begin anew, as a process does."""
         self._asked = 0
-        self._made.clear()
+        self._met.clear()
 
     def place_of(
         self, structure: Any, leaves: Sequence[ArrayRef], settings: Settings, left_out: Iterable[str]
@@ -98,71 +96,65 @@ class KeptPlans:
         asked = [astuple(value) if isinstance(value, Struct) else value for value in astuple(settings)]
         try:
             frames = pack((row, tuple(asked), tuple(sorted(left_out)), threads(), available_bytes())).frames
-            folder = _folder()
+            if len(frames) == 1:
+                return _place(hashlib.sha256(bytes(frames[0])).hexdigest())
         except (TypeError, ValueError, OSError, RuntimeError):  # not all of it is data; there is no folder
-            return None
-        return (
-            folder / kept_name("plan", hashlib.sha256(bytes(frames[0])).hexdigest())
-            if len(frames) == 1
-            else None
-        )
+            pass
+        return None
 
     def find(self, place: Path) -> Found | None:
         """The plan that an earlier process has left there, if any has."""
-        content = read_sealed(place)
-        if content is None:
-            return None
-        from spartan_ng.wire.codec import Blob
-        from spartan_ng.wire.plans import decode_plain_plan
+        found = _read(place)
+        if found is not None:
+            self.meet(place)
+        return found
 
-        try:
-            text, leaves, outputs = _decoder.decode(content)
-            return decode_plain_plan(Blob((text,))), leaves, outputs
-        except (ValueError, TypeError, LookupError):  # it was sealed by somebody who had other plans
-            with suppress(OSError):
-                place.unlink()
-            return None
-
-    def are_there(self) -> bool:
-        """Whether an earlier process of this program has left any."""
+    def earlier(self) -> Iterator[tuple[Path, Found]]:
+        """The plans that the last start of this program has come to."""
         with suppress(OSError, RuntimeError):
-            return _program() in _programs(_folder())
-        return False
+            for place in map(_place, earlier_plans()):
+                found = _read(place)
+                if found is not None:
+                    yield place, found
 
-    def leave(self, place: Path, found: Found) -> None:
-        """Have a plan be put there as this process ends."""
-        if not self._made:
+    def meet(self, place: Path, made: Found | None = None) -> None:
+        """Note that the process has come to a plan, and have it be put there as it ends where it is new."""
+        if not self._met:
             at_end(self.put)
-        self._made[place] = found
+        self._met[place] = made
 
     def put(self) -> None:
         """Put there what is to be left."""
-        made = dict(self._made)
-        self._made.clear()
-        for place, found in made.items():
-            content = _text(found)
+        met = dict(self._met)
+        self._met.clear()
+        for place, found in met.items():
+            content = None if found is None else _text(found)
             with suppress(OSError):
                 if content is not None and _is_our_folder(place.parent):
                     put_sealed(place, content)
                     thin_out(place.parent)
-        for folder in {place.parent for place in made if place.exists()}:
-            others = [program for program in _programs(folder) if program != _program()]
-            put_sealed(_programs_file(folder), b"".join([_program(), *others[: PROGRAMS - 1]]))
+        if kept := [place for place in met if place.exists()]:
+            note_plans([place.name.removeprefix(_PREFIX) for place in kept])
 
 
-def _program() -> bytes:
-    """A name for what this process has been asked to run."""
-    return hashlib.sha256("\0".join(sys.orig_argv).encode()).digest()[:_PROGRAM_BYTES]
+def _place(digest: str) -> Path:
+    return kept_folder() / f"{_FOLDER}_{_version()}" / f"{_PREFIX}{digest}"
 
 
-def _programs_file(folder: Path) -> Path:
-    return folder / kept_name("programs", "all")
+def _read(place: Path) -> Found | None:
+    content = read_sealed(place)
+    if content is None:
+        return None
+    from spartan_ng.wire.codec import Blob
+    from spartan_ng.wire.plans import decode_plain_plan
 
-
-def _programs(folder: Path) -> list[bytes]:
-    """The programs that have left plans, the last one first."""
-    content = read_sealed(_programs_file(folder)) or b""
-    return [content[i : i + _PROGRAM_BYTES] for i in range(0, len(content), _PROGRAM_BYTES)]
+    try:
+        text, leaves, outputs = _decoder.decode(content)
+        return decode_plain_plan(Blob((text,))), leaves, outputs
+    except (ValueError, TypeError, LookupError):  # it was sealed by somebody who had other plans
+        with suppress(OSError):
+            place.unlink()
+        return None
 
 
 def _is_our_folder(folder: Path) -> bool:
@@ -180,7 +172,7 @@ def _forget_versions(newest: Path) -> None:
     others = [other for other in newest.parent.glob(f"{_FOLDER}_{'?' * _DIGITS}") if other != newest]
     for other in sorted(others, key=lambda folder: folder.stat().st_mtime)[: 1 - VERSIONS]:
         with suppress(OSError):  # somebody else may be at it, or have something there
-            for kept in [kept for kind in _KINDS for kept in other.glob(kept_name(kind, "*"))]:
+            for kept in list(other.glob(f"{_PREFIX}*")):
                 kept.unlink(missing_ok=True)
             other.rmdir()
 
@@ -209,10 +201,6 @@ def _version() -> str:
     here = Path(__file__).parent
     signs = [np.__version__, *signs_of([here / maker for maker in MAKERS])]
     return hashlib.sha256("\n".join(signs).encode()).hexdigest()[:_DIGITS]
-
-
-def _folder() -> Path:
-    return beside_kernels(_FOLDER, _version())
 
 
 def signs_of(places: Iterable[Path]) -> list[str]:

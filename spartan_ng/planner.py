@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -29,7 +30,7 @@ from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.graph.trail import Trail, passed_down
-from spartan_ng.kept_plans import kept_plans
+from spartan_ng.kept_plans import Found, kept_plans
 from spartan_ng.memory import available_bytes, free_disk_bytes
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
@@ -74,6 +75,8 @@ class Planner:
         self._backend = backend
         self._recipes = recipes
         self._plans: OrderedDict[Hashable, Planned] = OrderedDict()
+        self._ahead: dict[Path, Planned] = {}
+        """Plans of earlier processes that are there before anybody has asked for them."""
         self._copies: weakref.WeakSet[ArrayRef] = weakref.WeakSet()
         """Second copies of arrays that the workers keep."""
         self._measured: dict[Hashable, int] = {}
@@ -137,14 +140,34 @@ class Planner:
             if is_for_others
             else None
         )
+        if place is not None and (known := self._ahead.pop(place, None)) is not None:
+            kept_plans.meet(place)
+            return known
         found = None if place is None else kept_plans.find(place)
         if found is not None:
-            plan, numbers, outputs = found
-            return Planned(replace(plan, key=self._new_key()), numbers, outputs, (), None)
+            return self._as_planned(found)
         planned = self._make(roots, settings, leaves)
         if place is not None and not planned.measured and not self._backend.profile.limited:
-            kept_plans.leave(place, (planned.plan, planned.leaves, planned.outputs))
+            kept_plans.meet(place, (planned.plan, planned.leaves, planned.outputs))
         return planned
+
+    def _as_planned(self, found: Found) -> Planned:
+        plan, leaves, outputs = found
+        return Planned(replace(plan, key=self._new_key()), leaves, outputs, (), None)
+
+    def load_ahead(self) -> None:
+        """Have ready what the program will need: what runs most stages; and the plans that it came to when it
+        started last, or what makes plans."""
+        handler(Fused)
+        if isinstance(self._backend, EmbeddedBackend) and not config.check:
+            for place, found in kept_plans.earlier():
+                planned = self._as_planned(found)
+                self._backend.prepare(planned.plan)
+                self._ahead[place] = planned
+        if not self._ahead:
+            import spartan_ng.optimizer.pipeline
+            import spartan_ng.plan.lower
+            import spartan_ng.plan.peak  # noqa: F401
 
     def _new_key(self) -> str:
         return f"{self._name}/{next(self._numbers)}"
@@ -349,18 +372,6 @@ def _adopt(backend: Backend, leaves: list[ArrayRef]) -> bool:
             bring(ref)
         ref.tiling, ref.also = None, ()
     return bool(foreign or read or kept)
-
-
-def load_ahead() -> None:
-    """Import what the first plan will need: what runs most stages; and what makes plans, or reads those that
-    the program has left before."""
-    handler(Fused)
-    if kept_plans.are_there():
-        import spartan_ng.wire.plans
-    else:
-        import spartan_ng.optimizer.pipeline
-        import spartan_ng.plan.lower
-        import spartan_ng.plan.peak  # noqa: F401
 
 
 def has_local_workers(backend: Backend) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import topological
 from spartan_ng.kernels.direct import run_stepwise, stepwise_s
 from spartan_ng.kernels.formats import dense
+from spartan_ng.starts import CACHE_VARIABLE
 from tests.programs import Program, programs
 from tests.sampling import examples
 from tests.stages import SIZES_A_BODY, drawn
@@ -28,7 +31,15 @@ from tests.stages.runner import difference
 
 
 def run(program: str) -> str:
-    done = subprocess.run([sys.executable, "-c", HELD + program], capture_output=True, text=True, check=False)
+    """What a program tells that has never been run before."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", HELD + program],
+            env={**os.environ, CACHE_VARIABLE: folder},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -196,12 +207,12 @@ def test_a_longer_program_does_not_wait_either() -> None:
     """NumPy takes longer than the import, but not longer than that and a plan without kernels."""
     told = run(
         """
-b = (((((a * 2 + 1) * 3 - 1) / 7 + 2) * 5 - 3) / 2).sum(axis=0)
+b = ((a * 2 + 1) * 3 - 1).sum(axis=0)
 from spartan_ng.kernels.direct import stepwise_s
 from spartan_ng.graph.node import topological
 from spartan_ng.costs.tuned import BEGIN_S
 assert BEGIN_S < stepwise_s([b._node()], topological([b._node()])) < 2 * BEGIN_S
-numpy.testing.assert_allclose(b.compute(), (((((A * 2 + 1) * 3 - 1) / 7 + 2) * 5 - 3) / 2).sum(axis=0))
+numpy.testing.assert_allclose(b.compute(), ((A * 2 + 1) * 3 - 1).sum(axis=0))
 print("spartan_ng.planner" in sys.modules)
 go.set()
 """
@@ -229,8 +240,33 @@ go.set()
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_import_begins_sooner_where_the_program_came_to_plans_before(is_known: bool) -> None:
+    """And is waited for sooner, as it makes none. Who does little does not look for that."""
+    told = run(
+        f"""
+from spartan_ng import starts
+from spartan_ng.costs.tuned import AGAIN_S, BEGIN_S
+if {is_known}:
+    starts.note_plans(["00" * 32])
+beginning._ENOUGH_S = 1e9
+beginning._ASKED_S = 1e9
+(a * 2 + 1).sum().compute()
+print(beginning._comes_again.cache_info().misses, beginning._importing is not None)
+beginning._ASKED_S = beginning._worked_s
+(a * 2 + 1).sum().compute()
+print(beginning._importing is not None)
+beginning._beside_s = 0.0
+print(*[beginning._is_awaited(2 * takes_s) for takes_s in (AGAIN_S, BEGIN_S, 1.1 * BEGIN_S)])
+go.set()
+"""
+    )
+    assert told == f"0 False\n{is_known}\nTrue {not is_known} False\n"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("what", "steps"), [("(((a * 2 + 1) * 3 - 1) / 7 + 2).sum(axis=0)", 5), ("(a @ a[0]) * 2.0 + 1", 2)]
+    ("what", "steps"), [("(((a * 2 + 1) * 3 - 1) / 7).sum(axis=0)", 5), ("(a @ a[0]) * 2.0 + 1", 2)]
 )
 def test_the_import_begins_within_a_program_that_has_taken_long(what: str, steps: int) -> None:
     """However long it was predicted to take: steps may be several times as fast, and BLAS's threads wait for

@@ -21,15 +21,20 @@ from scipy import sparse
 
 import spartan_ng as sp
 from spartan_ng import kept_plans as module
+from spartan_ng import starts
 from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.kept_plans import MAKERS, kept_plans, signs_of
-from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE, _thin_out
+from spartan_ng.kernels.compiled import select
+from spartan_ng.kernels.compiled.cache import _thin_out
+from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.planner import Planned, Planner
+from spartan_ng.starts import CACHE_VARIABLE
 from spartan_ng.system.sealed import put_sealed
+from spartan_ng.worker import executor
 from tests.programs import Program, programs
 from tests.sampling import examples
 from tests.test_programs import check, running_on
@@ -256,25 +261,70 @@ def test_plans_are_bounded_with_the_kernels(folder: Path) -> None:
     kept = files(folder)
     for age, file in enumerate(kept):
         os.utime(file, (1e9 - age, 1e9 - age))
-    beside = sum(file.stat().st_size for file in folder.rglob("spartan_ng_programs_*"))
+    beside = starts._record().stat().st_size
     _thin_out(folder, kept[0].stat().st_size + beside)
     assert files(folder) == kept[:1]
 
 
-def test_a_program_knows_whether_it_has_left_plans(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What others have left says nothing of its own: what makes plans is imported ahead for it."""
+def test_a_program_knows_whether_it_has_come_to_plans(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own or another's; what others have come to says nothing of it."""
     with config.override(small_bytes=0):
         known = []
-        for program in ("one.py", "two.py", "three.py", "two.py"):
+        for age, program in enumerate(("one.py", "two.py", "three.py", "two.py")):
             monkeypatch.setattr(sys, "orig_argv", ["python", program])
-            known.append(kept_plans.are_there())
-            planned(sp.array(np.arange(30_000.0 + len(known))) * 2, makes=True)
-            assert kept_plans.are_there()
+            known.append(starts.came_to_plans())
+            before = starts.earlier_plans()
+            planned(sp.array(np.arange(30_000.0 + age // 2)) * 2, makes=not age % 2)
+            assert starts.came_to_plans()
+            assert len(starts.earlier_plans()) == 1
+            assert starts.earlier_plans() != before
+            os.utime(starts._record(), (1e9 + age, 1e9 + age))
         assert known == [False, False, False, True]
-        monkeypatch.setattr(module, "PROGRAMS", 2)
+        monkeypatch.setattr(starts, "PROGRAMS", 2)
+        monkeypatch.setattr(sys, "orig_argv", ["python", "four.py"])
         planned(sp.array(np.arange(40_000.0)) * 2, makes=True)
-        monkeypatch.setattr(sys, "orig_argv", ["python", "one.py"])
-        assert not kept_plans.are_there()
+        for program, is_known in (
+            ("one.py", False),
+            ("three.py", False),
+            ("two.py", True),
+            ("four.py", True),
+        ):
+            monkeypatch.setattr(sys, "orig_argv", ["python", program])
+            assert starts.came_to_plans() is is_known
+
+
+AHEAD = {
+    "sum": lambda x, y: [(x * y * x).sum()],
+    "two results": lambda x, y: [(x * y).sum(), (x - y).max()],
+    "map": lambda x, y: [x * 2 + y],
+    "mask": lambda x, y: [x[x > 0].sum()],
+    "rows": lambda x, y: [np.exp(x.reshape(100, 300)).sum(axis=1)],
+    "turned": lambda x, y: [x[:10_000].reshape(100, 100) * 2 + x[:10_000].reshape(100, 100).T],
+}
+
+
+@pytest.mark.parametrize("name", AHEAD)
+def test_what_a_program_came_to_is_ready_when_it_starts_again(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its plans, what runs them, and how kernels are laid out for them; who runs them asks for nothing."""
+    monkeypatch.setattr(select, "SOON_S", 0.0)
+    monkeypatch.setattr(compiler, "wish", lambda kernels, missed_s: None)
+    x, y = (sp.array(np.linspace(a, 2, 30_000)) for a in (-1, 1))
+    with config.override(small_bytes=0, kernels="auto"):
+        roots = [root._node() for root in AHEAD[name](x, y)]
+        planned(*AHEAD[name](x, y), makes=True)
+        backend = EmbeddedBackend(2)
+        asked = Planner(backend, recipes=False)
+        asked.load_ahead()
+        with (
+            patch.object(kept_plans, "find", side_effect=AssertionError("it was read ahead")),
+            patch.object(executor, "Program", side_effect=AssertionError("it was made ahead")),
+            patch.object(select, "prepare_stage", side_effect=AssertionError("it was laid out ahead")),
+        ):
+            found, leaves = asked.plan(roots, None, 1)
+            backend.run(found.plan, [leaves[n] for n in found.leaves])
+        backend.close()
 
 
 def test_plans_of_few_versions_are_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,6 +117,10 @@ class EmbeddedBackend:
     def upload(self, ref: ArrayRef, tiling: Tiling) -> None:
         """Nothing to do: the driver's memory is the worker's."""
 
+    def prepare(self, plan: Plan) -> None:
+        """Have ready what running a plan takes besides its inputs."""
+        self._executor.program(plan).lay_out(self.threads)
+
     def run(
         self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None
     ) -> tuple[list[ArrayRef], RunStats]:

@@ -164,8 +164,13 @@ RECURRING_S = 3e-10
 """Seconds that NumPy's loop of an arithmetical function takes for an element in the cache. (Measured: 0.2 to
 0.4 ns)"""
 
-BEGIN_S = 0.25
-"""Seconds that the optimizer, the kernels and the workers take to be imported. (`benchmarks cold`)"""
+BEGIN_S = 0.1
+"""Seconds that the optimizer, the kernels and the workers take to be imported. (Measured: 0.05 of a processor
+that does nothing else, 0.075 of one that others use; `benchmarks cold`)"""
+
+AGAIN_S = 0.04
+"""The same without what makes plans, where earlier starts of the program have left its own. (Measured: 0.025
+to 0.04; `benchmarks cold`)"""
 
 DRAW_NS = 10
 """Nanoseconds that NumPy takes to draw a number: 4 for doubles, 14 for normal ones, up to 30 for others.

@@ -19,7 +19,6 @@ from spartan_ng.errors import OptionError
 from spartan_ng.graph import build
 from spartan_ng.kernels.compiled import cache, select
 from spartan_ng.kernels.compiled.cache import (
-    CACHE_VARIABLE,
     _thin_out,
     cache_directory,
     find,
@@ -31,6 +30,7 @@ from spartan_ng.kernels.compiled.compile import Compiler, compiler, wait_for_com
 from spartan_ng.kernels.compiled.process import CompilerProcess
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.plan.stages import Fused
+from spartan_ng.starts import CACHE_VARIABLE
 from spartan_ng.system import object_files
 from tests.test_programs import running_on
 from tests.waiting import Gate, until

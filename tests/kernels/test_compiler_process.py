@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from spartan_ng.kernels.compiled import compile as compiling
 from spartan_ng.kernels.compiled import native
 from spartan_ng.kernels.compiled import process as process_module
-from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE
 from spartan_ng.kernels.compiled.compile import Compiler
 from spartan_ng.kernels.compiled.process import MOST_DEATHS, CompileError, CompilerProcess
+from spartan_ng.starts import CACHE_VARIABLE
 from spartan_ng.system import object_files
 from tests.waiting import until
 

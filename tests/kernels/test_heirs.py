@@ -15,7 +15,6 @@ from spartan_ng.config import config, environment_variable
 from spartan_ng.kernels.compiled import compile as compiling
 from spartan_ng.kernels.compiled import heir, trust
 from spartan_ng.kernels.compiled.cache import (
-    CACHE_VARIABLE,
     find,
     keep_code,
     kernel_name,
@@ -24,6 +23,7 @@ from spartan_ng.kernels.compiled.cache import (
 )
 from spartan_ng.kernels.compiled.compile import Compiler, Kernel
 from spartan_ng.kernels.compiled.process import CompilerProcess
+from spartan_ng.starts import CACHE_VARIABLE
 from spartan_ng.system.files import locked
 from tests.waiting import until
 

@@ -10,8 +10,8 @@ from scipy import sparse
 import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
-from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE
 from spartan_ng.kernels.compiled.compile import Compiler, compiler
+from spartan_ng.starts import CACHE_VARIABLE
 from tests.test_programs import running_on
 
 RANDOM = np.random.default_rng(0)

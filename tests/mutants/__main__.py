@@ -21,7 +21,7 @@ from pathlib import Path
 
 import click
 
-from spartan_ng.kernels.compiled.cache import CACHE_VARIABLE
+from spartan_ng.starts import CACHE_VARIABLE
 from tests.mutants import switch
 from tests.mutants.tree import CORE, begin, connected, prepare, renew_tests, sites_of
 

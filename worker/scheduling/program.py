@@ -73,6 +73,12 @@ class Program:
         self.is_shared = bool(self.lends or self.backed)
         """Whether others may do what is this rank's to do."""
 
+    def lay_out(self, threads: int) -> None:
+        """Have the kernels of its passes ready that lie on disk, before so many threads are to run them."""
+        for stage, task in zip(self.plan.stages, self.tasks, strict=True):
+            if isinstance(stage, Fused):
+                task.lay_out(stage, self.plan.slots, threads)
+
     def _is_backed(self, index: int, stage: Stage) -> bool:
         """Whether a share takes long, or nobody knows how long (users' functions and what lies outside), and
         leaves what it reads as it is."""

@@ -7,8 +7,10 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
+from numpy.lib.stride_tricks import as_strided
 
 from spartan_ng.arrays import WHOLE, Box, box_of, box_shape, box_slices, cover, part_span
 from spartan_ng.kernels.blocks import Cut, cut_tile
@@ -18,7 +20,7 @@ from spartan_ng.kernels.reducers import Reducer
 from spartan_ng.kernels.rows import Evaluate
 from spartan_ng.ops.line_states import LINE_STATES
 from spartan_ng.plan.plan import Plan
-from spartan_ng.plan.rows import Read
+from spartan_ng.plan.rows import Read, Slot
 from spartan_ng.plan.stages import (
     Accumulate,
     Assemble,
@@ -88,6 +90,15 @@ class Task(Struct):
             self.cut = cut_tile(stage, self.box, self.sizes, together=False)
         return self.cut
 
+    def lay_out(self, stage: Fused, slots: Sequence[Slot], threads: int) -> None:
+        """Have the kernels of a pass that lie on disk ready for operands as plans make them, and most
+        programs: dense, their elements in order."""
+        read = [(operand, slots[operand.slot]) for operand in self.operands]
+        plain = all(s.format == "dense" and not s.is_outside and len(o.pieces) == 1 for o, s in read)
+        if self.tier is not None and plain and not self.parts and not stage.steps:
+            lying = [o.present(_lying(s)[o.pieces[0].index]) for o, s in read]
+            self.tier.prepare_ahead(lying, threads)
+
     def reads(self) -> Iterator[PiecedOperand]:
         """All operands, each as often as it is read."""
         for task in self.runs():
@@ -105,6 +116,12 @@ class Task(Struct):
         yield self
         if self.finish is not None:
             yield self.finish
+
+
+def _lying(slot: Slot) -> Any:
+    """An array of a slot's shape whose elements lie in order, and are not there: nobody is to read them."""
+    strides = [prod(slot.shape[i + 1 :]) * slot.dtype.itemsize for i in range(len(slot.shape))]
+    return as_strided(np.empty(1, slot.dtype), slot.shape, strides, writeable=False)
 
 
 def task_of(plan: Plan, stage: Stage, rank: int) -> Task:

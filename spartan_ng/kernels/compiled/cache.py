@@ -3,8 +3,8 @@
 It is machine code that will be run: a folder or a file that anybody else owns, or may write, is not used.
 Processes read it without locks, see `system.sealed`; what is broken is compiled anew. A lock only keeps
 processes, such as the workers of a host, from compiling the same at one time. Sources that a process leaves
-when it ends wait there, too, see `heir`. Beside it lies what else later processes find (`beside_kernels`);
-all of it is bounded together.
+when it ends wait there, too, see `heir`. Beside it lies what else later processes find (`starts`,
+`kept_plans`); all of it is bounded together.
 """
 
 from __future__ import annotations
@@ -27,22 +27,20 @@ import numpy as np
 
 from spartan_ng.ending import at_end
 from spartan_ng.kernels.compiled.native import target
+from spartan_ng.starts import CACHE_VARIABLE, KEPT, kept_folder
 from spartan_ng.system.files import locked
 from spartan_ng.system.machine import processor_kind
 from spartan_ng.system.ownership import why_not_own
 from spartan_ng.system.sealed import put_sealed, put_whole, read_sealed
 
-CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
-"""Environment variable with the directory of compiled kernels."""
 MOST_BYTES = 1 << 28
 """What the kernels of all versions may take together, and what lies beside them."""
 THINNED_S = 3600.0
 """How long nobody looks at all of them again: there may be tens of thousands."""
 _STAMP = "thinned"
 """A file that was touched when somebody has looked last."""
-_KEPT = "spartan_ng_"
-"""What the names of all that is kept begin with, and those of kernels:"""
-_PREFIX = f"{_KEPT}kernel_"
+_PREFIX = f"{KEPT}kernel_"
+"""What kernels' names begin with."""
 _WANTED = ".wanted"
 """Behind a kernel's name: a file with its source, which waits to be compiled."""
 _APART_NS = 1 << 10
@@ -60,7 +58,7 @@ _COMPILED_WITH = (
 def cache_directory() -> Path:
     """The folder for the kernels of this version; a temporary one where the user's cannot be written, or
     where others can, of which a warning says why."""
-    base = _base()
+    base = kept_folder()
     path = base / _version()
     try:
         base.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -77,22 +75,6 @@ def cache_directory() -> Path:
         warnings.warn(text, RuntimeWarning, stacklevel=2)
         return _temporary_directory()
     return path
-
-
-def beside_kernels(kind: str, version: str) -> Path:
-    """The folder for what is kept of some kind and version. Who reads or writes there finds out whether it is
-    there, and ours."""
-    return _base() / f"{kind}_{version}"
-
-
-def kept_name(kind: str, digest: str) -> str:
-    """The name of a file there."""
-    return f"{_KEPT}{kind}_{digest}"
-
-
-def _base() -> Path:
-    root = os.environ.get(CACHE_VARIABLE)
-    return Path(root) if root else Path.home() / ".cache" / "spartan_ng" / "kernels"
 
 
 def _temporary_directory() -> Path:
@@ -207,7 +189,7 @@ def thin_out(directory: Path) -> None:
 def _thin_out(base: Path, most_bytes: int) -> None:
     """Remove what was used least recently, of any version, until the rest takes less."""
     files: list[tuple[float, int, Path]] = []
-    for file in base.rglob(f"{_KEPT}*"):
+    for file in base.rglob(f"{KEPT}*"):
         with suppress(OSError):
             status = file.stat()
             files.append((status.st_mtime, status.st_size, file))  # reading sets the time

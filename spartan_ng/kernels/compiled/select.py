@@ -119,6 +119,7 @@ class Tier:
             return None
         for kernel in waiting:
             compiler.request(kernel)
+        waiting = [k for k in waiting if not k.settled]  # what lies on disk is there at once
         if waiting and config.kernels == "compile":
             compiler.wait()
         elif waiting:
@@ -128,6 +129,15 @@ class Tier:
             self._give_up(operands, f"compiling failed: {failed.reason}")
         ready = None not in [k.function for k in kernels]
         return choice if ready and self._is_trusted(choice, operands) else None
+
+    def prepare_ahead(self, operands: list[Any], threads: int) -> None:
+        """Lay the stage out for operands to come, and load its kernels, where `choose` will find them on disk
+        and take them for the first run on so many threads."""
+        if self._expected_s >= SOON_S * threads and config.compiles:
+            choice = self.prepared(operands)
+            if choice is not None and all(map(compiler.is_kept, choice.kernels)):
+                for kernel in choice.kernels:
+                    compiler.request(kernel)
 
     def _saved_s(self, choice: FittedKernel | Sampled) -> float:
         """What the interpreter is predicted to take for what would be compiled."""

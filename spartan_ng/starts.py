@@ -1,0 +1,70 @@
+"""What earlier starts of this program came to: whether they came to a plan, and to which.
+
+Such a program comes to the session again, so that it need not find out how much it has to do before it begins
+to import that. The record is a file of its own beside the kernels, which is asked for in the time of a call;
+it says nothing of the package's version, as whatever needed a plan needs another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from spartan_ng.system.sealed import put_sealed, read_sealed
+
+CACHE_VARIABLE = "SPARTAN_NG_CACHE_DIR"
+"""Environment variable with the directory of compiled kernels, and of what lies beside them."""
+PROGRAMS = 256
+"""Programs that are known to have come to plans."""
+KEPT = "spartan_ng_"
+"""What the names of all that is kept begin with."""
+
+_PREFIX = f"{KEPT}program_"
+_DIGEST_BYTES = 32
+_NAME_DIGITS = 16
+
+
+def kept_folder() -> Path:
+    """The folder for all that later processes find. Who reads or writes there finds out whether it is there,
+    and ours."""
+    root = os.environ.get(CACHE_VARIABLE)
+    return Path(root) if root else Path.home() / ".cache" / "spartan_ng" / "kernels"
+
+
+def came_to_plans() -> bool:
+    """Whether an earlier start of this program came to any."""
+    try:
+        return _record().exists()
+    except (OSError, RuntimeError):  # there is no folder, nor a home for it
+        return False
+
+
+def earlier_plans() -> list[str]:
+    """The digests of the plans that the last start came to, in their order."""
+    content = None
+    with suppress(OSError, RuntimeError):
+        content = read_sealed(_record())
+    found = content or b""
+    return [found[i : i + _DIGEST_BYTES].hex() for i in range(0, len(found), _DIGEST_BYTES)]
+
+
+def note_plans(digests: Sequence[str]) -> None:
+    """Leave word of the plans that this process has come to."""
+    if digests == earlier_plans():
+        return
+    record = _record()
+    put_sealed(record, b"".join(map(bytes.fromhex, digests)))
+    known = [(file.stat().st_mtime, file) for file in record.parent.glob(f"{_PREFIX}*")]
+    for _, file in sorted(known)[:-PROGRAMS]:
+        with suppress(OSError):  # others may be at it
+            file.unlink()
+
+
+def _record() -> Path:
+    """The file for what this process has been asked to run."""
+    digest = hashlib.sha256("\0".join(sys.orig_argv).encode(errors="surrogateescape")).hexdigest()
+    return kept_folder() / f"{_PREFIX}{digest[:_NAME_DIGITS]}"
