@@ -54,6 +54,6 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # One extra installs the package itself, editable, and compiles what is compiled; what says how installs again.
-$(VENV)/stamp-%: pyproject.toml setup.py spartan_ng/api/core/_quick.c spartan_ng/system/_faults.c spartan_ng/kernels/_sorts.c spartan_ng/kernels/_sorts.h $(wildcard spartan_ng/api/core/plain/*.h) | $(BIN)/python
+$(VENV)/stamp-%: pyproject.toml setup.py spartan_ng/api/core/_quick.c spartan_ng/system/_faults.c spartan_ng/kernels/_dots.c spartan_ng/kernels/_sorts.c spartan_ng/kernels/_sorts.h $(wildcard spartan_ng/api/core/plain/*.h) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@touch $@

@@ -29,6 +29,7 @@ setup(
             "spartan_ng/api/core/_quick.c", *sorted(map(str, Path("spartan_ng/api/core/plain").glob("*.h")))
         ),
         compiled("spartan_ng/system/_faults.c"),
+        compiled("spartan_ng/kernels/_dots.c"),
         compiled("spartan_ng/kernels/_sorts.c", "spartan_ng/kernels/_sorts.h"),
     ]
 )

@@ -27,7 +27,7 @@ from functools import cache
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
-from spartan_ng.costs.tuned import AGAIN_S, BEGIN_S
+from spartan_ng.costs.tuned import AGAIN_S, ASKED_S, BEGIN_S
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.scratch import copy_fits
@@ -42,9 +42,8 @@ beside it."""
 _ENOUGH_S = BEGIN_S
 """Seconds of NumPy's work from which on the session is imported beside the program."""
 
-_ASKED_S = 0.01
-"""Seconds of its work from which on that is asked of a program which came to it when it started before: less
-is not worth looking at the disk."""
+_ASKED_S = ASKED_S
+"""The same where the program came to it when it started before."""
 
 _NICENESS = 5
 """What the import gives way by: it has a quarter of a processor where others want all of it."""

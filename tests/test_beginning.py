@@ -32,7 +32,7 @@ from tests.stages.runner import difference
 
 def run(program: str) -> str:
     """What a program tells that has never been run before."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # kernels may still come
         done = subprocess.run(
             [sys.executable, "-c", HELD + program],
             env={**os.environ, CACHE_VARIABLE: folder},

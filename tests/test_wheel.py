@@ -71,6 +71,7 @@ def check_sources(path: Path) -> None:
         "setup.py",
         "spartan_ng/api/core/_quick.c",
         "spartan_ng/system/_faults.c",
+        "spartan_ng/kernels/_dots.c",
         "spartan_ng/kernels/_sorts.c",
     ]
     wanted += [str(part.relative_to(ROOT)) for part in (ROOT / "spartan_ng").rglob("*.h")]
@@ -97,7 +98,9 @@ def check_compiled(installed: Path, tmp_path: Path) -> None:
     assert not [*core.rglob("*.c"), *core.rglob("*.h")]
     assert bool(list(core.glob("_quick*.so"))) == (COMPILER is not None)
     assert bool(list((installed / "spartan_ng" / "system").glob("_faults*.so"))) == (COMPILER is not None)
-    assert bool(list((installed / "spartan_ng" / "kernels").glob("_sorts*.so"))) == (COMPILER is not None)
+    for name in ("_dots", "_sorts"):
+        found = list((installed / "spartan_ng" / "kernels").glob(f"{name}*.so"))
+        assert bool(found) == (COMPILER is not None)
     program = "from spartan_ng.api.core import quick; print(quick.IS_COMPILED, quick.__file__)"
     said, where = run(installed, tmp_path, "-c", program).split()
     assert Path(where).is_relative_to(installed)
@@ -119,7 +122,7 @@ def test_without_a_compiler_there_is_a_package(tmp_path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert all(name in done.stdout + done.stderr for name in ("_quick", "_faults", "_sorts"))
+    assert all(name in done.stdout + done.stderr for name in ("_quick", "_faults", "_dots", "_sorts"))
     assert not list(tmp_path.rglob("*.so"))
 
 

@@ -248,13 +248,14 @@ def is_one_loop(matrices: Any, stacked: int) -> bool:
 FLAT = 64
 """Times its bytes that the matrix has beside which a vector is nothing. (chosen)"""
 
-GATHERED_PAIR_FLOPS = 20
-"""Operations that a pair of elements takes the time of in a dot product of two lines that are gathered.
-(`benchmarks cold`: log-likelihood)"""
+PAIR_FLOPS, GATHERED_PAIR_FLOPS = 4, 20
+"""Operations that a pair of elements takes the time of in a dot product of two lines: compiled, and NumPy's
+of lines that are gathered. (Measured on one thread with doubles in lines of 10 to 400: 0.26 to 0.65 ns, and
+1.2 to 3.3; `benchmarks cold`: log-likelihood)"""
 
-WHOLE_SHARE = 1 / 32
-"""Share of non-zeros from which on a whole product costs less than gathering lines for dot products.
-(chosen)"""
+WHOLE_SHARE, GATHERED_SHARE = 1 / 4, 1 / 32
+"""Share of non-zeros from which on a whole product costs less than such dot products. (Measured on one thread
+as above: 1 / 4 to 1 / 3 with 8,000 rows, and 1 / 32 to 1 / 16)"""
 
 SEARCH_ELEMENTS = 1 << 12
 """Elements of a line, and values searched for, from which sorting these first takes half the time.

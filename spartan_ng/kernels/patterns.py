@@ -1,27 +1,38 @@
 """Where a sparse array has its non-zeros, and what is computed there alone, with NumPy calls on vectors.
 
 Every value is a vector with one element for each non-zero, and a matrix product is a dot product for each of
-them. No dense array is made, unless so many elements are non-zero that the whole product costs less.
+them: compiled (`_dots.c`), or NumPy's of lines that are gathered. No dense array is made, unless so many
+elements are non-zero that the whole product costs less.
 
 "On Optimizing Operator Fusion Plans", section 2.2: the Outer template.
 """
 
 from __future__ import annotations
 
+import os
 from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 
-from spartan_ng.costs.choices import WHOLE_SHARE
+from spartan_ng.config import PURE_VARIABLE
+from spartan_ng.costs.choices import GATHERED_PAIR_FLOPS, GATHERED_SHARE, PAIR_FLOPS, WHOLE_SHARE
 from spartan_ng.kernels.formats import dense, is_sparse_block
 from spartan_ng.ops.elementwise import ELEMENTWISE
 from spartan_ng.ops.functions import UserFunction
+from spartan_ng.system.built import built
 
 _GATHER_BYTES = 1 << 19
 """What the gathered rows of a chunk's dot products may take: a share of the cache."""
 _DENSE_BYTES = 1 << 22
 """What a piece of a whole product may take."""
+
+_is_wanted = os.environ.get(PURE_VARIABLE, "0") == "0"
+_module: Any = built("spartan_ng.kernels._dots", __file__, "_dots.c") if _is_wanted else None
+DOT_FLOPS = GATHERED_PAIR_FLOPS if _module is None else PAIR_FLOPS
+"""Operations that a pair of elements takes the time of in a dot product here."""
+MOST_DOTS = GATHERED_SHARE if _module is None else WHOLE_SHARE
+"""The share of non-zeros up to which those are made."""
 
 
 class Step(Protocol):
@@ -102,6 +113,8 @@ def dots(product: Step, a: Any, b: Any, pattern: Pattern) -> Any:
     out = np.empty(len(rows), product.dtype)
     if is_whole(len(rows), pattern.block.shape):
         return _from_products(left, right, pattern, out)
+    if _multiplied(left, right, rows, columns, out):
+        return out
     step = max(64, _GATHER_BYTES // max(2 * left.shape[1] * product.dtype.itemsize, 1))
     for k in range(0, len(rows), step):
         i, j = rows[k : k + step], columns[k : k + step]
@@ -109,9 +122,31 @@ def dots(product: Step, a: Any, b: Any, pattern: Pattern) -> Any:
     return out
 
 
+def _multiplied(left: Any, right: Any, rows: Any, columns: Any, out: Any) -> bool:
+    """Have the dot products made where the lines lie, if that is compiled for such lines."""
+    if _module is None or out.dtype.char not in "fd" or not left.dtype == right.dtype == out.dtype:
+        return False
+    gathered_bytes = left.shape[1] * out.nbytes
+    if not gathered_bytes:
+        return False
+    left, right = (_side_by_side(x, gathered_bytes) for x in (left, right))
+    if left is None or right is None:
+        return False
+    index = np.result_type(rows, columns, np.int32)
+    _module.dots(left, right, *(np.ascontiguousarray(x, index) for x in (rows, columns)), out)
+    return True
+
+
+def _side_by_side(x: Any, gathered_bytes: int) -> Any:
+    """Lines whose elements lie side by side; None where gathering some would take less than that."""
+    if x.flags.aligned and (x.flags.c_contiguous or x.strides[1] == x.itemsize):
+        return x
+    return np.require(x, requirements=["C", "A"]) if x.nbytes <= gathered_bytes else None
+
+
 def is_whole(count: int, shape: tuple[int, ...]) -> bool:
-    """Whether so many non-zeros cost more, gathered for dot products, than the whole product of the shape."""
-    return count > WHOLE_SHARE * prod(shape)
+    """Whether dot products for so many non-zeros cost more than the whole product of the shape."""
+    return count > MOST_DOTS * prod(shape)
 
 
 def _lines(x: Any, labels: tuple[int, ...], out: tuple[int, ...]) -> Any:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from spartan_ng.costs.choices import GATHERED_PAIR_FLOPS, WHOLE_SHARE
 from spartan_ng.costs.profile import ONE_THREAD
 from spartan_ng.costs.tuned import INTERPRETED_FLOPS_S
+from spartan_ng.kernels.patterns import DOT_FLOPS, MOST_DOTS
 from spartan_ng.plan.rows import VALUE, Row, Slot
 from spartan_ng.plan.stages import Fused
 from spartan_ng.plan.stages.passes import row_operations
@@ -33,8 +33,8 @@ def interpreted_s(stage: Fused, slots: Sequence[Slot]) -> float:
             operations += count
         elif not row.sampled:
             product_ns += ONE_THREAD.compute_ns(count, nbytes, 1)
-        else:  # lines are gathered, or it is BLAS's whole
-            flops = count // 2 * GATHERED_PAIR_FLOPS if part <= WHOLE_SHARE else round(count / part)
+        else:  # by dot products, or it is BLAS's whole
+            flops = count // 2 * DOT_FLOPS if part <= MOST_DOTS else round(count / part)
             product_ns += ONE_THREAD.compute_ns(flops, nbytes, 1)
     if operations or not product_ns:
         operations += round(prod(stage.domain) * part)  # one for each element to come by it

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from spartan_ng.arrays.sparse import csr_array, is_csr
-from spartan_ng.costs.choices import GATHERED_PAIR_FLOPS
 from spartan_ng.costs.operations import by_pairs, flops, lookups, met, of_node, pairs, work_of_node
 from spartan_ng.costs.tuned import FRESH, NEAR_LOOKUP_FLOPS
 from spartan_ng.graph.formats import is_sparse_product
 from spartan_ng.graph.node import VIEWS, Node, Op, sliced
 from spartan_ng.kernels.contract import contract, is_matrix_product
 from spartan_ng.kernels.formats import dense
-from spartan_ng.kernels.patterns import Pattern, dots, is_whole, mapped
+from spartan_ng.kernels.patterns import DOT_FLOPS, Pattern, dots, is_whole, mapped
 from spartan_ng.kernels.sparse_folds import sparse_fold
 from spartan_ng.ops.elementwise import ELEMENTWISE
 
@@ -189,7 +188,7 @@ class StoredSteps:
             count = of_node(node)
             if is_whole(nnz, shape):
                 return work_of_node(node), made
-            return nnz * (count // (2 * node.size)) * GATHERED_PAIR_FLOPS, made
+            return nnz * (count // (2 * node.size)) * DOT_FLOPS, made
         if node.op is not Op.MAP:
             return NEAR_LOOKUP_FLOPS * nnz, 2 * made
         read = sum(i not in self.places and i.size > 1 for i in node.inputs)
