@@ -35,6 +35,7 @@ from spartan_ng.planner import Planned, Planner
 from spartan_ng.starts import CACHE_VARIABLE
 from spartan_ng.system.sealed import put_sealed
 from spartan_ng.worker import executor
+from spartan_ng.worker.scheduling import program
 from tests.programs import Program, programs
 from tests.sampling import examples
 from tests.test_programs import check, running_on
@@ -299,6 +300,7 @@ AHEAD = {
     "map": lambda x, y: [x * 2 + y],
     "mask": lambda x, y: [x[x > 0].sum()],
     "rows": lambda x, y: [np.exp(x.reshape(100, 300)).sum(axis=1)],
+    "product": lambda x, y: [x.reshape(100, 300).T @ (x.reshape(100, 300) @ y[:300])],
     "turned": lambda x, y: [x[:10_000].reshape(100, 100) * 2 + x[:10_000].reshape(100, 100).T],
 }
 
@@ -316,7 +318,9 @@ def test_what_a_program_came_to_is_ready_when_it_starts_again(
         planned(*AHEAD[name](x, y), makes=True)
         backend = EmbeddedBackend(2)
         asked = Planner(backend, recipes=False)
-        asked.load_ahead()
+        with patch.object(program, "load_products") as loading:
+            asked.load_ahead()
+        assert loading.called is (name == "product"), "what multiplies is imported ahead where it is needed"
         with (
             patch.object(kept_plans, "find", side_effect=AssertionError("it was read ahead")),
             patch.object(executor, "Program", side_effect=AssertionError("it was made ahead")),

@@ -290,7 +290,8 @@ def _steps_of(box: Sequence[tuple[int, int]]) -> int:
 
 def is_one_block(span: tuple[int, int], size: int) -> bool:
     """Whether no multiple of `size` cuts `[lo, hi)`: a tile no larger than a block may still lie in two."""
-    return len(cut_at_multiples(*span, size)) <= 1
+    lo, hi = span
+    return (lo // size + 1) * size >= hi
 
 
 def walks(stage: Fused) -> bool:

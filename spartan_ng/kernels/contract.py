@@ -97,6 +97,11 @@ def dense_product(a: Any, b: Any, out: Any = None) -> Any:
     return np.matmul(a, b, out=out) if found is None else found
 
 
+def load_products() -> None:
+    """Import what multiplies matrices that BLAS is slow with, which the first product does else."""
+    from spartan_ng.kernels.compiled import few_lines, narrow, tall  # noqa: F401
+
+
 def _compiled_product(a: Any, b: Any, out: Any = None) -> Any:
     """The product of matrices that BLAS is slow with on one thread; None where it is not, or has to do it
     (for now)."""

@@ -29,6 +29,14 @@ from spartan_ng.plan.stages import Fused
 from tests.sampling import examples
 
 
+@examples(300)
+@given(lo=st.integers(0, 50), length=st.integers(0, 50), size=st.integers(1, 60))
+def test_a_tile_of_one_block_is_known_without_its_cuts(lo: int, length: int, size: int) -> None:
+    expected = len(cut_at_multiples(lo, lo + length, size)) <= 1
+    with patch.object(cutting, "cut_at_multiples", side_effect=AssertionError("there may be many")):
+        assert cutting.is_one_block((lo, lo + length), size) is expected
+
+
 @st.composite
 def tiles(draw: st.DrawFn) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...], list[int]]:
     ndim = draw(st.integers(0, 3))

@@ -16,6 +16,7 @@ from spartan_ng.costs.tuned import BACKED_S, LENT_FLOPS
 from spartan_ng.kernels.blocks import block_sizes, walks
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
+from spartan_ng.kernels.contract import load_products
 from spartan_ng.kernels.predicting import interpreted_s
 from spartan_ng.kernels.reducers import Reducer, reducer_of
 from spartan_ng.kernels.rows import function_of, labelled_box
@@ -75,6 +76,8 @@ class Program:
 
     def lay_out(self, threads: int) -> None:
         """Have the kernels of its passes ready that lie on disk, before so many threads are to run them."""
+        if any(task.blas for task in self.tasks):
+            load_products()
         for stage, task in zip(self.plan.stages, self.tasks, strict=True):
             if isinstance(stage, Fused):
                 task.lay_out(stage, self.plan.slots, threads)
