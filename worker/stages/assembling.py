@@ -12,6 +12,7 @@ from spartan_ng.arrays import box_shape, cover, slices_within
 from spartan_ng.arrays.copying import copy_run, is_mapped
 from spartan_ng.kernels.formats import dense
 from spartan_ng.kernels.reducers import Reducer
+from spartan_ng.memory import block_bytes
 from spartan_ng.ops.by_ufunc import State
 from spartan_ng.plan.stages import (
     Assemble,
@@ -84,9 +85,30 @@ def run_assemble(ex: Executor, run: Run, stage: Assemble, task: Task) -> None:
         ex.put(run, stage.slot, _reshaped(ex, run, stage, task, shape, slot.shape))
         return
     out = ex.store.allocate(shape, slot.dtype)
-    for place, value in zip(task.places, ex.load_all(run, task.operands), strict=True):
-        np.copyto(out[place], dense(value))
+    pairs = [(out[p], dense(v)) for p, v in zip(task.places, ex.load_all(run, task.operands), strict=True)]
+    # What is assigned is written over what was there; all else has places of its own.
+    for together in [[pair] for pair in pairs] if stage.how == "assign" else [pairs]:
+        pieces = [piece for place, value in together for piece in _pieces(place, value, block_bytes())]
+        small = slot.dtype.hasobject or sum(place.nbytes for place, _ in together) <= block_bytes()
+        ex.parallel(run, pieces, lambda: _copied, small)
     ex.put(run, stage.slot, out)
+
+
+def _copied(piece: tuple[Any, Any]) -> None:
+    place, value = piece
+    np.copyto(place, value)
+
+
+def _pieces(place: Any, value: Any, nbytes: int) -> Iterator[tuple[Any, Any]]:
+    """A place and what is to be copied to it, some bytes at a time, along the outermost axes."""
+    if place.nbytes <= nbytes or place.size <= 1:
+        yield place, value
+        return
+    axis = next(i for i, n in enumerate(place.shape) if n > 1)
+    each = place.nbytes // place.shape[axis]
+    for lo in range(0, place.shape[axis], max(nbytes // each, 1)):
+        part = (*(slice(None),) * axis, slice(lo, lo + max(nbytes // each, 1)))
+        yield from _pieces(place[part], value[part], nbytes)
 
 
 def _reshaped(
