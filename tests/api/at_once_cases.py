@@ -176,7 +176,7 @@ np.select([m, a > 0.5], [a, b])  # 20400
 np.choose(m.astype(int), [a, b])  # 28800
 np.isclose(a, b)  # 19200
 np.isin(j, [1, 2, 3])  # 401
-np.isin(a, w[:20], invert=True)  # 9760
+np.isin(a, w[:20], invert=True)  # 9600
 a[m]  # 9600
 a[j % 40]  # 12000
 x[j]  # 400
@@ -327,7 +327,7 @@ np.array([w] * 65)  # 15600
 np.put(x, [1] * 65, 3); x  # 0
 r.randint(0, 9, 1024)  # 0
 r.randint(0, 9, 1025)  # 0
-np.isin(x, y[:20])  # 9760
+np.isin(x, y[:20])  # 9600
 np.isin(x, y)  # 19200
 x[j - 7]  # 400
 np.take(a, l[:2].astype(int) * 0, axis=0)  # never

@@ -67,7 +67,7 @@ OTHER_NUMBERS = {
         "drawing/generator.py": {"_COLUMNS"},
         "elementwise/operators.py": {"_TRIPLES"},
         "numeric/filters.py": {"_TAPS"},
-        "ordering/sets.py": {"_FEW", "_LONG", "_TOLD", "_SHARE", "_SPAN"},
+        "ordering/sets.py": {"_COMPARED", "_FEW", "_LONG", "_TOLD", "_SHARE", "_SPAN"},
     },
     "what memory has room for, or the disk": {
         "algebra/factorizations.py": {"GROUP_BYTES", "GROUP_SHARE"},

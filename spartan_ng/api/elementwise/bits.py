@@ -1,4 +1,7 @@
-"""Bits packed into bytes, and bytes taken apart: eight elements of one axis against one."""
+"""Bits packed into bytes, and bytes taken apart: eight elements of one axis against one.
+
+NumPy does both as fast as memory is read. On workers, and where there is no room, they are steps of a graph.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import constants, joining, manipulation, reductions
+from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle
-from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.graph import build
 
 if TYPE_CHECKING:
@@ -34,6 +38,8 @@ def _last(a: Any, axis: Any, bitorder: str) -> tuple[ndarray, int]:
 @numpy_function(np.packbits, eager=True)
 def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> ndarray:
     """Eight elements as the bits of one byte; what is missing of the last eight is zero."""
+    if door.fits_here(as_handle(a).nbytes):
+        return by_numpy(np.packbits, a, axis, bitorder)  # type: ignore[no-any-return]
     bits, where = _last(a, axis, bitorder)
     if bits.dtype.kind not in "biu":
         raise TypeError(f"Expected an input array of integer or boolean data type, not {bits.dtype}")
@@ -49,6 +55,8 @@ def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> ndarray:
 @numpy_function(np.unpackbits, eager=True)
 def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "big") -> ndarray:
     """The bits of each byte as elements; `count` of them, or all but so many where it is negative."""
+    if door.fits_here(8 * as_handle(a).nbytes):
+        return by_numpy(np.unpackbits, a, axis, count, bitorder)  # type: ignore[no-any-return]
     octets, where = _last(a, axis, bitorder)
     if octets.dtype != np.uint8:
         raise TypeError(f"Expected an input array of unsigned byte data type, not {octets.dtype}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import namedtuple
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -291,6 +292,20 @@ def _by_table(a: ndarray, tests: ndarray, invert: bool) -> Any:
     return wrap_node(build.take(table, asked._node(), 0))
 
 
+_COMPARED = 32
+"""Tests with which a pass compares all elements one after the other. (Measured with 6 million doubles: a
+search takes 9 ns an element among 2, 25 among 17; comparing .4 for each, .1 once it is compiled)"""
+
+
+def _by_comparing(a: ndarray, tests: ndarray, invert: bool) -> Any:
+    """Whether each element is one of few numbers that are here, in one pass; None where they are not."""
+    numbers = conversion.numbers_here(tests) if 0 < tests.size <= _COMPARED else None
+    if numbers is None or a.dtype.kind not in "biufc":
+        return None
+    compared, joined = (ufuncs.not_equal, ufuncs.logical_and) if invert else (ufuncs.equal, ufuncs.logical_or)
+    return functools.reduce(joined, [compared(a, number) for number in numbers])
+
+
 def _by_search(a: ndarray, tests: ndarray, invert: bool) -> Any:
     """Whether each element is what stands at its place in the sorted line of the tests."""
     common = np.result_type(a.dtype, tests.dtype)
@@ -332,6 +347,8 @@ def isin(
         few = _few_values(tests, equal_nan=True)
         tests = tests if few is None else wrap(few)
     found = None if kind == "sort" or is_few else _by_table(a, tests, invert)
+    if found is None and not is_few:
+        found = _by_comparing(a, tests, invert)
     if found is None:
         found = (_by_counting if is_few else _by_search)(a, tests, invert)
     return found if found.ndim else copied(found)
