@@ -15,8 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from spartan_ng.arrays import WHOLE, Tiling, box_shape
+from spartan_ng.arrays import WHOLE, ArrayRef, Tiling, box_shape
+from spartan_ng.costs import Profile
 from spartan_ng.costs.choices import ABREAST
+from spartan_ng.graph import build
+from spartan_ng.graph.node import topological
 from spartan_ng.kernels import blocks as cutting
 from spartan_ng.kernels import sequences
 from spartan_ng.kernels.blocks import CACHE_BYTES, TASKS, block_sizes, patches
@@ -24,7 +27,9 @@ from spartan_ng.kernels.sequences import blocks, cut_at_multiples
 from spartan_ng.memory import BLOCK_BYTES
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.ops.joins import REDUCING
+from spartan_ng.plan.lower import lower
 from spartan_ng.plan.rows import Axis, Read, Row, Write
+from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.stages import Fused
 from tests.sampling import examples
 
@@ -176,6 +181,19 @@ def test_what_is_stored_keeps_its_lines_where_operands_have_fewer_axes(held: fro
     assert block_sizes(stage, ((0, n), (0, n)), held)[1] == n
     turned = replace(stage, writes=(Write((2,), 2, (1, 0)),))
     assert block_sizes(turned, ((0, n), (0, n)), held)[0] == n
+
+
+@pytest.mark.parametrize("columns", [100, 1_000, 4_000])
+def test_a_vector_that_is_made_on_the_way_does_not_cut_lines(columns: int) -> None:
+    """As of what a mean is made of, in `x - x.mean(axis=0)`: it was made once for blocks of some columns."""
+    x, sums = build.data(ArrayRef((5_000, columns), np.dtype(float))), build.constant(np.ones(columns))
+    mean = build.map_("divide", sums, build.constant(5_000.0))
+    root = build.map_("subtract", x, mean)
+    plan = lower(topological([root]), [root], Settings(Profile()), "a plan")
+    (stage,) = plan.stages
+    assert isinstance(stage, Fused)
+    assert not stage.whole
+    assert block_sizes(stage, ((0, 5_000), (0, columns)))[1] == columns
 
 
 @pytest.mark.parametrize("columns", [1_000, 6_500, 10_000, 20_000, 50_000, 300_000])

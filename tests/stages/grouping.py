@@ -11,7 +11,7 @@ from collections.abc import Collection
 from spartan_ng.graph.node import VIEWS, Node, Op, topological
 from spartan_ng.optimizer.fusion.group import Group, Result
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, root
-from spartan_ng.optimizer.fusion.legality import SMALL_REPEAT
+from spartan_ng.optimizer.fusion.legality import BLOCK_REPEAT
 from tests.stages.values import Ended, Rejected
 
 
@@ -63,7 +63,7 @@ def _add_member(group: Group, node: Node, demands: _Demands) -> None:
         raise Rejected("a fold over the domain is used inside")
     labels = demands.labels[node]
     missing = {d for d, n in enumerate(group.domain) if n > 1 and d not in labels} - group.whole
-    free = node.op in (Op.INDEX, *VIEWS) or (node.op is Op.MAP and node.size <= SMALL_REPEAT)
+    free = node.op in (Op.INDEX, *VIEWS) or (node.op is Op.MAP and node.size <= BLOCK_REPEAT)
     if missing and not free:
         raise Rejected("computed again for each block")
     if node.op is Op.SCAN:

@@ -56,7 +56,10 @@ LARGEST_RESULT = 1 << 15
 """The same where all of these are dimensions of a product's result: the sums alone are so many, a line of an
 operand has the numbers of one dimension."""
 SMALL_REPEAT = 64
-"""Elements that may be computed again for every block."""
+"""Elements that may be computed again wherever they are needed."""
+BLOCK_REPEAT = 1 << 12
+"""The same for every block, which has sixteen times as many: else blocks keep a dimension whole, and are
+parts of lines. (`benchmarks.programs`: covariances)"""
 MOST_RESULTS = 16
 """Results of one stage."""
 _MAPS = 8
@@ -86,7 +89,7 @@ def whole_if_joined(node: Node, stage: Group, labels: Labels, driven: bool) -> f
     if node.op is Op.RANDOM:
         return _NONE if _draws_once(node, stage, labels) else None
     kept = kept_for(node, stage, labels)
-    if kept and not driven:
+    if not driven and unfollowed(stage.domain, labels) and (kept or repeated_along(node, stage, labels)):
         is_single = stage.root.fn == "matrices" and not stage.root.params[1]
         # Of a function of one matrix nothing is cut: each step of its one block is there until that is done.
         if (is_single and node.nbytes > SIDE_BYTES) or _is_cut(stage, node):
@@ -192,12 +195,18 @@ def unfollowed(domain: tuple[int, ...], labels: Labels) -> frozenset[int]:
 def kept_for(node: Node, stage: Group, labels: Labels) -> frozenset[int]:
     """The stage's dimensions that stay whole, so that the node is not computed again for each block."""
     missing = unfollowed(stage.domain, labels)
-    return _NONE if missing and repeats_cheaply(node) else missing
+    return _NONE if missing and _repeats_cheaply(node, BLOCK_REPEAT) else missing
 
 
-def repeats_cheaply(node: Node) -> bool:
-    """Whether the node may be computed again for every block."""
-    return node.op is Op.INDEX or (node.op is Op.MAP and prod(node.shape) <= SMALL_REPEAT)
+def repeated_along(node: Node, stage: Group, labels: Labels) -> frozenset[int]:
+    """The stage's dimensions along which parts would each compute the node, and need what it is made of."""
+    missing = unfollowed(stage.domain, labels)
+    return _NONE if missing and _repeats_cheaply(node, SMALL_REPEAT) else missing
+
+
+def _repeats_cheaply(node: Node, most: int) -> bool:
+    """Whether a node of `most` elements may be computed again."""
+    return node.op is Op.INDEX or (node.op is Op.MAP and prod(node.shape) <= most)
 
 
 def _leaves_blocks(stage: Group, whole: frozenset[int]) -> bool:

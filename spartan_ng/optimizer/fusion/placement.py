@@ -14,7 +14,7 @@ from spartan_ng.arrays import WHOLE
 from spartan_ng.graph.node import Node, Op
 from spartan_ng.optimizer.fusion.group import Group
 from spartan_ng.optimizer.fusion.labels import Labels, input_labels, is_transparent
-from spartan_ng.optimizer.fusion.legality import SIDE_BYTES, kept_for
+from spartan_ng.optimizer.fusion.legality import SIDE_BYTES, repeated_along
 
 Axes = frozenset[int]
 _NONE: Axes = frozenset()
@@ -60,11 +60,11 @@ def moves_another(
     beside: Sequence[tuple[Node, Labels | None]],
     cut: Mapping[Node, Axes],
 ) -> bool:
-    """Whether dimensions that stay whole for a node, in the pass of its reader, are those along which another
-    operand of the reader lies cut that is as large; `beside`: the reader's operands as it sees them."""
+    """Whether dimensions that a node does not follow, in the pass of its reader, are those along which
+    another operand of the reader lies cut that is as large; `beside`: its operands as it sees them."""
     if not any(cut[other] for other, _ in beside):
         return False
-    kept = kept_for(node, stage, labels)
+    kept = repeated_along(node, stage, labels)
     return any(
         seen is not None and other.nbytes >= node.nbytes and any(seen[a] in kept for a in cut[other])
         for other, seen in beside

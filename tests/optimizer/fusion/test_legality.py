@@ -17,13 +17,13 @@ from spartan_ng.optimizer.fusion.group import Result, is_product, open_stage
 from spartan_ng.optimizer.fusion.keeping import is_dearer_than_writing
 from spartan_ng.optimizer.fusion.labels import input_labels, is_fusible, whole_dimensions
 from spartan_ng.optimizer.fusion.legality import (
+    BLOCK_REPEAT,
     LARGEST_BLOCK,
     LEAST_TASKS,
     LINE_BYTES,
     MOST_MEMBERS,
     MOST_RESULTS,
     SIDE_BYTES,
-    SMALL_REPEAT,
     has_room,
     kept_for,
     leaves_enough,
@@ -114,7 +114,7 @@ def test_what_stays_whole_leaves_tasks_and_fits_a_block():
 def test_dimensions_that_a_value_does_not_follow_stay_whole_unless_it_is_small():
     for seed in range(400):
         rng = random.Random(seed)
-        domain = tuple(rng.choice([1, 2, SMALL_REPEAT, SMALL_REPEAT + 1]) for _ in range(rng.randint(1, 3)))
+        domain = tuple(rng.choice([1, 2, BLOCK_REPEAT, BLOCK_REPEAT + 1]) for _ in range(rng.randint(1, 3)))
         stage, _ = open_stage(build.map_("exp", leaf(*domain)), True)
         kept = sorted(rng.sample(range(len(domain)), rng.randint(0, len(domain))))
         shape = tuple(domain[d] for d in kept)
@@ -122,7 +122,7 @@ def test_dimensions_that_a_value_does_not_follow_stay_whole_unless_it_is_small()
         node = rng.choice([build.map_("negative", below), build.scan("add", below, 0) if shape else below])
         missing = {d for d, n in enumerate(domain) if n > 1 and d not in kept}
         assert unfollowed(stage.domain, tuple(kept)) == missing
-        again = node.op is Op.MAP and node.size <= SMALL_REPEAT
+        again = node.op is Op.MAP and node.size <= BLOCK_REPEAT
         assert kept_for(node, stage, tuple(kept)) == (set() if again else missing)
 
 

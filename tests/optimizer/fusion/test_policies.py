@@ -156,7 +156,7 @@ def test_what_a_pass_folds_on_its_way_is_none_of_its_dimensions(
         return whole_if_joined(node, stage, labels, driven)
 
     monkeypatch.setattr(reach, "whole_if_joined", seen)
-    x = np.random.default_rng(0).random((40, 5, 3))
+    x = np.random.default_rng(0).random((400, 5, 30))
     x[3, 2, 1] = np.nan
     with config.override(small_bytes=0):
         found = sp.nanpercentile(sp.asarray(x) * 1, [25, 50], axis=axis)
