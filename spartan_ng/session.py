@@ -37,6 +37,7 @@ from spartan_ng.errors import (
     WorkerUnreachable,
 )
 from spartan_ng.events import record as happened
+from spartan_ng.graph.axes import as_they_lie
 from spartan_ng.graph.evaluation import Evaluator, answer_by, looked_over
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.home import Home, keep_to_worker, objects_apart
@@ -52,7 +53,6 @@ from spartan_ng.progress import progress
 from spartan_ng.recovery import Amount, blamed, computed_again, noted, one_at_a_time
 from spartan_ng.replicas import Replicas
 from spartan_ng.system.processes import after_fork
-from spartan_ng.turning import turned
 
 _log = logging.getLogger(__name__)
 _PLANNED = 8
@@ -127,10 +127,10 @@ class Session:
             refs = None
             if self._home is not None:
                 refs = None if died is not None else self._stay(wanted, known, self._home)
-            elif has_turned:
-                refs = turned(wanted, known, self.backend.profile.memory_bytes, self._evaluate_plain)
             if refs is None:
-                refs = self._plan_and_run(wanted, known, [] if died is None else died)
+                laid = as_they_lie(wanted, known) if has_turned and self._home is None else None
+                todo, walked = (wanted, known) if laid is None else (laid, None)
+                refs = self._plan_and_run(todo, walked, [] if died is None else died)
             values.update(zip(wanted, refs, strict=True))
         return [values[r] for r in roots]
 

@@ -11,6 +11,7 @@ from _thread import get_ident
 from collections.abc import Callable, Container, Sequence
 
 from msgspec import Struct
+from numpy import ndarray
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
@@ -132,9 +133,12 @@ def looked_over(order: Sequence[Node]) -> tuple[bool, bool, bool, bool]:
     has_lines = has_objects = has_turned = is_given = False
     for node in order:
         has_lines = has_lines or node.fn == "along_axis"
-        has_turned = has_turned or node.op is Op.TRANSPOSE
+        ref = node.data
+        value = None if ref is None else ref.value
+        if node.op is Op.TRANSPOSE or (value.__class__ is ndarray and not value.flags.c_contiguous):
+            has_turned = True
         has_objects = has_objects or node.dtype.hasobject
-        source = None if node.data is None else node.data.source
+        source = None if ref is None else ref.source
         is_given = is_given or node.op is Op.RANDOM or source is not None
         if source is not None and source.is_written_to():
             raise SourceError(f"{source} has changed since it was opened")

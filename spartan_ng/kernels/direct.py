@@ -179,9 +179,10 @@ def _stepwise(
 
 
 def as_array_ref(node: Node, value: Any) -> ArrayRef:
-    """A value, dense or CSR, as what a session gives."""
-    nnz = int(value.nnz) if node.format == "csr" else None
-    return ArrayRef(value.shape, value.dtype, value=value, format=node.format, nnz=nnz)
+    """A value that a direct run has made, dense or CSR, as what a session gives."""
+    ref = ArrayRef(value.shape, value.dtype, value=value, format=node.format)
+    ref.nnz, ref.private = (int(value.nnz), False) if node.format == "csr" else (None, True)
+    return ref
 
 
 def _is_made(node: Node) -> bool:
@@ -325,10 +326,17 @@ def _operations(node: Node) -> int:
 
 
 def _owned(value: Any, node: Node, others: Sequence[Any]) -> Any:
-    """A contiguous array with memory of its own, which is none of `others` (leaves and other results)."""
+    """A contiguous array whose memory nobody else has, also none of `others` (leaves and other results)."""
     array = np.asarray(value, node.dtype)
-    own = array.flags.owndata and array.flags.c_contiguous and all(array is not o for o in others)
+    owner = _memory_of(array)
+    whole = type(owner) is np.ndarray and owner.flags.owndata and owner.size == array.size
+    own = whole and array.flags.c_contiguous and all(owner is not _memory_of(o) for o in others)
     return array if own else np.array(array, order="C")
+
+
+def _memory_of(value: Any) -> Any:
+    """Whose memory a value lies in."""
+    return value if value.base is None else value.base
 
 
 # --- one function an operator, on whole values -----------------------------------------------------
@@ -344,7 +352,9 @@ def _map(node: Node, *inputs: Any) -> Any:
         return row.function(*inputs)[node.params[0]]
     if not row.is_ufunc:
         return row.function(*inputs)
-    return row.function(*inputs, out=np.empty(node.shape, node.dtype))
+    # As operands lie: across that, each element is a line of the cache.
+    alike = next((x for x in inputs if np.shape(x) == node.shape and node.ndim > 1), np.empty(0))
+    return row.function(*inputs, out=np.empty_like(alike, node.dtype, subok=False, shape=node.shape))
 
 
 def _fold(node: Node, x: Any, where: Any = None) -> Any:

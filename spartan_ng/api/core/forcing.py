@@ -34,7 +34,6 @@ from spartan_ng.api.core.siblings import read_elsewhere, siblings_of
 from spartan_ng.arrays import ArrayRef, Box, box_of
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.graph import build
-from spartan_ng.graph.axes import reordered
 from spartan_ng.graph.evaluation import evaluate, in_process, is_dear, is_made
 from spartan_ng.graph.node import OPERATORS, VIEWS, Node, Op, become, topological
 from spartan_ng.memory import budget_bytes
@@ -91,9 +90,9 @@ def compute_nodes(nodes: Sequence[Node]) -> list[ArrayRef]:
         # In one evaluation, so that what they share is computed once.
         wanted = list(dict.fromkeys([*asked, *dict(kept)]))
         turned = {}
-        for node in asked:  # what has one axis lies in one order: most evaluations ask no more
+        for node in wanted:  # what has one axis lies in one order: most evaluations ask no more
             if len(node.shape) > 1:
-                turned = _turned(asked, order)
+                turned = _turned(wanted)
                 break
         with as_noted(order):
             if not turned:
@@ -114,15 +113,13 @@ def compute_nodes(nodes: Sequence[Node]) -> list[ArrayRef]:
     return [refs[n] for n in nodes]
 
 
-def _turned(asked: list[Node], order: Sequence[Node]) -> dict[Node, tuple[Node, tuple[int, ...]]]:
+def _turned(wanted: list[Node]) -> dict[Node, tuple[Node, tuple[int, ...]]]:
     """Of nodes whose values are to lie in another order of axes, what is computed instead, and that order."""
     found = {}
-    for node in asked if in_process() else ():
+    for node in wanted if in_process() else ():
         axes = getattr(holder_of(node), "order", None)
-        if axes is not None and node.data is None and not door.is_small(node.nbytes):
-            made = reordered(node, axes, order)
-            if made is not None:
-                found[node] = made, axes
+        if axes is not None and node.op in OPERATORS and node.format == "dense":
+            found[node] = build.transpose(node, axes), axes
     return found
 
 
