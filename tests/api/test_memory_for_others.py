@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import array
 import ctypes
+import gzip
 import hashlib
 import io
+import pickle
+import platform
 import struct
+import sys
+import wave
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +19,7 @@ from typing import Any
 import numpy
 import pytest
 import scipy.linalg
+import scipy.sparse
 
 import spartan_ng as np
 from spartan_ng.api.core.quick import IS_COMPILED
@@ -66,6 +72,30 @@ def _as_pythons_array(a: Any) -> bytes:
     return made.tobytes()
 
 
+def _looked_at(a: Any) -> tuple[Any, ...]:
+    with memoryview(a) as seen:
+        return seen.format, seen.shape, seen.strides, seen.readonly, seen.nbytes, seen.tobytes()
+
+
+def _sound_of(a: Any) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setparams((1, 1, 8000, 0, "NONE", ""))
+        sound.writeframes(a)
+    return file.getvalue()
+
+
+def _packed(a: Any) -> bytes:
+    file = io.BytesIO()
+    with gzip.open(file, "wb") as packed:
+        packed.write(a)
+    return gzip.decompress(file.getvalue())
+
+
+def _write_by_look(a: Any) -> None:
+    memoryview(a).cast("B")[:2] = bytes([8, 8])
+
+
 def _write_once(a: Any, data: bytes) -> None:
     held = _Held(a)
     held.write(0, data)
@@ -82,11 +112,26 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "text": lambda a: str(a, "latin-1"),
     "unpack": lambda a: struct.unpack_from("B", a),
 }
+LOOKERS: dict[str, Callable[[Any], Any]] = {
+    "look": _looked_at,
+    "bytearray": bytearray,
+    "sound": _sound_of,
+    "gzip": _packed,
+    "pickle": lambda a: pickle.PickleBuffer(memoryview(a)).raw().tobytes(),
+    "data": lambda a: (a.data.readonly, a.data.tobytes()),
+}
+"""What asks for all that a buffer may be: some systems tell that Python's classes do, and not NumPy."""
+KNOWS_LOOKERS = platform.machine() == "x86_64" and sys.platform == "linux"
+if KNOWS_LOOKERS:
+    READERS |= LOOKERS
 WRITERS: dict[str, Callable[[Any], Any]] = {
     "file": lambda a: io.BytesIO(bytes(range(1, 5))).readinto(a),
     "pack": lambda a: struct.pack_into("BB", a, 1, 7, 9),
     "compiled loops": lambda a: _write_once(a, bytes([3, 3])),
+    "data": lambda a: a.data.cast("B").__setitem__(0, 5),
 }
+if KNOWS_LOOKERS:
+    WRITERS["look"] = _write_by_look
 MADE: dict[str, Callable[[Any], Any]] = {
     "zeros": lambda xp: xp.zeros((40, 3)),
     "a sum": lambda xp: xp.arange(120.0).reshape(40, 3) + 1,
@@ -142,12 +187,31 @@ def test_it_is_written_as_numpys(writer: str, made: str, small_bytes: int) -> No
             assert one == other
 
 
+class _Looked:
+    """The same as a `memoryview`."""
+
+    def __init__(self, a: Any) -> None:
+        self._seen = memoryview(a)
+        self._bytes = self._seen.cast("B")
+
+    def write(self, place: int, data: bytes) -> None:
+        self._bytes[place : place + len(data)] = data
+
+    def read(self, place: int, size: int) -> bytes:
+        return self._bytes[place : place + size].tobytes()
+
+    def give_back(self) -> None:
+        self._bytes.release()
+        self._seen.release()
+
+
+@pytest.mark.parametrize("of", [_Held, *[_Looked] * KNOWS_LOOKERS])
 @pytest.mark.parametrize("small_bytes", [0, 1 << 20])
-def test_who_holds_it_writes_into_it_until_it_is_given_back(small_bytes: int) -> None:
+def test_who_holds_it_writes_into_it_until_it_is_given_back(small_bytes: int, of: Any) -> None:
     with config.override(small_bytes=small_bytes):
         a = np.arange(6.0) * 2
         early = a + 1
-        held, again = _Held(a), _Held(a[1:])
+        held, again = of(a), of(a[1:])
         late = a + 1
         held.write(0, struct.pack("d", 50))
         again.write(0, struct.pack("d", 60))
@@ -178,7 +242,7 @@ def _any_order(a: Any) -> Any:
     return _Held(a, _STRIDES | _ANY_ORDER)
 
 
-@pytest.mark.parametrize("asks", [memoryview, bytearray, numpy.frombuffer, _any_order])
+@pytest.mark.parametrize("asks", [numpy.frombuffer, _any_order, lambda a: _Held(a, 0x11C)])
 def test_who_wants_all_that_a_buffer_can_be_is_told_the_way_out(asks: Any) -> None:
     with pytest.raises(BufferError, match=r"a\.data .*numpy\.asarray\(a\)"):
         asks(np.arange(3.0))
@@ -189,7 +253,8 @@ def test_nobody_keeps_an_address() -> None:
         numpy.ndarray((3,), buffer=np.arange(3.0))  # type: ignore[arg-type]
 
 
-def test_a_failure_is_told_once() -> None:
+@pytest.mark.parametrize("asks", [numpy.asarray, *[memoryview, bytearray] * KNOWS_LOOKERS])
+def test_a_failure_is_told_once(asks: Any) -> None:
     """NumPy forgets what a buffer's owner raises, and asks again."""
     calls = []
 
@@ -198,8 +263,16 @@ def test_a_failure_is_told_once() -> None:
         raise ValueError("mine")
 
     with pytest.raises(ValueError, match="mine"):
-        numpy.asarray(np.from_function(failing, (3,)) + 1)
+        asks(np.from_function(failing, (3,)) + 1)
     assert len(calls) == 1
+
+
+def test_what_is_no_array_of_elements_here_is_shown_and_not_lent() -> None:
+    sparse = np.array(scipy.sparse.csr_array([[0.0, 2.0], [3.0, 0.0]]))
+    assert sparse.data.readonly
+    assert bytes(sparse.data) == numpy.array([[0.0, 2.0], [3.0, 0.0]]).tobytes()
+    number = np.sqrt(np.zeros(3)).sum() + 1
+    assert bytes(number.data) == struct.pack("d", 1)
 
 
 KEYS = ["3:", "::2", "::-1", "1:6:3", "None, 2:5", "-3:", ":0"]

@@ -353,9 +353,11 @@ class Handle(HandleFields):
         self._cell.share_for_good()
         return shown
 
-    def _exported(self, writes: bool) -> Any:
-        """The NumPy array for another who has it for a time, to read or to write it."""
-        if not (writes and self.flags.writeable):  # type: ignore[attr-defined]
+    def _exported(self, writes: bool | None) -> Any:
+        """The NumPy array for another who has it for a time, to read or to write it; to write where it may be
+        as it lies here, where that is not said."""
+        may_write = writes is not False and self.flags.writeable  # type: ignore[attr-defined]
+        if not may_write or (writes is None and not self._is_lendable()):
             if not self._layout().flags.c_contiguous:  # which is refused, or goes by the strides
                 make(self._cell)._force()
             return self._to_read()

@@ -7,6 +7,7 @@ interpreter's stack (from 3.14 on), the first says nothing.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 
@@ -26,6 +27,9 @@ def learn(probe: Any) -> bool:
     )
     for start in (0, 0.5, p()):  # which adds up by itself, and goes on by operators
         sum((p(), p()), start)
+    for buffer in (memoryview, bytearray):
+        with suppress(BufferError):
+            buffer(p())
     return {*counts} == {1} and named + 1 > 1
 
 

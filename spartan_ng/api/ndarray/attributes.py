@@ -184,8 +184,8 @@ class Attributes(Protocols):
 
     @property
     def data(self) -> memoryview:
-        """The elements' memory on the driver, read-only."""
-        return self._to_read().data
+        """The elements' memory, read-only where it is not lent (`lent.py`)."""
+        return self._exported(None).data  # type: ignore[no-any-return]
 
     @property
     def ctypes(self) -> Any:

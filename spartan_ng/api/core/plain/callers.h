@@ -46,6 +46,7 @@ typedef struct {
 } Ways;
 
 static Ways interpreters[op_count], sums; /* of additions */
+static Ways askers; /* for all that a buffer may be: `memoryview` and its like, as programs call them */
 
 static uintptr_t
 return_address(const char *frame)
@@ -100,8 +101,8 @@ is_called_at_call(PyObject *function, PyObject *const *args, size_t flags)
 #ifdef KNOWS_CALLERS
 typedef struct {
     const char *callers;
-    void *sum; /* Python's function */
-    enum { ON_ITS_WAY, IN_INTERPRETER, IN_SUM } arrived;
+    void *sum, *call; /* Python's function; what makes an object of a class, if the walk ends there */
+    enum { ON_ITS_WAY, IN_INTERPRETER, IN_SUM, IN_CLASS } arrived;
     Way way;
 } Walk;
 
@@ -121,6 +122,7 @@ walk_on(struct _Unwind_Context *context, void *of)
     void *function = _Unwind_FindEnclosingFunction((void *)(to - 1));
     walk->arrived = function == (void *)_PyEval_EvalFrameDefault              ? IN_INTERPRETER
                     : function == walk->sum && function != NULL ? IN_SUM
+                    : function == walk->call && function != NULL ? IN_CLASS
                                                                                : ON_ITS_WAY;
     return walk->arrived ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
@@ -144,9 +146,24 @@ learn_way(const Operator *op, const char *callers)
     if (walk.arrived && found->n < MOST_WAYS)
         found->ways[found->n++] = walk.way;
 }
+
+/* Learn who asks for all that a buffer may be: a class that is called for it. */
+static void
+learn_asking(const char *callers)
+{
+    Walk walk = {.callers = callers, .call = (void *)PyType_Type.tp_call};
+    _Unwind_Backtrace(walk_on, &walk);
+    if (walk.arrived == IN_CLASS && askers.n < MOST_WAYS)
+        askers.ways[askers.n++] = walk.way;
+}
 #else
 static void
 learn_way(const Operator *op, const char *callers)
+{
+}
+
+static void
+learn_asking(const char *callers)
 {
 }
 #endif
@@ -188,6 +205,17 @@ static PyNumberMethods probe_as_number = {
     .nb_power = probe_power,
 };
 
+static int
+probe_buffer(PyObject *a, Py_buffer *buffer, int flags)
+{
+    learn_asking(CALLERS);
+    buffer->obj = NULL;
+    PyErr_SetString(PyExc_BufferError, "it has been learnt who asks");
+    return -1;
+}
+
+static PyBufferProcs probe_as_buffer = {.bf_getbuffer = probe_buffer};
+
 static PyTypeObject Probe = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "spartan_ng.api.core._quick.Probe",
@@ -195,5 +223,6 @@ static PyTypeObject Probe = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "Operators that learn who calls them, and give the number of references to their operand.",
     .tp_as_number = &probe_as_number,
+    .tp_as_buffer = &probe_as_buffer,
     .tp_richcompare = probe_compare,
 };
