@@ -7,15 +7,18 @@ of our apps from the command line), it is the innermost of theirs.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import sysconfig
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
 _APPS = _PACKAGE + "apps" + os.sep
@@ -93,6 +96,32 @@ def user_frame() -> tuple[int, FrameType]:
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn of the user's line that called this package."""
     warnings.warn(message, category, stacklevel=user_frame()[0])
+
+
+def naming_users(function: F) -> F:
+    """A function whose warnings name the user's line, where they name one of ours or of NumPy's."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                found, failed = function(*args, **keywords), None
+            except Exception as error:  # noqa: BLE001 - raised below, after what was said before
+                found, failed = None, error
+        for w in said:
+            if is_internal(w.filename):
+                warn_user(str(w.message), w.category)
+            else:
+                warnings.warn_explicit(w.message, w.category, w.filename, w.lineno, source=w.source)
+        if failed is not None:
+            try:
+                raise failed
+            finally:
+                del failed
+        return found
+
+    return call  # type: ignore[return-value]
 
 
 def frame_of_the_users(frame: FrameType, level: int) -> tuple[int, FrameType]:

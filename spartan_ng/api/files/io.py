@@ -28,6 +28,7 @@ from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.api.files.text import TextOfRows, text_in_parts
 from spartan_ng.arrays.sparse import is_sparse
+from spartan_ng.callers import naming_users
 from spartan_ng.errors import SourceError
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.sinks.disks import SparingFile, check_room
@@ -172,6 +173,7 @@ def _over_map(mapped: Any) -> Any:
     return make(Cell(np.asarray(mapped), borrowed=True))
 
 
+@naming_users
 def load(
     file: Any,
     mmap_mode: Any = None,
@@ -258,6 +260,7 @@ _PACKED = (".gz", ".bz2", ".xz", ".lzma")
 
 
 @numpy_function(np.loadtxt)
+@naming_users
 def loadtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
     """Read an array from text; what memory has no room for is put in a file without a name, part by part."""
     found = text_in_parts(fname, *args, **keywords)
@@ -272,6 +275,7 @@ def fromregex(file: Any, regexp: Any, dtype: Any, encoding: Any = None) -> ndarr
 
 
 @numpy_function(np.genfromtxt)
+@naming_users
 def genfromtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
     """Read an array from text with missing values; NumPy's masked array with `usemask`."""
     result = np.genfromtxt(fname, *args, **keywords)
