@@ -221,7 +221,53 @@ with lazily(np): q = a + b;; r = [*a, *q]|q = iter(a[:2]); del a; r = a = list(q
 q, *r = a|r = [*np.array([])]
 a[...] = [a[0], a[1]]; r = a|a[0] = a.tolist(); r = a|a[[0, 1]] = 1, x; r = a
 a[m] = [1, 2]; r = a|a[0, :2] = s, s; r = a|a[::2] = [s, 1]; r = a
-with lazily(np): q = a + b;; a[:2] = 1, 2; r = q"""
+with lazily(np): q = a + b;; a[:2] = 1, 2; r = q
+r = np.modf(a)|r = np.frexp(a)|r = divmod(a, b)|r = np.divmod(a, b0)|r = np.add(a, b, dtype=float)
+r = np.add(a, b, dtype='f4', casting='unsafe')|r = np.add(a, b, where=m, out=b); q = b
+r = np.negative(a, where=a > b, out=a)|r = np.add(a, b, out=a, where=m)|r = np.add(a, b, casting='no')
+r = np.add.reduce(a, where=m, initial=1)|r = np.add.reduce(a, dtype=float, keepdims=True)|r = np.add.reduce(x)
+r = np.add.outer(a, b)|r = np.multiply.outer(a, x)|r = np.add.reduceat(a, [0, 1], axis=-1)
+np.place(a, a > b, [1, 2]); r = a|np.place(a, m, b); r = a|np.place(a, a == a, []); r = a
+q = a[...]; np.place(a, a > b, s); r = q|with lazily(np): q = a * 1;; np.putmask(a, a > b, b); r = q, a
+np.putmask(a, a > b, y); r = a|np.putmask(a, m, x); r = a|np.put_along_axis(a, 0 * t, 1, 0); r = a
+np.fill_diagonal(a, 1); r = a|np.fill_diagonal(a, b); r = a|np.fill_diagonal(a, x, wrap=True); r = a
+np.copyto(a, a[::-1]); r = a|np.copyto(a, b, where=m, casting='unsafe'); r = a
+r = a.choose([b, y])|r = np.choose(i, [a, b])|r = np.choose(0 * a, (a, b))
+r = np.choose(i, [1, x], mode='clip')
+r = a.compress([True, False])|r = np.compress(m, a, 0)|r = a.compress(m, axis=-1)|r = a.byteswap()
+r = a.clip(0, 1)|r = a.clip(max=b)|r = a.clip(b, a)|r = a.round(1)|r = a.round()|r = a.argsort()
+r = a.argsort(axis=0, kind='stable')|r = a.argpartition(1)|r = a.argpartition(0, -1)
+r = a.argpartition([0, 1])
+r = np.tile(a, 2)|r = np.tile(a, (2, 1))|r = np.tile(a, [2])|r = np.tile(a, 1); r[...] = 3; q = a
+r = np.resize(a, 5)|r = np.resize(a, (2, 2))|r = np.diag(a)|r = np.diag(a, 1)|r = np.vander(a)
+r = np.diagflat(a, -1)|r = np.vander(a, 3, increasing=True)|r = np.eye(3, k=1)|r = np.eye(2, 4, dtype=int)
+r = np.identity(3)|r = np.tri(3, 4, 1)|r = np.full_like(a, 2)|r = np.full_like(a, b)
+r = np.full_like(a, x, dtype=int)
+r = np.astype(a, float)|r = np.astype(a, np.float32)|r = np.block([[a, b], [b, a]])|r = np.block([a, 1])
+r = np.select([a > b, m], [a, b], 0)|r = np.select([a > b], [1.5])|r = np.select([m, m], [a, [1, 2, 3]])
+r = str(np.result_type(a, b, 1))|r = np.can_cast(a.dtype, float)|r = str(np.min_scalar_type(a))
+r = np.common_type(a, b)|r = np.tensordot(a, b, 1)|r = np.tensordot(a, b, ([0], [0]))
+r = np.tensordot(a, b, 0)
+r = np.linspace(a, b, 3)|r = np.linspace(0, s, 4)|r = np.linspace(0, 1, 5, retstep=True)
+r = np.linspace(x, 9, num=4)
+r = np.geomspace(1, 9, 3)|r = np.logspace(0, s, 3, base=2)
+r = np.linspace(0, 1, num=3, endpoint=False, dtype=int)
+r = np.imag(a)|q = np.imag(a); q[...] = 3; r = a|r = np.trim_zeros(a)|r = np.apply_along_axis(np.sum, 0, a)
+r = np.apply_along_axis(lambda line: line[::-1], -1, a)
+np.apply_along_axis(lambda line: line.fill(1), 0, a); r = a
+r = np.linalg.multi_dot([a, b, a])|r = np.asfortranarray(a)|r = np.indices((2, 3))|r = np.hanning(5)
+r = np.kaiser(4, x)
+r = np.fft.fftfreq(5, d=x)|r = np.histogram_bin_edges(a, 3)|r = np.iscomplexobj(a)|r = np.isrealobj(a)
+r = np.matvec(a, b) * 1|r = np.vecdot(a, y)|r = np.vecmat(a, b) * 1|r = np.matmul(a, y)
+r = a @ b[..., None]|r = np.stack([a, a]) @ b
+r = np.char.add(a, b)|r = np.char.upper(a)|r = np.strings.str_len(a)|r = np.strings.find(a, '1')
+r = np.char.equal(a, a)
+r = np.add(a, np.timedelta64(1, 's'))|r = a - a[0]|r = 2 * a - a|r = np.isnat(a)|r = np.datetime_as_string(a)
+r = np.is_busday(a)|r = np.busday_count(a, b)|r = np.busday_offset(a, 1, roll='forward')
+r = np.vectorize(lambda v: v)(a)|r = np.frompyfunc(lambda v, w: v, 2, 1)(a, b)
+r = np.vectorize(lambda v: (v, 1))(a)
+a['f0'] = 7; r = a|a['f1'] += 1; r = a|a['f0'] = a['f1']; r = a|a['f1'] = [1] * 99
+r = a['f0']; r[...] = 2; q = a"""
 
 STATEMENTS = (
     [f"r = a[{k}]" for k in parts(KEYS)]

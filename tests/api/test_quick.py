@@ -75,7 +75,7 @@ def test_answers_are_numpys(request):
             continue
         if any(way in statement for way in OWN_WAYS):
             continue
-        if dtype == "g" and ("'u1'" in statement or "a.dtype = 'i8'" in statement):
+        if dtype == "g" and any(way in statement for way in ("'u1'", "a.dtype = 'i8'", "byteswap")):
             continue  # what lies between its numbers is nobody's
         theirs, ours = (plain_cases.answer(of, case, whole=False) for of in (numpy, np))
         assert ("error" in ours) == ("error" in theirs), case

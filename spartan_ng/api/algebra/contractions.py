@@ -23,7 +23,7 @@ from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored, values_here
 from spartan_ng.api.core.quick import AS_LOOPS, shortened
-from spartan_ng.api.core.wrapping import wrap_node
+from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.copying import is_mapped
 from spartan_ng.costs.choices import is_one_loop
@@ -369,6 +369,10 @@ def multi_dot(arrays: Any, *, out: Any = None) -> ndarray:
     if len(found) == 2:
         return products.dot(found[0], found[1], out)
     _check_chain(found)
+    known = None if out is not None else small_values(tuple(found), broadcast=False)
+    side = max(n for a in found for n in a.shape)
+    if known is not None and door.is_little_product(side**2, len(found) * side**3):
+        return wrap(np.linalg.multi_dot(known))
     if all(a.size == 1 for a in found):  # whose signs of zeros are those of single products, from the right
         rest = reduce(lambda right, left: products.dot(left, right), reversed(found[1:]))
         return products.dot(found[0], rest, out)

@@ -12,6 +12,7 @@ from spartan_ng.api.base import constants, joining, manipulation
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.quick import AS_SQUARE, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.graph import build
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-@numpy_function(np.eye)
+_MADE = frozenset({"dtype", "k"})
+
+
+@numpy_function(np.eye, front=shortened(np.eye, 3, AS_SQUARE, _MADE))
 def eye(
     N: int,
     M: int | None = None,
@@ -46,13 +50,13 @@ def _within(k: Any, rows: int, columns: int) -> np.int64:
     return np.int64(min(max(operator.index(k), -rows), columns))
 
 
-@numpy_function(np.identity)
+@numpy_function(np.identity, front=shortened(np.identity, 2, AS_SQUARE, _MADE))
 def identity(n: int, dtype: Any = None, *, like: Any = None) -> ndarray:
     """The identity matrix."""
     return eye(n, dtype=float if dtype is None else dtype)
 
 
-@numpy_function(np.tri)
+@numpy_function(np.tri, front=shortened(np.tri, 3, AS_SQUARE, _MADE))
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> ndarray:
     """Ones at and below a diagonal."""
     rows, columns = (max(0, ceil(n)) for n in (N, N if M is None else M))
@@ -93,7 +97,7 @@ def _triangle(m: Any, k: int, lower: bool) -> ndarray:
     return wrap_node(build.map_("where", mask._node(), m._node(), zero, dtype=native))
 
 
-@numpy_function(np.diag)
+@numpy_function(np.diag, front=shortened(np.diag, 2, AS_SQUARE, _MADE))
 def diag(v: Any, k: int = 0) -> ndarray:
     """The diagonal of a matrix, or a matrix with a diagonal."""
     v, k = as_handle(v), operator.index(k)
@@ -112,13 +116,13 @@ def diag(v: Any, k: int = 0) -> ndarray:
     return out
 
 
-@numpy_function(np.diagflat)
+@numpy_function(np.diagflat, front=shortened(np.diagflat, 2, AS_SQUARE, _MADE))
 def diagflat(v: Any, k: int = 0) -> ndarray:
     """A matrix with the flat elements on a diagonal."""
     return diag(as_handle(v).ravel(), k)
 
 
-@numpy_function(np.vander)
+@numpy_function(np.vander, front=shortened(np.vander, 2, AS_SQUARE, frozenset({"increasing"})))
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
     """A Vandermonde matrix."""
     x = as_handle(x)

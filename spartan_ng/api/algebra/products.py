@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spartan_ng.api.algebra.small_products import at_once, quick
+from spartan_ng.api.algebra.small_products import at_once, beside_scipys, quick
 from spartan_ng.api.base import joining, manipulation, reductions
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import array_of, as_handle, numbers_here
@@ -65,6 +65,10 @@ def matmul(
     subok: bool = True,
 ) -> ndarray:
     """The matrix product; leading axes are batches, `axes` says where the matrices lie otherwise."""
+    if not (isinstance(x1, Handle) and isinstance(x2, Handle)) and out is dtype is axes is None:
+        found = beside_scipys(x1, x2)
+        if found is not None:
+            return found
     a, b = as_handle(x1), as_handle(x2)
     if axes is not None:
         cores = (min(a.ndim, 2), min(b.ndim, 2), min(a.ndim, 2) + min(b.ndim, 2) - 2)
@@ -307,7 +311,7 @@ GUFUNCS = {f.np: f for f in (matmul, vecdot, matvec, vecmat)}
 """Those of sub-arrays, by NumPy's objects."""
 
 
-@numpy_function(np.tensordot)
+@numpy_function(np.tensordot, front=shortened(np.tensordot, 3, AS_OUTER, frozenset({"axes"})))
 def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     """A sum of products over pairs of axes."""
     a, b = as_handle(a), as_handle(b)

@@ -11,6 +11,7 @@ from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.core.wrapping import wrap
+from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.error_state import error_state
 from spartan_ng.graph.node import Op
 
@@ -71,6 +72,28 @@ def _quick_sparse(a: Handle, b: Handle, x: Any, y: Any) -> ndarray | None:
         return None
     found = lines @ operand
     return wrap(found if s is a else np.ascontiguousarray(found.T))
+
+
+def beside_scipys(a: Any, b: Any) -> ndarray | None:
+    """SciPy's product of a sparse matrix of its own, on either side, and a dense vector or matrix that lies
+    here, as a program has of `A @ v`, where SciPy is asked first: a plan would be given the matrix anew each
+    time. None of others."""
+    matrix, dense = (a, b) if is_sparse(a) else (b, a)
+    value = dense._peek() if isinstance(dense, Handle) else None
+    if type(value) is not np.ndarray or value.dtype.char not in "fd" or value.ndim not in (1, 2):
+        return None
+    if not is_sparse(matrix) or matrix.dtype != value.dtype or error_state().is_strict:
+        return None
+    columns = value.size // max(value.shape[0 if matrix is a else -1], 1)
+    made = columns * (matrix.shape[0] if matrix is a else matrix.shape[-1])
+    most = max(value.nbytes, made * value.itemsize, matrix.nnz * value.itemsize)
+    is_little = door.is_open() and door.is_small(most) and door.is_quick_work(matrix.nnz * columns)
+    if not (is_little or door.fits_here(most)):
+        return None
+    try:
+        return wrap(np.ascontiguousarray(matrix @ value if matrix is a else value @ matrix))
+    except ValueError:  # ours name the shapes
+        return None
 
 
 def _small_sparse(a: Handle) -> Any:

@@ -191,7 +191,7 @@ def empty_like(
     return _lying_like(new, prototype, order, shape)
 
 
-@numpy_function(np.full_like)
+@numpy_function(np.full_like, front=shortened(np.full_like, 2, AS_GIVEN, frozenset({"dtype"})))
 def full_like(
     a: Any,
     fill_value: Any,

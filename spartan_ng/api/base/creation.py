@@ -17,7 +17,7 @@ from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes, stays
 from spartan_ng.api.core.late import Late
-from spartan_ng.api.core.quick import AS_COPY, AS_ITSELF, AS_RANGE, are_of, shortened, shown_by
+from spartan_ng.api.core.quick import AS_COPY, AS_GIVEN, AS_ITSELF, AS_RANGE, are_of, shortened, shown_by
 from spartan_ng.api.core.wrapping import converted_node, make, wrap, wrap_array, wrap_masked, wrap_node
 from spartan_ng.arrays.copying import private_copy
 from spartan_ng.arrays.sparse import is_sparse
@@ -213,7 +213,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> ndarray
     return h.reshape(1) if h.ndim == 0 else h
 
 
-@numpy_function(np.asfortranarray)
+@numpy_function(np.asfortranarray, front=shown_by(np.asfortranarray, 1))
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> ndarray:
     """As `asarray`, of at least one axis, in Fortran's order."""
     h = asarray(a, dtype, "F")
@@ -226,7 +226,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> ndarray:
     return array(a, copy=True, order=order, subok=subok)
 
 
-@numpy_function(np.astype)
+@numpy_function(np.astype, front=shortened(np.astype, 2, AS_GIVEN))
 def astype(
     x: Any, dtype: Any, /, *, casting: str = "unsafe", copy: Any = True, device: Any = None
 ) -> ndarray:

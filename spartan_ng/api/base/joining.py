@@ -14,6 +14,7 @@ from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.operands import WEAK, check_output, small_values, stored
+from spartan_ng.api.core.quick import AS_GIVEN, shortened
 from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.callers import warn_user
 from spartan_ng.errors import ShapeError
@@ -154,7 +155,7 @@ def _as_column(a: Any) -> ndarray:
     return a if a.ndim > 1 else a.reshape(-1, 1)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.block)
+@numpy_function(np.block, front=shortened(np.block, 1, AS_GIVEN))
 def block(arrays: Any) -> ndarray:
     """An array from nested lists of blocks; TypeError for tuples, ValueError for lists of unequal depth."""
 

@@ -54,12 +54,14 @@
 #include "plain/rows.h"
 #include "plain/operators.h"
 #include "plain/calls.h"
-#include "plain/functions.h"
 #include "plain/shown.h"
-#include "plain/draws.h"
 #include "plain/letters.h"
 #include "plain/sizes.h"
+#include "plain/given.h"
+#include "plain/draws.h"
+#include "plain/functions.h"
 #include "plain/shortcuts.h"
+#include "plain/protocols.h"
 #include "plain/listed.h"
 #include "plain/methods.h"
 #include "plain/numbers.h"
@@ -73,6 +75,7 @@ static PyNumberMethods as_number = {
     BINARY(SLOT) INPLACE(SLOT) UNARY(SLOT)
 #undef SLOT
     .nb_power = power,
+    .nb_divmod = divided,
     .nb_matrix_multiply = matrix_product,
 };
 
@@ -86,6 +89,9 @@ static PyMethodDef quick_methods[] = {
     {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc, METH_FASTCALL | METH_KEYWORDS,
      "__array_ufunc__($self, function, method, /, *inputs, **keywords)\n--\n\n"
      "NumPy's ufuncs of our arrays are ours (NEP 13)."},
+    {"__array_function__", (PyCFunction)(void (*)(void))array_function, METH_FASTCALL | METH_KEYWORDS,
+     "__array_function__($self, /, func, types, args, kwargs)\n--\n\n"
+     "NumPy's functions of our arrays are ours (NEP 18); those we lack gather their operands."},
     {"__array__", (PyCFunction)(void (*)(void))array, METH_FASTCALL | METH_KEYWORDS,
      "__array__($self, /, dtype=None, copy=None)\n--\n\n"
      "The elements where they lie, which is the array's memory and the caller's from then on, or a copy."},
@@ -160,20 +166,21 @@ slot_of(PyObject *config, const char *name, Py_ssize_t *offset)
 static PyObject *
 connect(PyObject *module, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"array",  "methods", "cell",   "wrap",  "numbers", "integers", "ours", "ufuncs",
+    static char *names[] = {"array",  "methods", "cell",   "wrap",  "numbers", "integers", "ours", "ufuncs", "lacking", "functions",
                             "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "most_flops", "looped", "chain",  "cores",  "field", "learn", "temporaries", NULL};
-    PyObject *array, *methods, *cell, *wrap, *numbers, *integers, *ours, *ufuncs, *dot, *finish, *reversed,
+    PyObject *array, *methods, *cell, *wrap, *numbers, *integers, *ours, *ufuncs, *lacking, *functions, *dot, *finish, *reversed,
         *config, *field, *learn;
     Py_ssize_t surely, least, flops, most_flops, looped, chain;
     int cores, temporaries;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOO!OnnnnnniOOp:connect", names, &PyType_Type, &array,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOOOO!OnnnnnniOOp:connect", names, &PyType_Type, &array,
                                      &methods, &PyType_Type, &cell, &wrap, &numbers, &integers, &ours, &ufuncs,
+                                     &lacking, &functions,
                                      &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &most_flops, &looped, &chain, &cores,
                                      &field, &learn, &temporaries))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)array, &Quick) || !PyType_IsSubtype((PyTypeObject *)cell, &CellFields)
         || !PyAnySet_Check(numbers) || !PyAnySet_Check(integers) || !PyAnySet_Check(ufuncs)
-        || !PyDict_Check(ours)) {
+        || !PyDict_Check(ours) || !PyAnySet_Check(lacking) || !PyDict_CheckExact(functions)) {
         PyErr_SetString(PyExc_TypeError, "connect: classes or tables of other kinds");
         return NULL;
     }
@@ -195,6 +202,8 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     Py_XSETREF(known.integers, Py_NewRef(integers));
     Py_XSETREF(known.ours, Py_NewRef(ours));
     Py_XSETREF(known.ufuncs, Py_NewRef(ufuncs));
+    Py_XSETREF(known.lacking, Py_NewRef(lacking));
+    Py_XSETREF(known.functions, Py_NewRef(functions));
     Py_XSETREF(known.dot, Py_NewRef(dot));
     Py_XSETREF(known.finish, Py_NewRef(finish));
     Py_XSETREF(known.reversed, Py_NewRef(reversed));
@@ -288,13 +297,17 @@ PyInit__quick(void)
     out_name = PyUnicode_InternFromString("out");
     accumulate_name = PyUnicode_InternFromString("accumulate");
     at_name = PyUnicode_InternFromString("at");
+    reduce_name = PyUnicode_InternFromString("reduce");
+    reduceat_name = PyUnicode_InternFromString("reduceat");
+    outer_name = PyUnicode_InternFromString("outer");
     numpy_name = PyUnicode_InternFromString("_numpy");
     size_name = PyUnicode_InternFromString("size");
     out_names = out_name == NULL ? NULL : PyTuple_Pack(1, out_name);
     be_ready_to_fork();
     ahead_place = CODE_EXTRA_PLACE(forget_readings);
     if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL
-        || numpy_name == NULL || size_name == NULL || accumulate_name == NULL || at_name == NULL)
+        || numpy_name == NULL || size_name == NULL || accumulate_name == NULL || at_name == NULL
+        || reduce_name == NULL || reduceat_name == NULL || outer_name == NULL)
         return NULL;
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;
     Probe.tp_new = PyType_GenericNew;

@@ -65,10 +65,13 @@ class _Mixed(ModuleType):
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._theirs, name)
         if isinstance(found, ModuleType) and found.__name__.startswith("numpy."):
-            return _Mixed(found)
-        if name in _OF_SEVERAL:
-            return functools.wraps(found)(functools.partial(gathered, found))
-        return FUNCTIONS.get(found, found) if callable(found) else found
+            found = _Mixed(found)
+        elif name in _OF_SEVERAL:
+            found = functools.wraps(found)(functools.partial(gathered, found))
+        elif callable(found):
+            found = FUNCTIONS.get(found, found)
+        self.__dict__[name] = found
+        return found
 
     def __dir__(self) -> list[str]:
         return dir(self._theirs)
@@ -80,7 +83,11 @@ def of_numpy(name: str) -> Any:
         # With the module, Python can say which name was meant.
         raise AttributeError(_unknown(name), name=name, obj=package())
     found = getattr(np, name)
-    return _Mixed(found) if name in _MIXED else FUNCTIONS.get(found, found) if callable(found) else found
+    if not isinstance(found, ModuleType):
+        return FUNCTIONS.get(found, found) if callable(found) else found
+    found = _Mixed(found) if name in _MIXED else found
+    setattr(package(), name, found)  # where it is found the next time
+    return found
 
 
 def _unknown(name: str) -> str:

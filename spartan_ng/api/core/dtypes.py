@@ -11,6 +11,7 @@ from spartan_ng.api.core.chains import seen_through, without_memory
 from spartan_ng.api.core.conversion import as_handle, is_array_like
 from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.quick import AS_GIVEN, shortened
 
 bool = bool_ = np.bool_
 int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
@@ -59,19 +60,19 @@ def _kind(a: Any) -> Any:
     return a.dtype if isinstance(a, Handle) else a
 
 
-@numpy_function(np.result_type)
+@numpy_function(np.result_type, front=shortened(np.result_type, 8, AS_GIVEN))
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """The dtype that results from combining arrays, dtypes and Python scalars."""
     return np.result_type(*(_kind(a) for a in arrays_and_dtypes))
 
 
-@numpy_function(np.can_cast)
+@numpy_function(np.can_cast, front=shortened(np.can_cast, 3, AS_GIVEN, frozenset({"casting"})))
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
     """Whether a dtype can be cast to another."""
     return np.can_cast(_kind(from_), to, casting)
 
 
-@numpy_function(np.min_scalar_type)
+@numpy_function(np.min_scalar_type, front=shortened(np.min_scalar_type, 1, AS_GIVEN))
 def min_scalar_type(a: Any, /) -> np.dtype[Any]:
     """The least dtype that holds a scalar."""
     if isinstance(a, Handle):
@@ -79,7 +80,7 @@ def min_scalar_type(a: Any, /) -> np.dtype[Any]:
     return np.min_scalar_type(a)
 
 
-@numpy_function(np.common_type)
+@numpy_function(np.common_type, front=shortened(np.common_type, 8, AS_GIVEN))
 def common_type(*arrays: Any) -> Any:
     """The inexact type common to arrays."""
     return np.common_type(*(np.zeros(0, a.dtype) if isinstance(a, Handle) else a for a in arrays))

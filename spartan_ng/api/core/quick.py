@@ -180,11 +180,14 @@ else:
 
 AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED = range(7)
 AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, AS_TURNED = range(7, 13)
+AS_COUNTED, AS_SQUARE, AS_TILED, AS_WRITTEN, AS_CHOSEN, AS_SHUFFLED = range(13, 19)
 """What bounds a result's size: the operands'; what they are broadcast to; all of their products; what loops
 over all letters of the first argument make; the first argument, a shape; all arguments, a range; the second,
 how often there is each of the first. Or it is the only argument; a view of the first; what is Python's own;
 numbers of a generator, as many as the last argument says; a copy of the first; a view of it that is the same
-step whatever its lengths are."""
+step whatever its lengths are. Or as `num` or the third argument says; the square of what the first says, or
+is long, and the second adds; the first as often as the second says. Or it is None, and the first is written;
+some of what a generator is given, in an order of its, or all of it, where it lies."""
 ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
 """Keywords that say what is to be done, and nothing of where the result goes."""
 
@@ -221,6 +224,17 @@ def drawn_by(numpys: Any, place: int, *names: str) -> Callable[[F], F]:
     """A generator's method that draws few numbers, by parameters that are numbers, as one of NumPy's does:
     with a size at its place among all arguments, the last that it may have so, and others by `names`."""
     return lambda ours: in_front(ours, numpys, frozenset(names), place + 1, AS_DRAWN)
+
+
+def chosen_by(numpys: Any, most: int, *names: str) -> Callable[[F], F]:
+    """A generator's method that takes some of a small array or range, or puts it in another order, as one of
+    NumPy's does, with a size as its second parameter."""
+    return lambda ours: in_front(ours, numpys, frozenset(names), most, AS_CHOSEN)
+
+
+def shuffled_by(numpys: Any) -> Callable[[F], F]:
+    """A generator's method that puts a small array in another order where it lies."""
+    return lambda ours: in_front(ours, numpys, frozenset(), 2, AS_SHUFFLED)
 
 
 def plainly(numpys: Any) -> Callable[[F], F]:

@@ -20,7 +20,7 @@ from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import is_subclass
 from spartan_ng.api.core.operands import stored
-from spartan_ng.api.core.quick import drawn_by
+from spartan_ng.api.core.quick import chosen_by, drawn_by, shuffled_by
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.blocks import BlockKeys
@@ -239,8 +239,6 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     @drawn_by(_NumPys.standard_normal, 1, "size")
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> ndarray:
         """The standard normal distribution."""
-        if out is None and dtype is np.float64 and door.are_few(size):
-            return wrap(self._numpy.standard_normal(size))
         if out is not None:
             return self._into(out, "standard_normal", (), size, dtype)  # type: ignore[no-any-return]
         return self._draw("standard_normal", (), size, dtype)
@@ -270,6 +268,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return self._draw("standard_gamma", (shape,), size)
         return self._draw("standard_gamma", (shape,), size, dtype)
 
+    @drawn_by(_NumPys.multivariate_normal, 3, "mean", "cov", "size")
     def multivariate_normal(
         self,
         mean: Any,
@@ -289,6 +288,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return normal_rows(self.standard_normal, given, size, method)
         return self._draw("multivariate_normal", given, size, check_valid=check_valid, tol=tol, method=method)
 
+    @drawn_by(_NumPys.dirichlet, 2, "size")
     def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
         """The Dirichlet distribution."""
         alpha = elements(alpha)
@@ -305,6 +305,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
 
     # --- permutations --------------------------------------------------------------------------------
 
+    @chosen_by(_NumPys.choice, 5, "size", "replace", "p", "axis", "shuffle")
     def choice(
         self,
         a: Any,
@@ -357,12 +358,11 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
                 return found.reshape(shape)
         return self._numpy.choice(n, shape, replace, weights, axis, shuffle)
 
+    @chosen_by(_NumPys.permutation, 2)
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
         if isinstance(x, np.ndarray) and is_subclass(x):
             return self._numpy.permutation(x, axis)  # type: ignore[return-value]
-        if type(x) is int and door.are_few(x):
-            return wrap(self._numpy.permutation(x))
         n = as_count(x)
         if isinstance(n, int | np.integer):
             if self._in_parallel((int(n),)):
@@ -376,6 +376,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return wrap(self._numpy.permutation(value, axis=where))
         return a[(*(slice(None),) * where, self._order(a, where))]  # type: ignore[no-any-return]
 
+    @chosen_by(_NumPys.permuted, 2, "axis")
     def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> ndarray:
         """A copy whose lines are shuffled one by one."""
         if isinstance(x, np.ndarray) and is_subclass(x):
@@ -395,6 +396,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         places = wrap(long_orders(self._numpy.permuted, a.shape, where))
         return taking.take_along_axis(a, places, where)
 
+    @shuffled_by(_NumPys.shuffle)
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Shuffle in place along an axis."""
         if not isinstance(x, Handle):

@@ -12,7 +12,7 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, elements, forced, shape_tuple
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import is_subclass
-from spartan_ng.api.core.quick import drawn_by
+from spartan_ng.api.core.quick import chosen_by, drawn_by, shuffled_by
 from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.drawing.bit_generators import OfNumPys
 from spartan_ng.api.drawing.distributions import Drawing, drawn
@@ -175,6 +175,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
         low, high = (1, low) if high is None else (low, high)
         return self.randint(low, int(high) + 1 if np.ndim(high) == 0 else high + 1, size, "l")
 
+    @chosen_by(_NumPys.choice, 5, "size", "replace", "p")
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
         """Elements of a 1-d array (or of `range(a)`)."""
         shape = None if size is None else shape_tuple(size)
@@ -216,6 +217,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
                 return (few.copy() if is_copied(few.nbytes) else few).reshape(shape)
         return self._numpy.choice(a, shape, replace, weights)
 
+    @chosen_by(_NumPys.permutation, 2)
     def permutation(self, x: Any) -> ndarray:
         """A shuffled copy (or a shuffled range)."""
         if isinstance(x, np.ndarray) and is_subclass(x):
@@ -238,6 +240,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
             return wrap(self._numpy.permutation(value))
         return a[self._order(a.shape[0])]  # type: ignore[no-any-return]
 
+    @shuffled_by(_NumPys.shuffle)
     def shuffle(self, x: Any) -> None:
         """Shuffle in place along the first axis."""
         if not isinstance(x, Handle):

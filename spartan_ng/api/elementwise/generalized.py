@@ -13,6 +13,7 @@ from spartan_ng.api.core.dispatch import by_numpy
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import small_values
+from spartan_ng.api.core.quick import IS_COMPILED
 from spartan_ng.api.elementwise.universal import ufunc
 
 
@@ -36,7 +37,7 @@ class gufunc(ufunc):
         self.identity, self.signature = numpys.identity, numpys.signature
         self.__signature__ = numpys.__signature__
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def _called(self, *args: Any, **keywords: Any) -> Any:
         """Apply to operands, with NumPy's keywords."""
         if not keywords and len(args) == 2 and type(args[0]) is type(args[1]) is Late.ndarray:
             return self.of_two(*args)
@@ -54,6 +55,9 @@ class gufunc(ufunc):
             return by_numpy(self.np, *args, **keywords)
         self._check_axes(args, keywords)
         return self.function(*args, **keywords)
+
+    if not IS_COMPILED:
+        __call__ = _called
 
     def _check_axes(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """NumPy's errors for axes, asked of arrays of one element."""

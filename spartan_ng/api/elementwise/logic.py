@@ -13,7 +13,7 @@ from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.layouts import lie, lying_as
 from spartan_ng.api.core.operands import WEAK, common_dtype, kind_of, operand, small_values, stored
-from spartan_ng.api.core.quick import shown_by
+from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, shortened, shown_by
 from spartan_ng.api.core.views import COMPLEX, assigned
 from spartan_ng.api.core.wrapping import wrap, wrap_array, wrap_node
 from spartan_ng.api.elementwise import ufuncs
@@ -55,7 +55,7 @@ def where(condition: Any, x: Any = _NONE, y: Any = _NONE, /) -> Any:
     return wrap_array(build.map_("where", mask._node(), *nodes, dtype=kind))
 
 
-@numpy_function(np.select)
+@numpy_function(np.select, front=shortened(np.select, 3, AS_BROADCAST, frozenset({"default"})))
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> ndarray:
     """Elements of the first choice whose condition is true."""
     condlist, choicelist = list(condlist), list(choicelist)
@@ -253,7 +253,7 @@ def real(val: Any) -> ndarray:
     return as_handle(val).real
 
 
-@numpy_function(np.imag)
+@numpy_function(np.imag, front=shown_by(np.imag, 1))
 def imag(val: Any) -> ndarray:
     """The imaginary part; of a number, a number."""
     if isinstance(val, int | float | complex):
@@ -283,13 +283,13 @@ def iscomplex(x: Any) -> ndarray:
     return found if x.ndim else found[()]
 
 
-@numpy_function(np.isrealobj)
+@numpy_function(np.isrealobj, front=shortened(np.isrealobj, 1, AS_GIVEN))
 def isrealobj(x: Any) -> bool:
     """Whether the dtype is real."""
     return not iscomplexobj(x)
 
 
-@numpy_function(np.iscomplexobj)
+@numpy_function(np.iscomplexobj, front=shortened(np.iscomplexobj, 1, AS_GIVEN))
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex."""
     kind = getattr(getattr(x, "dtype", None), "type", None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from spartan_ng.api.elementwise.universal import ufunc
 from spartan_ng.ops.elementwise import ELEMENTWISE
 
@@ -117,6 +119,9 @@ clip3 = ufunc("clip")
 _UFUNCS: dict[str, ufunc] = {u.__name__: u for u in list(globals().values()) if isinstance(u, ufunc)}
 OURS: frozenset[Any] = frozenset(u.np for u in _UFUNCS.values())
 """NumPy's functions that these stand for."""
+_NUMPYS = {f for n in (np, np.strings, np._core.umath) for f in vars(n).values() if type(f) is np.ufunc}
+LACKING: frozenset[Any] = frozenset(f for f in _NUMPYS - OURS if f.signature is None)
+"""NumPy's other functions of elements, as those of texts, which NumPy does on the driver."""
 
 
 def of_name(name: str) -> ufunc | None:

@@ -196,11 +196,12 @@ class Arithmetic(Handle):
 
     __rmul__ = _operator(ufuncs.multiply, reflected=True)
 
+    @plainly(np.divmod)
     def __divmod__(self, other: Any) -> Any:
-        return ufuncs.divmod(self, other) if is_operand(other) else _theirs(np.divmod, self, other)
+        return ufuncs.divmod._called(self, other) if is_operand(other) else _theirs(np.divmod, self, other)
 
     def __rdivmod__(self, other: Any) -> Any:
-        return ufuncs.divmod(other, self) if is_operand(other) else _theirs(np.divmod, other, self)
+        return ufuncs.divmod._called(other, self) if is_operand(other) else _theirs(np.divmod, other, self)
 
     @plainly(np.power)
     def __pow__(self, other: Any, mod: Any = None) -> ndarray:

@@ -15,7 +15,7 @@ from spartan_ng.api.core.ahead import read_ahead
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.conversion import as_handle, forced, over_buffer
 from spartan_ng.api.core.deriving import Deriving
-from spartan_ng.api.core.dispatch import operand_or_fresh
+from spartan_ng.api.core.dispatch import FUNCTIONS, operand_or_fresh
 from spartan_ng.api.core.handle import CHAIN, Handle, settle
 from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.core.late import register_class
@@ -162,6 +162,8 @@ connect(
     integers=NUMPYS_INTEGERS,
     ours=OURS,
     ufuncs=ufuncs.OURS,
+    lacking=ufuncs.LACKING,
+    functions=FUNCTIONS,
     dot=np.dot,
     finish=operand_or_fresh,
     reversed=REVERSED,

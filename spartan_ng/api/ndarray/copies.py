@@ -147,6 +147,7 @@ class Copies(Attributes):
             self._views = (*below, Broadcast(self.shape, writeable=True)) if last and not locked else below
         self._state = None
 
+    @shortened(np.ndarray.byteswap, 1, AS_GIVEN, frozenset())
     def byteswap(self: Any, inplace: bool = False) -> ndarray:
         """The bytes of each element reversed."""
         if inplace and may_overlap(self):

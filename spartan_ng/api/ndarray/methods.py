@@ -18,7 +18,14 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.chains import may_overlap
 from spartan_ng.api.core.conversion import forced
 from spartan_ng.api.core.loans import lends, on_loan
-from spartan_ng.api.core.quick import shortened, shown_by, turned_by
+from spartan_ng.api.core.quick import (
+    AS_BROADCAST,
+    AS_GIVEN,
+    AS_WRITTEN,
+    shortened,
+    shown_by,
+    turned_by,
+)
 from spartan_ng.api.elementwise import logic
 from spartan_ng.api.ndarray.arithmetic import Arithmetic
 from spartan_ng.api.ordering import sorting
@@ -196,16 +203,19 @@ class Methods(Arithmetic):
             return taking.take(self, indices) if axis is None else taking.take(self, indices, axis)
         return taking.take(self, indices, axis, out, mode)
 
+    @shortened(np.ndarray.put, 4, AS_WRITTEN, frozenset({"mode"}))
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set flat elements."""
         taking.put(self, indices, values, mode)
 
+    @shortened(np.ndarray.choose, 2, AS_BROADCAST, frozenset({"mode"}))
     def choose(self, *choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
         """Elements from the choice that each element names; the choices one by one, or as a sequence."""
         if not choices:
             raise TypeError("choose() takes choices, and none is given")
         return taking.choose(self, choices[0] if len(choices) == 1 else choices, out, mode)
 
+    @shortened(np.ndarray.compress, 2, AS_GIVEN)
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> ndarray:
         """Slices along an axis where a condition holds."""
         return taking.compress(condition, self, axis, out)
@@ -214,10 +224,12 @@ class Methods(Arithmetic):
 
     # --- the rest ----------------------------------------------------------------------------------
 
+    @shortened(np.ndarray.clip, 3, AS_BROADCAST, frozenset({"min", "max"}))
     def clip(self, min: Any = None, max: Any = None, out: Any = None, **keywords: Any) -> ndarray:
         """Elements limited to a range."""
         return logic.clip(self, min, max, out, **keywords)
 
+    @shortened(np.ndarray.round, 2, AS_GIVEN)
     def round(self, decimals: int = 0, out: Any = None) -> ndarray:
         """Elements rounded to decimals."""
         return logic.round(self, decimals) if out is None else logic.round(self, decimals, out)
@@ -232,6 +244,7 @@ class Methods(Arithmetic):
             return
         assigning.setitem(self, ..., sorting.sort(self, axis, kind, order, stable=stable))
 
+    @shortened(np.ndarray.argsort, 2, AS_GIVEN, frozenset({"axis", "kind", "stable"}))
     def argsort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> ndarray:
         """The indices that sort."""
         return sorting.argsort(self, axis, kind, order, stable=stable)
@@ -244,6 +257,7 @@ class Methods(Arithmetic):
             return
         assigning.setitem(self, ..., sorting.partition(self, kth, axis, kind, order))
 
+    @shortened(np.ndarray.argpartition, 3, AS_GIVEN, frozenset({"axis", "kind"}))
     def argpartition(self, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> ndarray:
         """The indices that partition."""
         return sorting.argpartition(self, kth, axis, kind, order)

@@ -18,6 +18,7 @@ from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.layouts import lying_as, lying_as_copy
 from spartan_ng.api.core.operands import check_output
+from spartan_ng.api.core.quick import AS_SHAPE, shortened
 from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.numeric import long_fft
 from spartan_ng.api.places import rearranging
@@ -160,7 +161,7 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: A
     return irfftn(a, s, axes, norm, out)
 
 
-@numpy_function(np.fft.fftfreq)
+@numpy_function(np.fft.fftfreq, front=shortened(np.fft.fftfreq, 2, AS_SHAPE, frozenset({"d"})))
 def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> ndarray:
     """The frequencies that `fft` gives, in its order."""
     _whole(n)
@@ -169,7 +170,7 @@ def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) ->
     return _scaled(joining.concatenate([up, down]), n, d, dtype)
 
 
-@numpy_function(np.fft.rfftfreq)
+@numpy_function(np.fft.rfftfreq, front=shortened(np.fft.rfftfreq, 2, AS_SHAPE, frozenset({"d"})))
 def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> ndarray:
     """The frequencies that `rfft` gives."""
     _whole(n)

@@ -18,7 +18,7 @@ from spartan_ng.api.core.dispatch import by_numpy, check_device, fresh, numpy_fu
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.operands import small_values
-from spartan_ng.api.core.quick import AS_GIVEN, AS_OUTER, shortened
+from spartan_ng.api.core.quick import AS_GIVEN, AS_OUTER, AS_SHAPE, AS_WRITTEN, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ordering import sorting
@@ -95,7 +95,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple(wrap_node(build.broadcast(line._node(), shape)) for line in lines)
 
 
-@numpy_function(np.indices)
+@numpy_function(np.indices, front=shortened(np.indices, 1, AS_SHAPE, frozenset({"dtype"})))
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """An array of grid indices."""
     shape = shape_tuple(dimensions)
@@ -112,7 +112,7 @@ def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = N
     return function(*indices(shape_tuple(shape), dtype), **keywords)
 
 
-@numpy_function(np.fill_diagonal)
+@numpy_function(np.fill_diagonal, front=shortened(np.fill_diagonal, 3, AS_WRITTEN, frozenset({"wrap"})))
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """Set the main diagonal in place."""
     target = a._open() if isinstance(a, Handle) else None

@@ -15,6 +15,7 @@ from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBERS, is_subclass
 from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.operands import common_dtype
+from spartan_ng.api.core.quick import AS_COUNTED, shortened
 from spartan_ng.api.core.wrapping import converted_node, wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.graph import build
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-@numpy_function(np.linspace)
+_ASKED = frozenset({"num", "endpoint", "retstep", "dtype"})
+
+
+@numpy_function(np.linspace, front=shortened(np.linspace, 3, AS_COUNTED, _ASKED))
 def linspace(
     start: Any,
     stop: Any,
@@ -102,7 +106,7 @@ def _between_arrays(
     return (found, step) if retstep else found
 
 
-@numpy_function(np.logspace)
+@numpy_function(np.logspace, front=shortened(np.logspace, 3, AS_COUNTED, _ASKED | {"base"}))
 def logspace(
     start: Any,
     stop: Any,
@@ -123,7 +127,7 @@ def logspace(
     return y if dtype is None else y.astype(dtype)  # type: ignore[no-any-return]
 
 
-@numpy_function(np.geomspace)
+@numpy_function(np.geomspace, front=shortened(np.geomspace, 3, AS_COUNTED, _ASKED))
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> ndarray:

@@ -10,9 +10,10 @@ import numpy as np
 
 from spartan_ng.api.base.room import work_fits
 from spartan_ng.api.core.conversion import array_of, as_handle, forced
-from spartan_ng.api.core.dispatch import by_numpy
+from spartan_ng.api.core.dispatch import by_numpy, fresh
+from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.handle import Handle, copied, settle
-from spartan_ng.api.core.kinds import stays
+from spartan_ng.api.core.kinds import PLAIN_OR_NUMERIC, stays
 from spartan_ng.api.core.layouts import lying_as
 from spartan_ng.api.elementwise import operators
 from spartan_ng.graph.evaluation import in_process
@@ -53,6 +54,9 @@ class vectorize:
 
     def __call__(self, *operands: Any, **named: Any) -> Any:
         """The function of every element, or of the first argument as its decorator."""
+        few = None if named else few_values(operands, PLAIN_OR_NUMERIC)
+        if few is not None and self._by_numpy.pyfunc is not np._NoValue:
+            return fresh(self._by_numpy(*few))
         if self._by_numpy.pyfunc is np._NoValue:
             self._by_numpy(*operands, **named)
             return self
@@ -82,6 +86,13 @@ class _OfObjects:
         self._by_numpy = function
 
     def __call__(self, *operands: Any, **keywords: Any) -> Any:
+        few = (
+            None
+            if keywords or len(operands) != self._by_numpy.nin
+            else few_values(operands, PLAIN_OR_NUMERIC)
+        )
+        if few is not None:
+            return fresh(self._by_numpy(*few))
         return by_numpy(self._by_numpy, *operands, **keywords)
 
     def __repr__(self) -> str:

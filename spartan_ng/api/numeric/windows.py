@@ -9,6 +9,7 @@ import numpy as np
 
 from spartan_ng.api.base import constants, creation
 from spartan_ng.api.core.conversion import forced
+from spartan_ng.api.core.quick import AS_SHAPE, shortened
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.logic import i0, where
 
@@ -43,26 +44,31 @@ def _cosines(*weights: float) -> Callable[[Any, ndarray], Any]:
     return made
 
 
+@shortened(np.hanning, 1, AS_SHAPE)
 def hanning(M: Any) -> ndarray:
     """The Hann window."""
     return _window(M, _cosines(0.5, 0.5))
 
 
+@shortened(np.hamming, 1, AS_SHAPE)
 def hamming(M: Any) -> ndarray:
     """The Hamming window."""
     return _window(M, _cosines(0.54, 0.46))
 
 
+@shortened(np.blackman, 1, AS_SHAPE)
 def blackman(M: Any) -> ndarray:
     """The Blackman window."""
     return _window(M, _cosines(0.42, 0.5, 0.08))
 
 
+@shortened(np.bartlett, 1, AS_SHAPE)
 def bartlett(M: Any) -> ndarray:
     """The triangular window."""
     return _window(M, lambda M, n: where(ufuncs.less_equal(n, 0), 1 + n / (M - 1), 1 - n / (M - 1)))
 
 
+@shortened(np.kaiser, 2, AS_SHAPE)
 def kaiser(M: Any, beta: float) -> ndarray:
     """The Kaiser window, made of Bessel functions."""
     M = _length(M)

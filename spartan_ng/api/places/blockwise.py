@@ -17,6 +17,7 @@ from spartan_ng.api.core.conversion import as_handle, forced
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.operands import stored
+from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.graph import build
@@ -45,7 +46,10 @@ def _dates(a: Any) -> Any:
     return a if isinstance(a, Handle | np.ndarray) else np.asarray(a, "M8[D]")
 
 
-@numpy_function(np.is_busday)
+_CALENDAR = frozenset({"weekmask", "holidays"})
+
+
+@numpy_function(np.is_busday, front=shortened(np.is_busday, 3, AS_GIVEN, _CALENDAR))
 def is_busday(
     dates: Any, weekmask: Any = None, holidays: Any = None, busdaycal: Any = None, out: Any = None
 ) -> ndarray:
@@ -56,7 +60,7 @@ def is_busday(
     )
 
 
-@numpy_function(np.busday_offset)
+@numpy_function(np.busday_offset, front=shortened(np.busday_offset, 5, AS_BROADCAST, _CALENDAR | {"roll"}))
 def busday_offset(
     dates: Any,
     offsets: Any,
@@ -77,7 +81,7 @@ def busday_offset(
     return stored("busday_offset", moved, out)
 
 
-@numpy_function(np.busday_count)
+@numpy_function(np.busday_count, front=shortened(np.busday_count, 4, AS_BROADCAST, _CALENDAR))
 def busday_count(
     begindates: Any,
     enddates: Any,
@@ -104,7 +108,10 @@ def _calendar(weekmask: Any, holidays: Any, busdaycal: Any) -> dict[str, Any]:
     return days
 
 
-@numpy_function(np.datetime_as_string)
+@numpy_function(
+    np.datetime_as_string,
+    front=shortened(np.datetime_as_string, 4, AS_GIVEN, frozenset({"unit", "timezone", "casting"})),
+)
 def datetime_as_string(
     arr: Any, unit: Any = None, timezone: Any = "naive", casting: Any = "same_kind"
 ) -> ndarray:

@@ -17,12 +17,14 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.chains import bounded
 from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple, values
-from spartan_ng.api.core.dispatch import NUMPYS, by_numpy, gathered, numpy_function
+from spartan_ng.api.core.dispatch import NUMPYS, by_numpy, fresh, gathered, numpy_function
+from spartan_ng.api.core.door import few_values, is_plain, is_small
 from spartan_ng.api.core.handle import Handle, copied, settle
 from spartan_ng.api.core.kinds import is_subclass, stays
+from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import converted, small_values
-from spartan_ng.api.core.quick import AS_REPEATED, shortened, told_by, turned_by
+from spartan_ng.api.core.quick import AS_REPEATED, AS_TILED, shortened, told_by, turned_by
 from spartan_ng.api.core.views import Slice, assigned
 from spartan_ng.api.core.wrapping import make, wrap, wrap_node
 from spartan_ng.api.elementwise import logic, operators, ufuncs
@@ -88,7 +90,7 @@ def _repeated(a: ndarray, counts: Any, axis: int) -> ndarray:
     return a.take(places, axis)
 
 
-@numpy_function(np.tile)
+@numpy_function(np.tile, front=shortened(np.tile, 2, AS_TILED))
 def tile(A: Any, reps: Any) -> ndarray:
     """An array repeated along its axes."""
     a = as_handle(A)
@@ -185,7 +187,7 @@ def _part(node: Any, axis: int, start: int, length: int) -> Any:
     )
 
 
-@numpy_function(np.resize)
+@numpy_function(np.resize, front=shortened(np.resize, 2, AS_TILED))
 def resize(a: Any, new_shape: Any) -> ndarray:
     """Another size, the elements repeated as needed."""
     found = resized(manipulation.ravel(a), shape_tuple(new_shape), True)
@@ -295,6 +297,11 @@ def append(arr: Any, values: Any, axis: Any = None) -> ndarray:
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **keywords: Any) -> ndarray:
     """A function of each line, called before this returns: by NumPy on what lies here, on workers where the
     lines lie, the first line's here, to see what it gives."""
+    here = arr._open() if type(arr) is Late.ndarray else None
+    few = few_values(args) if here is not None and here.size and is_plain(here.nbytes) else None
+    if few is not None and not keywords:  # to whose lines the function may write
+        call: Any = np.apply_along_axis
+        return fresh(call(_numpys_function(func1d, ()), axis, here, *few))  # type: ignore[no-any-return]
     arr, func1d = as_handle(arr), _numpys_function(func1d, keywords)
     where = build.axis_index(axis, arr.ndim)
     is_small = 0 in arr.shape or small_values((arr,)) is not None
@@ -367,6 +374,10 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> ndarray:
 def nonzero_ends(a: ndarray) -> tuple[int, int]:
     """Where the non-zero elements of a vector begin and end; (n, 0) if there are none."""
     n = a.shape[0]
+    here = a._peek()
+    if here is not None and is_small(here.nbytes):
+        found = np.flatnonzero(here)
+        return (int(found[0]), int(found[-1]) + 1) if found.size else (n, 0)
     there = a if a.dtype == bool else ufuncs.not_equal(a, 0)
     places = as_handle(creation.arange(n))
     first, last = values(
@@ -394,7 +405,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         key[where] = (
             slice(first if "f" in trim else None, last if "b" in trim else None) if last else slice(0, 0)
         )
-    return a if a._cell.frozen else a[(*key, ...)]
+    return a if a._cell.frozen or not axes else a[(*key, ...)]
 
 
 @numpy_function(np.shape, front=told_by(np.shape, 1))

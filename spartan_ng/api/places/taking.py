@@ -20,6 +20,7 @@ from spartan_ng.api.core.kinds import NUMBERS, PLAIN_OR_NUMERIC, PYTHONS
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import WEAK, check_output, converted, mask_of, small_values, stored
+from spartan_ng.api.core.quick import AS_BROADCAST, AS_WRITTEN, shortened
 from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
@@ -111,7 +112,9 @@ def _writing(numpys: Callable[..., None]) -> Callable[[Callable[..., None]], Cal
             else:
                 ours(*args, **keywords)
 
-        return numpy_function(numpys)(call)
+        return numpy_function(numpys, front=shortened(numpys, 4, AS_WRITTEN, frozenset({"mode", "axis"})))(
+            call
+        )
 
     return enter
 
@@ -261,7 +264,7 @@ def _like(a: Handle, mask: Any, name: str) -> ndarray:
     return as_handle(flags.reshape(a.shape))
 
 
-@numpy_function(np.choose)
+@numpy_function(np.choose, front=shortened(np.choose, 2, AS_BROADCAST, frozenset({"mode"})))
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
     """Elements from the choice that each index names."""
     choices = list(choices)
@@ -355,7 +358,7 @@ def _is_copied_at_once(dst: Any, src: Any, casting: Any, where: Any) -> bool:
     return True
 
 
-@numpy_function(np.copyto)
+@numpy_function(np.copyto, front=shortened(np.copyto, 2, AS_WRITTEN, frozenset({"where", "casting"})))
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Copy elements into an array under a casting rule."""
     if isinstance(dst, np.ndarray):

@@ -15,7 +15,7 @@ from spartan_ng.api.core.conversion import as_handle, forced, values
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.few import QUICKER
 from spartan_ng.api.core.handle import Handle
-from spartan_ng.api.core.quick import binned
+from spartan_ng.api.core.quick import AS_TILED, binned, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.statistics import quantiles, statistics
@@ -160,7 +160,9 @@ def _coordinates(sample: Any) -> list[ndarray]:
     return [points[:, i] for i in builtins.range(points.shape[1])]
 
 
-@numpy_function(np.histogram_bin_edges)
+@numpy_function(
+    np.histogram_bin_edges, front=shortened(np.histogram_bin_edges, 2, AS_TILED, frozenset({"range"}))
+)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
     """The edges that `histogram` uses."""
     edges, _ = _edges(as_handle(a).ravel(), bins, range, weights)

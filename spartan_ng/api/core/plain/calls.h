@@ -78,29 +78,3 @@ few_called(PyObject *numpys, PyObject *const *operands, Py_ssize_t n)
         PyErr_Clear();
     return NULL;
 }
-
-/* `__array_ufunc__`: NumPy's functions of small arrays and numbers, called for no more. */
-static PyObject *
-array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    const Operator *op = &operators[op_array_ufunc];
-    if (settle_all() < 0)
-        return NULL;
-    int plain = n > 2 && Py_TYPE(self) == known.array && (names == NULL || PyTuple_GET_SIZE(names) == 0)
-                && (args[1] == call_name || (PyUnicode_Check(args[1]) && PyUnicode_Compare(args[1], call_name) == 0));
-    PyObject *done = plain ? few_called(args[0], args + 2, n - 2) : NULL;
-    if (done != NULL || PyErr_Occurred())
-        return done;
-    if (method_of(op, op->method) == NULL)
-        return NULL;
-    Py_ssize_t given = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
-    PyObject **all = PyMem_New(PyObject *, given + 1);
-    if (all == NULL)
-        return PyErr_NoMemory();
-    all[0] = self;
-    for (Py_ssize_t i = 0; i < given; i++)
-        all[i + 1] = args[i];
-    PyObject *found = PyObject_Vectorcall(op->method, all, n + 1, names);
-    PyMem_Free(all);
-    return found;
-}

@@ -9,7 +9,7 @@ typedef struct {
     char takes_place; /* the place of the result, after the operands */
 } Function;
 
-static PyObject *called_name, *out_name, *accumulate_name, *at_name;
+static PyObject *called_name, *out_name, *accumulate_name, *at_name, *reduce_name, *reduceat_name, *outer_name;
 
 static PyTypeObject QuickFunction;
 
@@ -62,13 +62,59 @@ applied(Function *f, PyObject *const *args, Py_ssize_t n, PyObject *place)
     return NULL;
 }
 
+/* Whether a function is one of NumPy's, which runs nobody's code. */
+static int
+is_numpys(PyObject *self)
+{
+    PyObject *numpys = ((Function *)self)->numpys;
+    return known.array != NULL && numpys != NULL && PySet_Contains(known.ufuncs, numpys) == 1;
+}
+
+/* What NumPy's function gives for few values of any kind, also where keywords say of which dtype, or an array where it
+ * goes, also by a mask; NULL, also without an error, where the method has to see to it. */
+static PyObject *
+applied_as_asked(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    Function *f = (Function *)self;
+    PyObject *all[MOST_GIVEN], *place = NULL;
+    Py_ssize_t more = names == NULL ? 0 : PyTuple_GET_SIZE(names), masks = 0;
+    if (n != f->nin || n + more > MOST_GIVEN || !is_numpys(self))
+        return NULL;
+    memcpy(all, args, (n + more) * sizeof *args);
+    for (Py_ssize_t i = 0; i < more; i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+        int is_out = PyUnicode_Compare(name, out_name) == 0, is_mask = PyUnicode_CompareWithASCIIString(name, "where") == 0;
+        masks += is_mask;
+        if (is_out && f->nout == 1 && Py_TYPE(args[n + i]) == known.array)
+            place = args[n + i];
+        else if (!is_mask && PyUnicode_CompareWithASCIIString(name, "dtype") != 0
+                 && PyUnicode_CompareWithASCIIString(name, "casting") != 0)
+            return NULL;
+    }
+    if (masks > 0 && place == NULL) /* other elements are zeros here */
+        return NULL;
+    PyArrayObject *target = place == NULL ? NULL : open_of((Handle *)place);
+    if (place != NULL && (target == NULL || PyArray_NBYTES(target) > small_bytes() || !PyArray_ISWRITEABLE(target))) {
+        Py_XDECREF(target);
+        return NULL;
+    }
+    PyObject *found = at_once(f->numpys, AS_BROADCAST, all, n, names);
+    Py_XDECREF(target);
+    return found;
+}
+
 static PyObject *
 function_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *names)
 {
     Function *f = (Function *)self;
     Py_ssize_t n = PyVectorcall_NARGS(flags);
-    if (f->nout == 1 && f->numpys != NULL && known.array != NULL) {
-        int none = names == NULL || PyTuple_GET_SIZE(names) == 0;
+    int none = names == NULL || PyTuple_GET_SIZE(names) == 0;
+    if (f->numpys != NULL && known.array != NULL && is_of_parts(f->numpys)) {
+        PyObject *found = settle_all() < 0 || !none || n != 2 ? NULL : quick_product(f->numpys, args[0], args[1]);
+        if (found != NULL || PyErr_Occurred())
+            return found;
+    }
+    else if (f->nout == 1 && f->numpys != NULL && known.array != NULL) {
         PyObject *found = none && n == f->nin ? joined(self, f->numpys, args, flags) : NULL;
         if (found != NULL || PyErr_Occurred() || settle_all() < 0)
             return found;
@@ -82,6 +128,9 @@ function_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
         if (found != NULL || PyErr_Occurred())
             return found;
     }
+    PyObject *asked = known.array == NULL || settle_all() < 0 ? NULL : applied_as_asked(self, args, n, names);
+    if (asked != NULL || PyErr_Occurred())
+        return asked;
     PyObject *method = PyObject_GetAttr(self, called_name);
     if (method == NULL)
         return NULL;
@@ -100,14 +149,6 @@ by_class_behind(PyObject *self, PyObject *name, PyObject *const *args, Py_ssize_
     Py_XDECREF(method);
     Py_XDECREF(behind);
     return found;
-}
-
-/* Whether a function is one of NumPy's, which runs nobody's code. */
-static int
-is_numpys(PyObject *self)
-{
-    PyObject *numpys = ((Function *)self)->numpys;
-    return known.array != NULL && numpys != NULL && PySet_Contains(known.ufuncs, numpys) == 1;
 }
 
 static int
@@ -137,6 +178,44 @@ accumulate(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
     return by_class_behind(self, accumulate_name, args, n, names);
 }
 
+/* What a method of NumPy's function gives for few values, by keywords that say what is to be done. */
+static PyObject *
+by_few(PyObject *self, PyObject *name, int size, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    static const char *const asking[] = {"axis", "keepdims", "dtype", "where", "initial"};
+    int is_plain = is_numpys(self) && n > 0 && n + (names == NULL ? 0 : PyTuple_GET_SIZE(names)) <= MOST_GIVEN;
+    for (Py_ssize_t i = 0; is_plain && names != NULL && i < PyTuple_GET_SIZE(names); i++) {
+        size_t k = 0;
+        while (k < Py_ARRAY_LENGTH(asking) && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), asking[k]) != 0)
+            k++;
+        is_plain = k < Py_ARRAY_LENGTH(asking);
+    }
+    if (settle_all() < 0)
+        return NULL;
+    PyObject *method = is_plain ? PyObject_GetAttr(((Function *)self)->numpys, name) : NULL;
+    PyObject *found = method == NULL ? NULL : at_once(method, size, args, n, names);
+    Py_XDECREF(method);
+    return found != NULL || PyErr_Occurred() ? found : by_class_behind(self, name, args, n, names);
+}
+
+static PyObject *
+reduce(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return by_few(self, reduce_name, AS_GIVEN, args, n, names);
+}
+
+static PyObject *
+reduceat(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return by_few(self, reduceat_name, AS_GIVEN, args, n, names);
+}
+
+static PyObject *
+outer(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return by_few(self, outer_name, AS_OUTER, args, n, names);
+}
+
 /* Update a small array at places that an array of integers names, by NumPy. */
 static PyObject *
 at_places(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -161,6 +240,13 @@ at_places(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 }
 
 static PyMethodDef function_methods[] = {
+    {"reduce", (PyCFunction)(void (*)(void))reduce, METH_FASTCALL | METH_KEYWORDS,
+     "reduce($self, /, array, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True)\n--\n\n"
+     "Fold along `axis`."},
+    {"reduceat", (PyCFunction)(void (*)(void))reduceat, METH_FASTCALL | METH_KEYWORDS,
+     "reduceat($self, /, array, indices, axis=0, dtype=None, out=None)\n--\n\nFolds of the slices that `indices` begin."},
+    {"outer", (PyCFunction)(void (*)(void))outer, METH_FASTCALL | METH_KEYWORDS,
+     "outer($self, A, B, /, **keywords)\n--\n\nThe function of every pair of elements."},
     {"accumulate", (PyCFunction)(void (*)(void))accumulate, METH_FASTCALL | METH_KEYWORDS,
      "accumulate($self, /, array, axis=0, dtype=None, out=None)\n--\n\nThe cumulative fold along `axis`."},
     {"at", (PyCFunction)(void (*)(void))at_places, METH_FASTCALL | METH_KEYWORDS,

@@ -368,6 +368,14 @@ setitem(PyObject *self, PyObject *key, PyObject *value)
     if (value != NULL && Py_TYPE(self) == known.array) {
         if (is_own_view((Handle *)self, key, value) || is_set((Handle *)self, key, value))
             return 0;
+        PyArrayObject *records = PyUnicode_CheckExact(key) ? value_of((Handle *)self) : NULL;
+        if (records != NULL && PyDataType_HASFIELDS(PyArray_DESCR(records))) {
+            PyObject *field = field_of((Handle *)self, records, key);
+            int set = field == NULL || Py_TYPE(field) != known.array ? -1 : setitem(field, Py_Ellipsis, value);
+            Py_XDECREF(field);
+            if (set == 0 || PyErr_Occurred())
+                return set;
+        }
         PyObject *given = is_of_numbers(value) ? value : operand_of(value), *plain = given == NULL ? NULL : basic_key(key);
         int is_basic = plain != NULL;
         if (given != NULL && plain == NULL)

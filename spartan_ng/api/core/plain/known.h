@@ -47,7 +47,7 @@ enum {
 #define NUMBERED(name, ...) op_##name,
     BINARY(NUMBERED) INPLACE(NUMBERED) UNARY(NUMBERED) COMPARISON(NUMBERED)
 #undef NUMBERED
-    op_matmul, op_power, op_getitem, op_setitem, op_delitem, op_len, op_iter, op_array_ufunc, op_array, op_count
+    op_matmul, op_power, op_divmod, op_getitem, op_setitem, op_delitem, op_len, op_iter, op_array_ufunc, op_array_function, op_array, op_count
 };
 
 static Operator operators[op_count] = {
@@ -58,12 +58,14 @@ static Operator operators[op_count] = {
 #undef OF_ONE
     [op_matmul] = {"__matmul__", "__rmatmul__"},
     [op_power] = {"__pow__", "__rpow__"},
+    [op_divmod] = {"__divmod__", "__rdivmod__"},
     [op_getitem] = {"__getitem__"},
     [op_setitem] = {"__setitem__"},
     [op_delitem] = {"__delitem__"},
     [op_len] = {"__len__"},
     [op_iter] = {"__iter__"},
     [op_array_ufunc] = {"__array_ufunc__"},
+    [op_array_function] = {"__array_function__"},
     [op_array] = {"__array__"},
 };
 
@@ -81,7 +83,9 @@ static struct {
     PyObject *wrap;                /* makes of NumPy's results what we give */
     PyObject *numbers, *integers;  /* classes of numbers that NumPy takes as they are, and of its integers */
     PyObject *ours;                /* what becomes of NumPy's numbers */
-    PyObject *ufuncs;              /* NumPy's functions that are ours */
+    PyObject *ufuncs;              /* NumPy's functions of elements that are ours, */
+    PyObject *lacking;             /* and those that are not; */
+    PyObject *functions;           /* ours for each of its others */
     PyObject *dot;                 /* NumPy's product of lines */
     PyObject *finish;              /* what a function's other results become */
     PyObject *reversed;            /* by numbers of axes, the view with its axes reversed */

@@ -51,7 +51,7 @@ array_of(PyObject *listed, PyObject *dtype)
     if (Py_TYPE(listed) == known.array || PyArray_CheckExact(listed))
         found = copied_as(numbers_of(listed), type);
     else {
-        Given given = {.size = 1, .alike = 1};
+        Given given = NOTHING_GIVEN;
         int is_list = PyList_CheckExact(listed) && PyList_GET_SIZE(listed) > 0;
         int is_plain = is_list ? (is_texts && type == NULL) || !PyUnicode_Check(PyList_GET_ITEM(listed, 0))
                                : is_number(listed) || is_of_numbers(listed);

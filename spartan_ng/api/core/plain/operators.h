@@ -68,6 +68,53 @@ beside_list(PyObject *numpys, PyObject *a, PyObject *b)
     return found;
 }
 
+/* A text or a time, or a small array of them, as NumPy takes it, and the type of its elements; else NULL. */
+static PyObject *
+text_or_time(PyObject *a, int *type)
+{
+    PyArrayObject *shown = Py_TYPE(a) == known.array ? value_of((Handle *)a) : NULL;
+    if (shown != NULL) {
+        *type = PyArray_TYPE(shown);
+        return PyTypeNum_ISDATETIME(*type) || PyTypeNum_ISSTRING(*type) ? (PyObject *)shown : NULL;
+    }
+    if (PyUnicode_CheckExact(a) || Py_IS_TYPE(a, &PyUnicodeArrType_Type))
+        *type = NPY_UNICODE;
+    else if (PyBytes_CheckExact(a) || Py_IS_TYPE(a, &PyStringArrType_Type))
+        *type = NPY_STRING;
+    else if (Py_IS_TYPE(a, &PyDatetimeArrType_Type))
+        *type = NPY_DATETIME;
+    else if (Py_IS_TYPE(a, &PyTimedeltaArrType_Type))
+        *type = NPY_TIMEDELTA;
+    else
+        return NULL;
+    return a;
+}
+
+/* What NumPy's function gives for times, or a time and a number, of which one at least is a small array; NULL, also
+ * without an error, where the methods have to see to it. */
+static NOT_INLINE PyObject *
+of_times(PyObject *numpys, PyObject *a, PyObject *b)
+{
+    int of_a = NPY_NOTYPE, of_b = NPY_NOTYPE;
+    PyObject *x = numpys == NULL ? NULL : text_or_time(a, &of_a), *y = numpys == NULL ? NULL : text_or_time(b, &of_b);
+    if (!PyTypeNum_ISDATETIME(of_a) && !PyTypeNum_ISDATETIME(of_b))
+        return NULL;
+    x = x == NULL ? operand_of(a) : x;
+    y = y == NULL ? operand_of(b) : y;
+    if (x == NULL || y == NULL || !(PyArray_CheckExact(x) || PyArray_CheckExact(y)) || !stay_small(x, y))
+        return NULL;
+    x = plain_of(x);
+    y = plain_of(y);
+    PyObject *found = x == NULL || y == NULL ? NULL : call_two(numpys, x, y);
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    if (found != NULL)
+        return wrapped(found);
+    if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_TypeError))
+        PyErr_Clear();
+    return NULL;
+}
+
 static NOT_INLINE PyObject *
 of_two(const Operator *op, PyObject *a, PyObject *b, const char *callers)
 {
@@ -80,18 +127,66 @@ of_two(const Operator *op, PyObject *a, PyObject *b, const char *callers)
     PyObject *found = at_once_of_two(op->numpys, a, b);
     if (found == NULL && !PyErr_Occurred())
         found = beside_list(op->numpys, a, b);
+    if (found == NULL && !PyErr_Occurred())
+        found = of_times(op->numpys, a, b);
     return found != NULL || PyErr_Occurred() ? found : by_methods(op, &Quick, a, b);
+}
+
+/* Whether a function is one of NumPy's of sub-arrays, as products are. */
+static int
+is_of_parts(PyObject *numpys)
+{
+    return Py_IS_TYPE(numpys, &PyUFunc_Type) && ((PyUFuncObject *)numpys)->core_enabled;
+}
+
+enum { MOST_LETTERS = 8 };
+
+/* Whether a product of two stacks is NumPy's at once: of parts whose axes are those that the function names, or vectors as
+ * the last axis of the first, or the first of the second, operand of `matmul`. */
+static int
+is_quick_stack(PyObject *numpys, PyArrayObject *a, PyArrayObject *b)
+{
+    PyUFuncObject *f = (PyUFuncObject *)numpys;
+    PyArrayObject *operands[2] = {a, b};
+    double lengths[MOST_LETTERS] = {1, 1, 1, 1, 1, 1, 1, 1}, flops = 1, made = 1;
+    int stacked[2];
+    if (!is_of_parts(numpys) || f->nin != 2 || f->nout != 1 || f->core_num_dim_ix > MOST_LETTERS)
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        int wanted = f->core_num_dims[i], axes = Py_MIN(PyArray_NDIM(operands[i]), wanted);
+        const int *letters = f->core_dim_ixs + f->core_offsets[i] + (i == 0 ? wanted - axes : 0);
+        if (axes < 1 || (axes < wanted && numpys != operators[op_matmul].numpys))
+            return 0;
+        stacked[i] = PyArray_NDIM(operands[i]) - axes;
+        for (int k = 0; k < axes; k++)
+            lengths[letters[k]] = Py_MAX(lengths[letters[k]], (double)PyArray_DIM(operands[i], stacked[i] + k));
+    }
+    for (int k = 1; k <= Py_MAX(stacked[0], stacked[1]); k++) {
+        npy_intp x = k <= stacked[0] ? PyArray_DIM(a, stacked[0] - k) : 1, y = k <= stacked[1] ? PyArray_DIM(b, stacked[1] - k) : 1;
+        made *= (double)Py_MAX(x, y);
+    }
+    flops = made;
+    for (int k = 0; k < f->core_num_dim_ix; k++)
+        flops *= lengths[k];
+    for (int k = 0; k < f->core_num_dims[2]; k++)
+        made *= lengths[f->core_dim_ixs[f->core_offsets[2] + k]];
+    double small = (double)small_bytes();
+    if (flops <= (double)known.flops && 8 * flops < small)
+        return 1;
+    return flops <= (double)known.most_flops && (double)(PyArray_NBYTES(a) + PyArray_NBYTES(b)) <= small && 8 * made <= small;
 }
 
 /* Whether a product of vectors and matrices is NumPy's at once, and their shapes fit (`small_products.quick`). */
 static int
-is_quick_product(PyObject *x, PyObject *y)
+is_quick_product(PyObject *numpys, PyObject *x, PyObject *y)
 {
     if (!PyArray_CheckExact(x) || !PyArray_CheckExact(y))
         return 0;
     PyArrayObject *a = (PyArrayObject *)x, *b = (PyArrayObject *)y;
     int na = PyArray_NDIM(a), nb = PyArray_NDIM(b);
-    if (na < 1 || na > 2 || nb < 1 || nb > 2 || PyArray_DIM(a, na - 1) != PyArray_DIM(b, 0))
+    if (na > 2 || nb > 2 || (numpys != operators[op_matmul].numpys && numpys != known.dot))
+        return is_quick_stack(numpys, a, b);
+    if (na < 1 || nb < 1 || PyArray_DIM(a, na - 1) != PyArray_DIM(b, 0))
         return 0;
     Py_ssize_t size = PyArray_SIZE(a), columns = nb == 2 ? PyArray_DIM(b, 1) : 1, small = small_bytes();
     if (size > known.most_flops || columns > known.most_flops || size * columns > known.most_flops)
@@ -107,10 +202,10 @@ static PyObject *
 quick_product(PyObject *numpys, PyObject *a, PyObject *b)
 {
     PyObject *x = numpys == NULL ? NULL : operand_of(a), *y = x == NULL ? NULL : operand_of(b);
-    if (y == NULL || !is_quick_product(x, y))
+    if (y == NULL || !is_quick_product(numpys, x, y))
         return NULL;
     PyObject *found = dotted(numpys, x, y);
-    return found == NULL ? computed(numpys, x, y) : found;
+    return found == NULL && !PyErr_Occurred() ? computed(numpys, x, y) : found;
 }
 
 static PyObject *
@@ -293,28 +388,6 @@ static PyObject *
 power(PyObject *a, PyObject *b, PyObject *modulus)
 {
     return power_of(a, b, modulus, CALLERS);
-}
-
-/* A text or a time, or a small array of them, as NumPy takes it, and the type of its elements; else NULL. */
-static PyObject *
-text_or_time(PyObject *a, int *type)
-{
-    PyArrayObject *shown = Py_TYPE(a) == known.array ? value_of((Handle *)a) : NULL;
-    if (shown != NULL) {
-        *type = PyArray_TYPE(shown);
-        return PyTypeNum_ISDATETIME(*type) || PyTypeNum_ISSTRING(*type) ? (PyObject *)shown : NULL;
-    }
-    if (PyUnicode_CheckExact(a) || Py_IS_TYPE(a, &PyUnicodeArrType_Type))
-        *type = NPY_UNICODE;
-    else if (PyBytes_CheckExact(a) || Py_IS_TYPE(a, &PyStringArrType_Type))
-        *type = NPY_STRING;
-    else if (Py_IS_TYPE(a, &PyDatetimeArrType_Type))
-        *type = NPY_DATETIME;
-    else if (Py_IS_TYPE(a, &PyTimedeltaArrType_Type))
-        *type = NPY_TIMEDELTA;
-    else
-        return NULL;
-    return a;
 }
 
 /* How texts compare with texts, and times with times; NULL, without an error where the methods have to say it. */

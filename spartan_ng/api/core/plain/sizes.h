@@ -51,3 +51,47 @@ repeated_size(PyObject *array, PyObject *times)
     }
     return sum * size / (double)Py_MAX(PyArray_DIM(counts, 0), 1);
 }
+
+/* A number of lines, or of those that are in a line; -1 where it is neither. */
+static double
+lines_of(PyObject *value)
+{
+    if (PyArray_CheckExact(value))
+        return PyArray_NDIM((PyArrayObject *)value) == 1 ? (double)PyArray_SIZE((PyArrayObject *)value) : -1;
+    double n = PyLong_CheckExact(value) ? PyLong_AsDouble(value) : -1;
+    if (n == -1 && PyErr_Occurred())
+        PyErr_Clear();
+    return n;
+}
+
+/* Numbers in a progression, the third argument or the keyword `num`, else fifty; -1 where it is no number. */
+static double
+counted_size(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *count = n > 2 ? args[2] : NULL;
+    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "num") == 0)
+            count = args[n + i];
+    return count == NULL ? 50 : PyLong_CheckExact(count) ? lines_of(count) : -1;
+}
+
+/* At least the elements of a matrix, by its lines, and its columns or how far its diagonal is away; -1 where that is not
+ * said so. */
+static double
+square_size(PyObject **values, Py_ssize_t n)
+{
+    double side = lines_of(values[0]), more = n > 1 && values[1] != Py_None ? lines_of(values[1]) : 0;
+    if (n > 1 && values[1] != Py_None && !PyLong_CheckExact(values[1]))
+        return -1;
+    return side < 0 ? -1 : (side + fabs(more)) * (side + fabs(more));
+}
+
+/* Elements of an array that is there as often as a number, or all numbers of a tuple together, say; -1 where they do not. */
+static double
+tiled_size(PyObject *array, PyObject *times)
+{
+    double count = shape_size(times);
+    if (PyErr_Occurred())
+        PyErr_Clear();
+    return count < 0 || !PyArray_CheckExact(array) ? -1 : count * (double)PyArray_SIZE((PyArrayObject *)array);
+}
