@@ -89,3 +89,42 @@ def test_what_is_only_read_stays_as_it_is():
     locked.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
         np.nditer(locked, op_flags=["readwrite"])
+
+
+WALKED = {
+    "lines": lambda m: m.arange(24.0).reshape(2, 3, 4) * 2,
+    "turned": lambda m: (m.arange(24.0).reshape(2, 3, 4) * 2).T,
+    "strided": lambda m: (m.arange(48.0) * 2)[::-3],
+    "complex": lambda m: m.ones((2, 3)) * 1j,
+    "texts": lambda m: m.array([["a", "b"], ["c", "d"]]),
+    "times": lambda m: m.arange("2020-01-01", "2020-01-05", dtype="M8[D]"),
+    "objects": lambda m: m.array([[1, "a"], [None, 2.5]], object),
+    "alone": lambda m: m.array(2.5),
+    "nothing": lambda m: m.zeros((0, 3)),
+    "stretched": lambda m: m.broadcast_to(m.arange(3), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("small_bytes", [0, 1 << 20])
+@pytest.mark.parametrize("made", WALKED)
+def test_elements_are_walked_over_as_numpys(made, small_bytes):
+    """From where the walk was left, and with what was written meanwhile."""
+
+    def program(m):
+        a = WALKED[made](m)
+        walk, found = a.flat, []
+        for x in walk:
+            found.append((x, walk.index, walk.coords))
+            if len(found) == 2:
+                break
+        if a.flags.writeable and a.size > 2:
+            a[...] = a.copy()[..., ::-1]
+        found += [*walk]
+        with pytest.raises(StopIteration):
+            next(walk)
+        first = walk[0] if a.size else None
+        lines = [numpy.asarray(x).tolist() for x in a] if a.ndim else []
+        return repr(found), repr([*walk]), repr(first), lines, iter(walk) is walk, len(walk)
+
+    with np.config.override(small_bytes=small_bytes):
+        assert program(np) == program(numpy)

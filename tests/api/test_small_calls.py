@@ -90,6 +90,8 @@ CALLS = {
     "r.randint(0, 5, 3)": 4,
     "np.apply_along_axis(np.convolve, 0, m, a[:3])": 67,
     "np.cross(a[:3], b[:3])": 9,
+    "[*f.flat, *m.T.flat]": 9 if quick.IS_COMPILED else 20_100,
+    "a.flags.writeable": 12,
 }
 """Statements, and the most calls of our Python functions that they make."""
 AT_ONCE = (
@@ -198,6 +200,7 @@ AT_ONCE = (
     "np.copyto(a, b, where=e)",
     "np.fill_diagonal(m, 2.0)",
     "np.put_along_axis(m, j[:, :1], 0.5, 1)",
+    "[*f, *m]",
     "np.char.upper(t)",
     "np.char.startswith(t, 'a')",
     "np.strings.str_len(t)",

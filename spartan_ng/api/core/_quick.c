@@ -299,6 +299,7 @@ PyInit__quick(void)
     at_name = PyUnicode_InternFromString("at");
     reduce_name = PyUnicode_InternFromString("reduce");
     reduceat_name = PyUnicode_InternFromString("reduceat");
+    following_name = PyUnicode_InternFromString("_following");
     outer_name = PyUnicode_InternFromString("outer");
     numpy_name = PyUnicode_InternFromString("_numpy");
     size_name = PyUnicode_InternFromString("size");
@@ -307,13 +308,13 @@ PyInit__quick(void)
     ahead_place = CODE_EXTRA_PLACE(forget_readings);
     if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL
         || numpy_name == NULL || size_name == NULL || accumulate_name == NULL || at_name == NULL
-        || reduce_name == NULL || reduceat_name == NULL || outer_name == NULL)
+        || reduce_name == NULL || reduceat_name == NULL || outer_name == NULL || following_name == NULL)
         return NULL;
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;
     Probe.tp_new = PyType_GenericNew;
     if (PyType_Ready(&CellFields) < 0 || PyType_Ready(&HandleFields) < 0 || PyType_Ready(&Quick) < 0
         || PyType_Ready(&QuickFunction) < 0 || PyType_Ready(&ShortcutType) < 0
-        || PyType_Ready(&Probe) < 0 || PyType_Ready(&KeeperType) < 0 || PyType_Ready(&RowsType) < 0
+        || PyType_Ready(&Probe) < 0 || PyType_Ready(&KeeperType) < 0 || PyType_Ready(&RowsType) < 0 || PyType_Ready(&WalkerType) < 0
         || PyType_Ready(&ExpressionType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
@@ -322,6 +323,7 @@ PyInit__quick(void)
     if (PyModule_AddObjectRef(module, "CellFields", (PyObject *)&CellFields) < 0
         || PyModule_AddObjectRef(module, "HandleFields", (PyObject *)&HandleFields) < 0
         || PyModule_AddObjectRef(module, "Quick", (PyObject *)&Quick) < 0
+        || PyModule_AddObjectRef(module, "Walker", (PyObject *)&WalkerType) < 0
         || PyModule_AddObjectRef(module, "Probe", (PyObject *)&Probe) < 0
         || PyModule_AddObjectRef(module, "QuickFunction", (PyObject *)&QuickFunction) < 0
         || PyModule_AddIntConstant(module, "NAMES_LINES", names_lines) < 0

@@ -30,14 +30,21 @@ class Flags:
 
     __hash__ = None  # type: ignore[assignment]
 
+    __slots__ = ("_array", "_layout")
+
     def __init__(self, array: ndarray) -> None:
-        layout = array._layout()
-        self.c_contiguous = self.contiguous = bool(layout.flags.c_contiguous)
-        self.f_contiguous = self.fortran = bool(layout.flags.f_contiguous)
-        self.owndata = not array._is_view() and (not array._cell.shared or array._cell.lent > 0)
-        self.aligned = bool(layout.flags.aligned)
-        self.writebackifcopy = False
-        self._array = array
+        self._array, self._layout = array, array._layout().flags
+
+    c_contiguous = contiguous = property(lambda self: bool(self._layout.c_contiguous))
+    f_contiguous = fortran = property(lambda self: bool(self._layout.f_contiguous))
+    aligned = property(lambda self: bool(self._layout.aligned))
+    writebackifcopy = property(lambda self: False)
+
+    @property
+    def owndata(self) -> bool:
+        """Whether the memory is the array's own, also where it is lent."""
+        cell = self._array._cell
+        return not self._array._is_view() and (not cell.shared or cell.lent > 0)
 
     @property
     def writeable(self) -> bool:
@@ -53,27 +60,27 @@ class Flags:
     @property
     def fnc(self) -> bool:
         """In Fortran order, and not in C order."""
-        return self.f_contiguous and not self.c_contiguous
+        return bool(self.f_contiguous and not self.c_contiguous)
 
     @property
     def forc(self) -> bool:
         """In one of the orders."""
-        return self.f_contiguous or self.c_contiguous
+        return bool(self.f_contiguous or self.c_contiguous)
 
     @property
     def behaved(self) -> bool:
         """Aligned and writeable."""
-        return self.aligned and self.writeable
+        return bool(self.aligned and self.writeable)
 
     @property
     def carray(self) -> bool:
         """Behaved and in C order."""
-        return self.behaved and self.c_contiguous
+        return bool(self.behaved and self.c_contiguous)
 
     @property
     def farray(self) -> bool:
         """Behaved and in Fortran order only."""
-        return self.behaved and self.fnc
+        return bool(self.behaved and self.fnc)
 
     def __getitem__(self, name: str) -> bool:
         try:

@@ -83,6 +83,19 @@ if TYPE_CHECKING or _module is None:
 
         __slots__ = ()
 
+    class Walker:
+        """What `a.flat` has, which walks over an array."""
+
+        base: Any
+        _index: int
+        _following: Callable[[], Any]
+
+        def __iter__(self) -> Any:
+            return self
+
+        def __next__(self) -> Any:
+            return self._following()
+
     class QuickFunction:
         """The plain case of calls of a universal function, left to the method."""
 
@@ -160,6 +173,7 @@ if TYPE_CHECKING or _module is None:
 else:
     CellFields, HandleFields, Quick = _module.CellFields, _module.HandleFields, _module.Quick
     QuickFunction, Probe, connect = _module.QuickFunction, _module.Probe, _module.connect
+    Walker = _module.Walker
     learn_expressions, settle_pending = _module.learn_expressions, _module.settle_pending
     read_after = _module.read_after
     learn_recurring = _module.learn_recurring

@@ -13,6 +13,7 @@ from spartan_ng.api.core.chains import bounded, may_overlap
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
 from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS
+from spartan_ng.api.core.quick import Walker
 from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.places import rearranging
@@ -47,7 +48,7 @@ def set_in_copy(a: Handle, key: Any, value: Any) -> None:
     a._write(flat.reshape(a.shape))
 
 
-class Flat:
+class Flat(Walker):
     """`a.flat`: the elements in C order."""
 
     def __init__(self, array: Handle) -> None:
@@ -70,10 +71,8 @@ class Flat:
             found.append(place)
         return (n, *found[::-1]) if self.base.ndim else ()
 
-    def __iter__(self) -> Flat:
-        return self
-
-    def __next__(self) -> Any:
+    def _following(self) -> Any:
+        """The next element."""
         cell = self.base._cell
         if not self._index or cell.value is not self._value or cell._node is not self._node:  # written to
             self._elements = self.base._force().flat
@@ -89,7 +88,7 @@ class Flat:
         raise TypeError("Cannot delete iterator elements")
 
     def __len__(self) -> int:
-        return self.base.size
+        return int(self.base.size)
 
     def _places(self, key: Any) -> Any:
         """A key as integers, a slice or an array; NumPy's iterator says what lists, flags and others mean."""
@@ -152,7 +151,7 @@ class Flat:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """The elements in a line; read-only where NumPy has to copy them, or may not write to them."""
         line = np.array(manipulation.ravel(self.base), dtype)
-        flags = self.base.flags  # type: ignore[attr-defined]
+        flags = self.base.flags
         line.flags.writeable = flags.writeable and flags.c_contiguous
         return line
 
