@@ -375,7 +375,7 @@ def nonzero_ends(a: ndarray) -> tuple[int, int]:
     """Where the non-zero elements of a vector begin and end; (n, 0) if there are none."""
     n = a.shape[0]
     here = a._peek()
-    if here is not None and is_small(here.nbytes):
+    if here is not None and here.ndim == 1 and is_small(here.nbytes):
         found = np.flatnonzero(here)
         return (int(found[0]), int(found[-1]) + 1) if found.size else (n, 0)
     there = a if a.dtype == bool else ufuncs.not_equal(a, 0)
