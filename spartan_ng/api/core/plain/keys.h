@@ -91,8 +91,8 @@ fancy_key(PyObject *key, int is_few)
     Py_ssize_t n = PyTuple_GET_SIZE(key), size = 1, nbytes = 0;
     PyObject *plain = PyTuple_New(n);
     for (Py_ssize_t i = 0; plain != NULL && i < n; i++) {
-        PyObject *part = PyTuple_GET_ITEM(key, i);
-        PyArrayObject *index = numbers_of(part);
+        PyObject *part = PyTuple_GET_ITEM(key, i), *listed = PyList_CheckExact(part) ? listed_index(part) : NULL;
+        PyArrayObject *index = listed != NULL ? (PyArrayObject *)listed : numbers_of(part);
         if (is_index(index)) {
             size = Py_MAX(size, 1) * PyArray_SIZE(index);
             nbytes += PyArray_NBYTES(index);
@@ -101,6 +101,7 @@ fancy_key(PyObject *key, int is_few)
             Py_CLEAR(plain);
         else
             PyTuple_SET_ITEM(plain, i, Py_NewRef(index == NULL ? part : (PyObject *)index));
+        Py_XDECREF(listed);
     }
     if (plain != NULL && nbytes >= small_bytes())
         Py_CLEAR(plain);
@@ -133,7 +134,8 @@ selected(PyArrayObject *shown, PyObject *key)
     Py_DECREF(plain);
     if (found == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_IndexError))
         PyErr_Clear();
-    return found == NULL ? NULL : finished(found, no_views, NULL, 0);
+    int is_turned = found != NULL && PyArray_CheckExact(found) && PyArray_BASE((PyArrayObject *)found) != NULL && Py_REFCNT(found) == 1;
+    return found == NULL ? NULL : is_turned ? owned((PyArrayObject *)found) : finished(found, no_views, NULL, 0);
 }
 
 /* Where the element lies that a key of one integer an axis names, or NULL. */
