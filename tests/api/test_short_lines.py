@@ -125,3 +125,29 @@ def test_errors_of_floating_point_numbers_are_told(n: int) -> None:
         lines / column
     with pytest.warns(RuntimeWarning, match="divide by zero"):
         lines / column
+
+
+CHAINS = (
+    "np.exp(-((a - b) ** 2) / 1800.0)",
+    "0.25 * (a + b) - a * b + (b - 0.5)",
+    "np.float64(0.7) * np.sqrt(abs(a - b)) + 1",
+    "np.where(a > b, a - b, b * 2) - 1",
+)
+
+
+@pytest.mark.parametrize("m", [65, 158, 300, 1000, 2000])
+@pytest.mark.parametrize("form", CHAINS)
+def test_lines_of_parts_in_expressions_of_several(form: str, m: int) -> None:
+    """Longer ones are put together where there are more loops to call for each."""
+    wanted = ("lines", "every second of a line", "every second line", "backwards", "a part of longer lines")
+    for kind, other in product(("f8", "f4"), wanted):
+        results = []
+        for namespace in (np, numpy):
+            made = maker(kind, 5)
+            names: dict[str, Any] = {
+                "np": namespace,
+                "a": namespace.asarray(OPERANDS[wanted[4]](40, m, made)),
+            }
+            names["b"] = namespace.asarray(OPERANDS[other](40, m, made))
+            results.append(numpy.asarray(eval(form, names)))
+        same(results[0], results[1], (form, kind, other, m))

@@ -54,8 +54,8 @@ class _Joiner:
             caller = sys._getframe(1)
             return bmat(key, caller.f_globals, caller.f_locals)
         parts = key if isinstance(key, tuple) else (key,)
-        plain = tuple(forced(p) for p in parts)
-        return fresh(self._joiner[plain])
+        found = self._joiner[tuple([p._force() if isinstance(p, Handle) else p for p in parts])]
+        return wrap(found) if type(found) is np.ndarray and found.base is None else fresh(found)
 
 
 def bmat(obj: Any, ldict: Any = None, gdict: Any = None) -> Any:

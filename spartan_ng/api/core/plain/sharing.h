@@ -5,7 +5,8 @@
  * elements gives the same bits. Short lines are one line to it, several at a time, for which operands are gathered that
  * do not lie so, and results put where they belong. What is not alike, turned, or lies over each other is left to NumPy. */
 
-enum { MOST_SHORT = 64 };                                        /* elements of a line */
+enum { MOST_SHORT = 64 }; /* elements of a line */
+enum { SHORT_TO_ONE = 512 }; /* bytes of a line, for each loop of several: to call one takes as long as to gather as many */
 enum { LEAST_PIECE = 1 << 11, MOST_PIECE = 1 << 16, EACH = 4 };  /* elements; bytes of a place; pieces for each thread */
 enum { LEAST_SHARED = 1 << 14, FAR = 8 };                        /* elements; elements that a far one counts for */
 
@@ -272,7 +273,9 @@ static npy_intp
 lines_together(const Shared *job, npy_intp itemsize)
 {
     npy_intp length = job->shape[job->axes - 1];
-    return job->axes > 1 && length <= MOST_SHORT ? GATHERED / (itemsize * length) : 0;
+    int is_short = length <= MOST_SHORT
+                   || (job->count > 1 && itemsize * length <= Py_MIN(job->count * SHORT_TO_ONE, GATHERED / 2));
+    return job->axes > 1 && is_short ? GATHERED / (itemsize * length) : 0;
 }
 
 /* What the errors of floating-point operations are to NumPy. */
