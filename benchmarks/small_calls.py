@@ -33,6 +33,27 @@ STATEMENTS = (
     *("np.dot(a, b)", "np.outer(a[:9], b[:9])", "np.einsum('i,i->', a, b)", "np.linalg.norm(a)"),
     *("np.zeros(9)", "np.zeros((3, 3))", "np.arange(9)", "np.linspace(0.0, 1.0, 9)", "np.array([1.0, 2.0])"),
     *("np.concatenate([a, b])", "np.stack([a, b])", "np.roll(a, 1)", "np.asarray(a)", "np.zeros_like(a)"),
+    *(
+        "np.modf(a)",
+        "np.add.reduce(a)",
+        "np.add.outer(a[:9], b[:9])",
+        "np.multiply(a, b, where=a > 0.5, out=c)",
+    ),
+    *("np.place(c, a > 0.5, b)", "np.copyto(c, b)", "np.put(c, [0, 1], 2.0)", "np.extract(a > 0.5, a)"),
+    *(
+        "np.tile(a, 2)",
+        "np.select([a > 0.5], [a], b)",
+        "np.choose(i % 2, [i, 7])",
+        "np.diag(m[:9, :9])",
+        "np.eye(9)",
+    ),
+    *("m[:, [0, 1]]", "m[:, i]", "m[:, [0, 1]] = 0.5", "for x in a[:99].flat: x"),
+    "np.apply_along_axis(np.sum, 0, m[:, :4])",
+    *(
+        "memoryview(a)[0]",
+        "np.stack([m[:4, :4]] * 9) @ m[:4, :4]",
+        "np.exp(-((m[1:, 1:] - m[:-1, :-1]) ** 2))",
+    ),
 )
 """What is measured, from operators to joins."""
 

@@ -226,7 +226,9 @@ r = np.modf(a)|r = np.frexp(a)|r = divmod(a, b)|r = np.divmod(a, b0)|r = np.add(
 r = np.add(a, b, dtype='f4', casting='unsafe')|r = np.add(a, b, where=m, out=b); q = b
 r = np.negative(a, where=a > b, out=a)|r = np.add(a, b, out=a, where=m)|r = np.add(a, b, casting='no')
 r = np.add.reduce(a, where=m, initial=1)|r = np.add.reduce(a, dtype=float, keepdims=True)|r = np.add.reduce(x)
-r = np.add.outer(a, b)|r = np.multiply.outer(a, x)|r = np.add.reduceat(a, [0, 1], axis=-1)
+r = np.add.reduce(a, 0, None, b0); q = b0|r = np.add.outer(a, b)
+q = y + 0; r = np.add.reduce(y, -1, None, b[..., 0]); r = b|r = np.multiply.outer(a, x)
+r = np.add.reduceat(a, [0, 1], axis=-1)
 np.place(a, a > b, [1, 2]); r = a|np.place(a, m, b); r = a|np.place(a, a == a, []); r = a
 q = a[...]; np.place(a, a > b, s); r = q|with lazily(np): q = a * 1;; np.putmask(a, a > b, b); r = q, a
 np.putmask(a, a > b, y); r = a|np.putmask(a, m, x); r = a|np.put_along_axis(a, 0 * t, 1, 0); r = a

@@ -178,12 +178,13 @@ accumulate(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
     return by_class_behind(self, accumulate_name, args, n, names);
 }
 
-/* What a method of NumPy's function gives for few values, by keywords that say what is to be done. */
+/* What a method of NumPy's function gives for few values, at most so many by their places, as the next is where it goes,
+ * by keywords that say what is to be done. */
 static PyObject *
-by_few(PyObject *self, PyObject *name, int size, PyObject *const *args, Py_ssize_t n, PyObject *names)
+by_few(PyObject *self, PyObject *name, int size, Py_ssize_t most, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     static const char *const asking[] = {"axis", "keepdims", "dtype", "where", "initial"};
-    int is_plain = is_numpys(self) && n > 0 && n + (names == NULL ? 0 : PyTuple_GET_SIZE(names)) <= MOST_GIVEN;
+    int is_plain = is_numpys(self) && n > 0 && n <= most && n + (names == NULL ? 0 : PyTuple_GET_SIZE(names)) <= MOST_GIVEN;
     for (Py_ssize_t i = 0; is_plain && names != NULL && i < PyTuple_GET_SIZE(names); i++) {
         size_t k = 0;
         while (k < Py_ARRAY_LENGTH(asking) && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), asking[k]) != 0)
@@ -201,19 +202,19 @@ by_few(PyObject *self, PyObject *name, int size, PyObject *const *args, Py_ssize
 static PyObject *
 reduce(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    return by_few(self, reduce_name, AS_GIVEN, args, n, names);
+    return by_few(self, reduce_name, AS_GIVEN, 3, args, n, names);
 }
 
 static PyObject *
 reduceat(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    return by_few(self, reduceat_name, AS_GIVEN, args, n, names);
+    return by_few(self, reduceat_name, AS_GIVEN, 4, args, n, names);
 }
 
 static PyObject *
 outer(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    return by_few(self, outer_name, AS_OUTER, args, n, names);
+    return by_few(self, outer_name, AS_OUTER, 2, args, n, names);
 }
 
 /* Update a small array at places that an array of integers names, by NumPy. */
