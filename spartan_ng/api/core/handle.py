@@ -7,6 +7,7 @@ everything else is a node. `ndarray` adds NumPy's operators and methods to this 
 from __future__ import annotations
 
 import weakref
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -199,10 +200,7 @@ class Handle(HandleFields):
     @property
     def size(self) -> int:
         """Number of elements."""
-        n = 1
-        for s in self.shape:
-            n *= s
-        return n
+        return prod(self.shape)
 
     @property
     def itemsize(self) -> int:
