@@ -15,6 +15,7 @@ import spartan_ng as sp
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels import contract
+from spartan_ng.worker.stages import products
 from tests.test_programs import running_on
 
 PROGRAM = """
@@ -73,6 +74,34 @@ def test_blas_has_one_thread_in_passes_however_many_are_ours(threads, monkeypatc
     np.testing.assert_allclose(product, x.T @ x)
     assert len(found) > 1
     assert set(found) == {1}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
+@pytest.mark.parametrize("lying", ["C", "F", "part"])
+@pytest.mark.parametrize("turned", ["first", "second"])
+@pytest.mark.parametrize("side", [300, 645, 1100])
+def test_half_of_a_product_of_a_matrix_with_itself_is_made(dtype, lying, turned, side, monkeypatch):
+    """The other half is the same elements: the result is symmetric to the bit, as NumPy's is."""
+    made: list[int] = []
+
+    def noted(a, b, out=None):
+        same = a.__array_interface__["data"] == b.__array_interface__["data"]
+        made.append(a.shape[0] * b.shape[1] * a.shape[1] // (2 if same else 1))
+        return contract.dense_product(a, b, out)
+
+    monkeypatch.setattr(products, "dense_product", noted)
+    random = np.random.default_rng(0)
+    x = random.random((1500, side)).astype(dtype)
+    x = x + x[::-1] * 1j if dtype == "c16" else x
+    x = np.asfortranarray(x) if lying == "F" else x
+    x = np.concatenate([x, x], axis=1)[:, 3 : side + 3] if lying == "part" else x
+    x = x if turned == "first" else x.T
+    with config.override(small_bytes=0), running_on(EmbeddedBackend(2)):
+        a = sp.asarray(x)
+        product = np.asarray((a.T @ a if turned == "first" else a @ a.T) + 0)
+    np.testing.assert_allclose(product, x.T @ x if turned == "first" else x @ x.T, rtol=1e-4)
+    np.testing.assert_array_equal(product, product.T)
+    assert sum(made) == pytest.approx(1500 * side**2 / 2, rel=0.01)
 
 
 def _run(before: str) -> list[list[int]]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spartan_ng.arrays.copying import address
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.costs.choices import ALONE_PAIRS, PIECE_FLOPS
 from spartan_ng.kernels.contract import dense_product, is_matrix_product, matrices, sparse_first
@@ -73,13 +74,19 @@ def _dense(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
     columns = _spans(n, _power_of_two(min(min(most, _MOST_PIECES) // len(rows), n // _LEAST_COLUMNS)))
     out = ex.store.allocate((m, n), row.dtype)
     if len(rows) * len(columns) > 1:
-        pieces = list(product(rows, columns))
+        mirrored = _is_with_itself(left, right)
+        # Those off the diagonal first, which take twice as long.
+        pieces = (
+            [*combinations(rows, 2), *zip(rows, rows, strict=True)] if mirrored else product(rows, columns)
+        )
 
         def fill(piece: tuple[Span, Span]) -> None:
             (i0, i1), (j0, j1) = piece
             dense_product(left[i0:i1], right[:, j0:j1], out[i0:i1, j0:j1])
+            if mirrored and i0 != j0:
+                np.copyto(out[j0:j1, i0:i1], out[i0:i1, j0:j1].T)
 
-        _each(ex, run, pieces, fill)
+        _each(ex, run, list(pieces), fill)
         return out
     summed = _spans(k, min(most, _MOST_SUMS, k // _LEAST_SUMMED))
 
@@ -89,6 +96,13 @@ def _dense(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
     sums = _each(ex, run, summed, add)
     np.copyto(out, sums[0])
     return reduce(lambda total, part: np.add(total, part, out=total), sums[1:], out)
+
+
+def _is_with_itself(left: Any, right: Any) -> bool:
+    """Whether a product is that of a matrix with itself turned, which is symmetric: BLAS makes half of
+    it, and of pieces on its diagonal."""
+    same = left.shape == right.shape[::-1] and left.strides == right.strides[::-1]
+    return same and address(left) == address(right)
 
 
 def _each(ex: Executor, run: Run, items: list[Any], one: Callable[[Any], Any]) -> list[Any]:
