@@ -36,6 +36,10 @@ SHARE = 32
 _GROUP_SHARE = 8
 """Nor is a row group that is made here more than one part in so many: pyarrow has it several times over."""
 
+DICTIONARY_BYTES = 1 << 16
+"""What distinct values of a column take at most where it is written as their numbers. pyarrow's own bound is
+1 MB: until it is reached, a column of many values takes 20 MB of memory, and four times as long to write."""
+
 Span = tuple[int, int]
 _NAME = re.compile(r"rows-(\d+)-(\d+)(?:-columns-(\d+)-(\d+))?\.parquet")
 
@@ -62,7 +66,8 @@ class ParquetFolder(FolderSink):
         self.path, self.shape, self.names = path, shape, names
         line = max(prod(shape[1:]) * dtype.itemsize, 1)
         rows = max(min(FILE_BYTES, budget_bytes() // SHARE) // line, 1)
-        self.options = {"row_group_size": max(GROUP_BYTES // line, 1), **options}
+        rows_of_group = max(GROUP_BYTES // line, 1)
+        self.options = {"row_group_size": rows_of_group, **with_bounds(options)}
         self.chunks = (min(rows, max(shape[0], 1)), *(max(n, 1) for n in shape[1:]))
         self.folder = new_folder(path)
         self.begin()
@@ -168,6 +173,11 @@ _WAYS = {
     "m": "have them as seconds (a.astype('m8[s]')) or a finer unit",
 }
 """What to do with elements that pyarrow has no type for."""
+
+
+def with_bounds(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of pyarrow's, with ours where they are not said."""
+    return {"dictionary_pagesize_limit": DICTIONARY_BYTES, **options}
 
 
 def table(rows: np.ndarray[Any, Any], names: list[str]) -> Any:

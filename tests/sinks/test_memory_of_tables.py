@@ -3,6 +3,8 @@ that a small budget has room for."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,3 +54,29 @@ def test_parts_that_are_written_from_here_have_room(
         parts = [part.copy() for part in in_rows(np.load(tmp_path / "x.npy") + 1)]
     assert max(part.nbytes for part in parts) <= max(budget // 4, value[:1].nbytes)
     numpy.testing.assert_array_equal(numpy.concatenate(parts), value + 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numbers", ["doubles", "integers", "few"])
+@pytest.mark.parametrize("path", ["x.parquet", "x/"])
+def test_columns_of_many_values_take_no_memory_to_find_that_out(
+    path: str, numbers: str, tmp_path: Path
+) -> None:
+    """pyarrow counts the distinct values of each column, up to a bound that is its own."""
+    program = f"""
+import numpy, pyarrow
+import spartan_ng as np
+random = numpy.random.default_rng(0)
+value = random.random((700_000, 3)) if {numbers!r} == "doubles" else random.integers(0, 1 << 40, (700_000, 3))
+value = value % 1000 if {numbers!r} == "few" else value
+np.config.memory_bytes = 48_000_000
+np.to_parquet(np.asarray(value), {str(tmp_path / path)!r})
+print(pyarrow.default_memory_pool().max_memory())
+found = np.from_parquet({str(tmp_path / path)!r})
+numpy.testing.assert_array_equal(found, value)
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert int(done.stdout) < 6_000_000
+    if numbers == "few":  # which are written by numbers, as ever
+        files = [p for p in tmp_path.rglob("*.parquet") if p.is_file()]
+        assert sum(p.stat().st_size for p in files) < 700_000 * 3 * 8 // 4

@@ -41,7 +41,7 @@ LOOPED = 1 << 17
 """Products of elements that NumPy adds up before a plan is made."""
 _INDEX_BYTES = np.dtype(np.intp).itemsize
 _LISTS = (list, tuple)
-_DRAWN, _DRAWN_BYTES = 1 << 10, 1 << 17
+_DRAWN, _DRAWN_BYTES = 1 << 14, 1 << 17
 """Numbers that are drawn in less time than it takes to ask who should draw them; and where fewer bytes than
 these count as small, nothing is NumPy's at once, not even they."""
 _BLANK_BYTES = 1 << 28
@@ -238,7 +238,7 @@ def is_looped(products: int) -> bool:
 
 
 def are_few(size: Any, *parameters: Any) -> bool:
-    """Whether NumPy draws so many numbers at once, from parameters that are numbers: one, or a thousand
+    """Whether NumPy draws so many numbers at once, from parameters that are numbers: one, or some thousands
     at most where small arrays are NumPy's at all."""
     if type(size) is tuple:
         if not _INTEGERS.issuperset(map(type, size)):

@@ -23,7 +23,7 @@ from spartan_ng.graph.evaluation import shares_files
 from spartan_ng.sinks import Hdf5File, ParquetFolder, ZarrStore
 from spartan_ng.sinks.disks import check_room, leftover
 from spartan_ng.sinks.hdf5 import file_to_fill, kept_beside, lies_as_in_memory
-from spartan_ng.sinks.parquet import group_bytes, table
+from spartan_ng.sinks.parquet import group_bytes, table, with_bounds
 from spartan_ng.sinks.places import check_folder, file_place
 from spartan_ng.sinks.stores import ArrayPlace, array_place, filled
 from spartan_ng.sinks.taken import check_tables, check_tables_at, check_unchanged, checked_dataset, refused
@@ -260,7 +260,7 @@ def to_parquet(
         return
 
     def write(temporary: str) -> None:
-        with parquet.ParquetWriter(temporary, schema, **options) as writer:
+        with parquet.ParquetWriter(temporary, schema, **with_bounds(options)) as writer:
             for part in in_rows(array, real, group_bytes()) if array.size else ():
                 unpacked(writer.write_table, table(part, names), row_group_size=max(len(part), 1))
 

@@ -1,6 +1,6 @@
 /* Few numbers of a generator, drawn by NumPy's method of the generator that ours has. */
 
-enum { MOST_DRAWN = 1 << 10 }; /* numbers: `_DRAWN` of the door */
+enum { MOST_DRAWN = 1 << 14 }; /* numbers: `_DRAWN` of the door */
 
 static PyObject *numpy_name, *size_name;
 
