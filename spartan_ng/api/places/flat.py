@@ -105,22 +105,28 @@ class Flat(Walker):
 
     def __getitem__(self, key: Any) -> Any:
         self._index = 0
-        value = self.base._peek() if type(key) is int else None
-        if value is not None and value.dtype.kind in NUMBER_KINDS and -value.size <= key < value.size:
-            return value.flat[key]
+        value = self.base._peek() if type(key) is int or type(key) is slice else None
+        if value is not None and _are_few(key, value):
+            found = value.flat[key]
+            return found if type(key) is int else wrap(found)
         found = manipulation.ravel(self.base)[self._places(key)]
         return copied(found) if isinstance(found, Handle) and found.ndim else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._index = 0
-        target = self.base._open() if type(key) is int and type(value) in NUMBERS else None
-        if target is not None and is_at_hand(target) and -target.size <= key < target.size:
-            target.flat[key] = value
+        known = value if type(value) in NUMBERS else _few_numbers(value)
+        target = self.base._open() if known is not None and (type(key) is int or type(key) is slice) else None
+        if target is not None and target.flags.writeable and _are_few(key, target):
+            target.flat[key] = known
             return
         if key.__class__ is tuple and not key:
             raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
-        # Of objects, a sequence may be one element; where several are one, the last one written stays.
-        if self.base.dtype.hasobject or may_overlap(self.base):
+        if not self.base.flags.writeable and not self.base._cell.frozen:
+            raise ValueError("assignment destination is read-only")
+        # Of objects, a sequence may be one element; where several are one, the last one written stays; and of
+        # the same memory what has been written by then is read.
+        is_own = isinstance(value, Handle) and value._cell is self.base._cell
+        if is_own or self.base.dtype.hasobject or may_overlap(self.base):
             self.base._force()
             target = self.base._in_place()
             if target is not None:
@@ -158,6 +164,23 @@ class Flat(Walker):
     def copy(self) -> ndarray:
         """A flat copy."""
         return manipulation.ravel(self.base).copy()
+
+
+def _are_few(key: Any, value: np.ndarray[Any, Any]) -> bool:
+    """Whether an integer or a slice names numbers in memory that NumPy goes to one by one."""
+    if value.dtype.kind not in NUMBER_KINDS:
+        return False
+    size = value.size
+    if type(key) is int:
+        return -size <= key < size
+    return door.is_small(len(range(*key.indices(size))) * value.itemsize)
+
+
+def _few_numbers(value: Any) -> Any:
+    """The numbers of a small array that lies here; None of others."""
+    shown = value._peek() if isinstance(value, Handle) else None
+    few = type(shown) is np.ndarray and shown.dtype.kind in NUMBER_KINDS and door.is_small(shown.nbytes)
+    return shown if few else None
 
 
 def _is_held(value: Handle, dtype: np.dtype[Any]) -> bool:
