@@ -133,7 +133,8 @@ def _multiplied(left: Any, right: Any, rows: Any, columns: Any, out: Any) -> boo
     if left is None or right is None:
         return False
     index = np.result_type(rows, columns, np.int32)
-    _module.dots(left, right, *(np.ascontiguousarray(x, index) for x in (rows, columns)), out)
+    places = (np.require(x, index, ["C", "A"]) for x in (rows, columns))  # messages have them at any address
+    _module.dots(left, right, *places, out)
     return True
 
 

@@ -36,11 +36,11 @@ def _product(dtype: Any) -> Any:
     return SimpleNamespace(params=((0, 1), (1, 2), (0, 2)), dtype=np.dtype(dtype), fn="contract")
 
 
-def _pattern(nnz: int, index: str, kind: str, seed: int = 0) -> Pattern:
+def _pattern(nnz: int, index: str, kind: str, seed: int = 0, lying: str = "in order") -> Pattern:
     random = np.random.default_rng(seed)
     rows, columns = random.integers(0, ROWS, nnz), random.integers(0, COLUMNS, nnz)
     block = sparse.coo_array((np.ones(nnz), (rows, columns)), (ROWS, COLUMNS)).asformat(kind)
-    block.indices, block.indptr = block.indices.astype(index), block.indptr.astype(index)
+    block.indices, block.indptr = (LAYOUTS[lying](x.astype(index)) for x in (block.indices, block.indptr))
     return Pattern(block)
 
 
@@ -52,16 +52,18 @@ def _pattern(nnz: int, index: str, kind: str, seed: int = 0) -> Pattern:
     index=st.sampled_from(["i4", "i8"]),
     kind=st.sampled_from(["csr", "csc"]),
     lying=st.tuples(*[st.sampled_from(sorted(LAYOUTS))] * 2),
+    places=st.sampled_from(["in order", "unaligned", "read-only"]),
 )
 def test_as_elements_of_the_whole_product(
-    length: int, nnz: int, dtype: str, index: str, kind: str, lying: tuple[str, str]
+    length: int, nnz: int, dtype: str, index: str, kind: str, lying: tuple[str, str], places: str
 ) -> None:
+    """Also of what came in a message, at any address."""
     random = np.random.default_rng(nnz)
     if not length and "one line" in lying:
         length = 1
     u = LAYOUTS[lying[0]](random.integers(-9, 9, (ROWS, length)).astype(dtype))
     v = LAYOUTS[lying[1]](random.integers(-9, 9, (COLUMNS, length)).astype(dtype))
-    pattern = _pattern(nnz, index, kind)
+    pattern = _pattern(nnz, index, kind, lying=places)
     found = dots(_product(dtype), u, v.T, pattern)
     assert found.dtype == np.dtype(dtype)
     np.testing.assert_array_equal(found, (u @ v.T)[pattern.places])  # small integers: all sums are exact
