@@ -16,7 +16,7 @@ from spartan_ng.backends.protocol import Backend, measured
 from spartan_ng.callers import UserLine, place_of
 from spartan_ng.config import config
 from spartan_ng.errors import MemoryBudgetError
-from spartan_ng.graph.node import Node, Op
+from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.trail import Trail
 from spartan_ng.optimizer.passes import run_passes
 from spartan_ng.optimizer.rewrite.constants import VALUE_PASSES
@@ -53,6 +53,9 @@ def explain(
         roots = session.planner.over_sources(run_passes(VALUE_PASSES, nodes, config.disabled_passes))
     wanted = list(dict.fromkeys(r for r in roots if r.op is not Op.DATA))
     session = session.place(wanted)
+    with trail.followed():
+        laid = session.planner.laid_out(wanted, topological(wanted)) or wanted
+    made_of, wanted = dict(zip(wanted, laid, strict=True)), list(dict.fromkeys(laid))
     planned, leaves = session.plan(wanted)
     plan, inputs = planned.plan, [leaves[i] for i in planned.leaves]
     there, called = [], {}
@@ -62,7 +65,7 @@ def explain(
             nameless = "the array" if len(roots) == 1 else f"array {n}"
             there.append(_earlier(name or nameless, root.data))
         elif name:
-            called[asked[wanted.index(root)]] = name
+            called[asked[wanted.index(made_of[root])]] = name
     words = session.planner.words(wanted, plan, trail, variables, places)
     called = {**words.called, **called}
     bound = list(zip(plan.inputs, inputs, strict=False))  # behind them are copies of theirs

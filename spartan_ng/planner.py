@@ -27,6 +27,7 @@ from spartan_ng.callers import UserLine
 from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.garbage import collected_later
+from spartan_ng.graph.axes import as_they_lie
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.graph.trail import Trail, passed_down
@@ -113,6 +114,11 @@ class Planner:
             if len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)
         return planned, leaves
+
+    def laid_out(self, roots: Sequence[Node], order: Sequence[Node]) -> list[Node] | None:
+        """What is planned in the place of `roots`, whose graph is `order`: their steps as arrays lie, where
+        these are here; None where they are planned themselves."""
+        return as_they_lie(roots, order) if isinstance(self._backend, EmbeddedBackend) else None
 
     def over_sources(self, roots: Sequence[Node]) -> list[Node]:
         """`roots` over sources in place of random numbers that would be drawn to lie on disk, and of sources

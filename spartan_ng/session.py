@@ -37,7 +37,6 @@ from spartan_ng.errors import (
     WorkerUnreachable,
 )
 from spartan_ng.events import record as happened
-from spartan_ng.graph.axes import as_they_lie
 from spartan_ng.graph.evaluation import Evaluator, answer_by, looked_over
 from spartan_ng.graph.node import Node, topological
 from spartan_ng.home import Home, keep_to_worker, objects_apart
@@ -128,7 +127,7 @@ class Session:
             if self._home is not None:
                 refs = None if died is not None else self._stay(wanted, known, self._home)
             if refs is None:
-                laid = as_they_lie(wanted, known) if has_turned and self._home is None else None
+                laid = self.planner.laid_out(wanted, known) if has_turned else None
                 todo, walked = (wanted, known) if laid is None else (laid, None)
                 refs = self._plan_and_run(todo, walked, [] if died is None else died)
             values.update(zip(wanted, refs, strict=True))

@@ -17,6 +17,7 @@ from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op, has_lines_of
+from spartan_ng.graph.trail import tell
 
 Axes = tuple[int, ...]
 _STRETCHED = 2
@@ -36,7 +37,10 @@ def as_they_lie(roots: Sequence[Node], order: Sequence[Node]) -> list[Node] | No
     for node in order:
         lying.add(node)
     found = [lying.root(r) for r in roots]
-    return found if lying.has_turned and lying.turned_back * _FEW <= max(n.size for n in order) else None
+    if not lying.has_turned or lying.turned_back * _FEW > max(n.size for n in order):
+        return None
+    lying.tell()
+    return found
 
 
 class _Lying:
@@ -67,6 +71,10 @@ class _Lying:
         """What is evaluated for a root, which is to be in memory of its own."""
         found = self._plain(node)
         return node if found.op is Op.DATA else found
+
+    def tell(self) -> None:
+        """Say what is in the place of which."""
+        tell({node: made for node, (made, _) in self._made.items()})
 
     def _plain(self, node: Node) -> Node:
         """A node's value in C's order of axes."""
