@@ -7,18 +7,15 @@ of our apps from the command line), it is the innermost of theirs.
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import sysconfig
 import warnings
 from collections.abc import Callable, Iterable
-from types import CodeType, FrameType
-from typing import Any, NamedTuple, TypeVar
+from types import CodeType, FrameType, FunctionType
+from typing import Any, NamedTuple
 
 import numpy
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
 _APPS = _PACKAGE + "apps" + os.sep
@@ -98,30 +95,18 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=user_frame()[0])
 
 
-def naming_users(function: F) -> F:
-    """A function whose warnings name the user's line, where they name one of ours or of NumPy's."""
+_CALL = (lambda function, args, keywords: function(*args, **keywords)).__code__
 
-    @functools.wraps(function)
-    def call(*args: Any, **keywords: Any) -> Any:
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            try:
-                found, failed = function(*args, **keywords), None
-            except Exception as error:  # noqa: BLE001 - raised below, after what was said before
-                found, failed = None, error
-        for w in said:
-            if is_internal(w.filename):
-                warn_user(str(w.message), w.category)
-            else:
-                warnings.warn_explicit(w.message, w.category, w.filename, w.lineno, source=w.source)
-        if failed is not None:
-            try:
-                raise failed
-            finally:
-                del failed
-        return found
 
-    return call  # type: ignore[return-value]
+def for_user(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """What a function of others gives, called from the user's line: warnings of whoever called it name that.
+
+    Nothing of the process is changed meanwhile. `warnings.catch_warnings` would change filters for all
+    threads, of which the one that leaves last puts back what another has set.
+    """
+    frame = frame_of_the_users(sys._getframe(1), 1)[1]
+    code = _CALL.replace(co_filename=frame.f_code.co_filename, co_firstlineno=frame.f_lineno)
+    return FunctionType(code, frame.f_globals)(function, args, keywords)
 
 
 def frame_of_the_users(frame: FrameType, level: int) -> tuple[int, FrameType]:

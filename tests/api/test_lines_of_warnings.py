@@ -129,6 +129,38 @@ def test_functions_of_files_tell_of_the_callers_line(text: str, tmp_path: Path) 
     assert told(lambda: tried(np)) == told(lambda: tried(numpy))
 
 
+class _Watching(io.BytesIO):
+    """A file that notes what becomes of warnings while it is read."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.found: list[Any] = []
+
+    def read(self, *args: Any) -> bytes:
+        self.note()
+        return super().read(*args)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self.getvalue().splitlines(keepends=True):
+            self.note()
+            yield line
+
+    def note(self) -> None:
+        self.found.append((list(warnings.filters), warnings.showwarning))
+
+
+@pytest.mark.parametrize("name", ["load", "loadtxt", "genfromtxt"])
+def test_filters_of_warnings_are_the_users_while_files_are_read(name: str) -> None:
+    """They are the process's: threads that changed them at a time would leave them as one of them had it."""
+    packed = io.BytesIO()
+    numpy.savez(packed, x=numpy.arange(3))
+    file = _Watching(packed.getvalue() if name == "load" else b"1 2\n3 4\n")
+    wanted = list(warnings.filters), warnings.showwarning
+    getattr(np, name)(file if name == "load" else iter(file))
+    assert file.found
+    assert all(found == wanted for found in file.found)
+
+
 def test_what_users_ask_for_stays_as_they_ask() -> None:
     x, asked = np.array([1.0, 0.0]), []
     with numpy.errstate(divide="ignore"):

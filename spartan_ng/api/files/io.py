@@ -28,7 +28,7 @@ from spartan_ng.api.files.sinks import writer
 from spartan_ng.api.files.sources import by_suffix, over
 from spartan_ng.api.files.text import TextOfRows, text_in_parts
 from spartan_ng.arrays.sparse import is_sparse
-from spartan_ng.callers import naming_users
+from spartan_ng.callers import for_user
 from spartan_ng.errors import SourceError
 from spartan_ng.graph.evaluation import in_process
 from spartan_ng.sinks.disks import SparingFile, check_room
@@ -159,10 +159,10 @@ def _mapped(path: str, options: dict[str, Any]) -> Any:
     with cut_header_said():
         if not options["allow_pickle"]:
             with suppress(ValueError, OverflowError):  # of a map whose length is negative
-                mapped = np.load(path, "r", **options)
+                mapped = for_user(np.load, path, "r", **options)
                 if mapped.dtype.itemsize:  # a copy of texts without letters gives them one
                     return mapped
-        return np.load(path, **options)
+        return for_user(np.load, path, **options)
 
 
 def _over_map(mapped: Any) -> Any:
@@ -173,7 +173,6 @@ def _over_map(mapped: Any) -> Any:
     return make(Cell(np.asarray(mapped), borrowed=True))
 
 
-@naming_users
 def load(
     file: Any,
     mmap_mode: Any = None,
@@ -218,7 +217,7 @@ def load(
     with _said_of_archive(url), ExitStack() as after:
         if ours is not None:
             after.callback(ours.close)
-        opened = np.load(file, mmap_mode, **options)
+        opened = for_user(np.load, file, mmap_mode, **options)
         if isinstance(opened, np.lib.npyio.NpzFile):
             after.pop_all()
             return Archive.of(opened, url, ours)
@@ -260,12 +259,11 @@ _PACKED = (".gz", ".bz2", ".xz", ".lzma")
 
 
 @numpy_function(np.loadtxt)
-@naming_users
 def loadtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
     """Read an array from text; what memory has no room for is put in a file without a name, part by part."""
     found = text_in_parts(fname, *args, **keywords)
-    result = np.loadtxt(fname, *args, **keywords) if found is None else found
-    return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(np.asarray(result))  # type: ignore[redundant-expr, unreachable]
+    result = for_user(np.loadtxt, fname, *args, **keywords) if found is None else found
+    return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(np.asarray(result))
 
 
 @numpy_function(np.fromregex)
@@ -275,11 +273,10 @@ def fromregex(file: Any, regexp: Any, dtype: Any, encoding: Any = None) -> ndarr
 
 
 @numpy_function(np.genfromtxt)
-@naming_users
 def genfromtxt(fname: Any, *args: Any, **keywords: Any) -> Any:
     """Read an array from text with missing values; NumPy's masked array with `usemask`."""
-    result = np.genfromtxt(fname, *args, **keywords)
-    return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(result)  # type: ignore[redundant-expr, unreachable]
+    result = for_user(np.genfromtxt, fname, *args, **keywords)
+    return [wrap(r) for r in result] if isinstance(result, list | tuple) else wrap(result)
 
 
 @numpy_function(np.fromiter)

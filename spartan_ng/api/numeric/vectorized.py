@@ -54,12 +54,12 @@ class vectorize:
 
     def __call__(self, *operands: Any, **named: Any) -> Any:
         """The function of every element, or of the first argument as its decorator."""
-        few = None if named else few_values(operands, PLAIN_OR_NUMERIC)
-        if few is not None and self._by_numpy.pyfunc is not np._NoValue:
-            return fresh(self._by_numpy(*few))
         if self._by_numpy.pyfunc is np._NoValue:
             self._by_numpy(*operands, **named)
             return self
+        few = None if named else few_values(operands, PLAIN_OR_NUMERIC)
+        if few is not None:
+            return fresh(self._by_numpy(*few))
         lazy = any(isinstance(o, Handle) and o._peek() is None and o.size for o in operands)
         if lazy and not (named or self._has_options):
             arrays = [as_handle(o) for o in operands]

@@ -11,6 +11,7 @@ from spartan_ng.api.base import indexing, manipulation
 from spartan_ng.api.core import door
 from spartan_ng.api.core.chains import bounded, may_overlap
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys
+from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS
 from spartan_ng.api.core.quick import Walker
@@ -114,10 +115,10 @@ class Flat(Walker):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._index = 0
-        known = value if type(value) in NUMBERS else _few_numbers(value)
-        target = self.base._open() if known is not None and (type(key) is int or type(key) is slice) else None
-        if target is not None and target.flags.writeable and _are_few(key, target):
-            target.flat[key] = known
+        known = few_values((value,)) if type(key) is int or type(key) is slice else None
+        target = None if known is None else self.base._open()
+        if known is not None and target is not None and target.flags.writeable and _are_few(key, target):
+            target.flat[key] = known[0]
             return
         if key.__class__ is tuple and not key:
             raise IndexError("Assigning to a flat iterator with a 0-D index is not supported")
@@ -174,13 +175,6 @@ def _are_few(key: Any, value: np.ndarray[Any, Any]) -> bool:
     if type(key) is int:
         return -size <= key < size
     return door.is_small(len(range(*key.indices(size))) * value.itemsize)
-
-
-def _few_numbers(value: Any) -> Any:
-    """The numbers of a small array that lies here; None of others."""
-    shown = value._peek() if isinstance(value, Handle) else None
-    few = type(shown) is np.ndarray and shown.dtype.kind in NUMBER_KINDS and door.is_small(shown.nbytes)
-    return shown if few else None
 
 
 def _is_held(value: Handle, dtype: np.dtype[Any]) -> bool:
