@@ -68,6 +68,7 @@ from spartan_ng.api.statistics.histograms import *
 from spartan_ng.api.statistics.nans import *
 from spartan_ng.api.statistics.quantiles import *
 from spartan_ng.api.statistics.statistics import *
+from spartan_ng.beginning import begin_again as _begin_again
 from spartan_ng.checkpoints import checkpoint, restore, resumable
 from spartan_ng.config import TRACE_VARIABLE as _TRACE_VARIABLE
 from spartan_ng.config import config
@@ -196,3 +197,5 @@ if _TRACE_VARIABLE in _os.environ:
     from spartan_ng.traces import trace_as_asked as _trace_as_asked
 
     _trace_as_asked()
+
+_begin_again()

@@ -11,8 +11,8 @@ it. Of NumPy's steps the time counts that they took: memory may be several times
 Numbers count before they are drawn: who draws many has much to do with them, and they are drawn by one
 thread. What the allocator keeps for arrays to come is said at once, as many programs never ask for the
 session. What the first plan needs comes next, and where kernels lie on disk, what loads them; for these
-nobody waits. A program that came to plans when it started before will again: its import begins with its first
-work that is worth looking that up for, and has those plans and their kernels ready.
+nobody waits. A program that came to plans when it started before will again: its import begins with that of
+the package, so that its inputs are made meanwhile, and has those plans and their kernels ready.
 
 Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching (Algorithmica 1988), the rule of renting and
 buying.
@@ -27,7 +27,8 @@ from functools import cache
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
-from spartan_ng.costs.tuned import AGAIN_S, ASKED_S, BEGIN_S
+from spartan_ng.costs.tuned import AGAIN_S, BEGIN_S
+from spartan_ng.errors import SpartanError
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.scratch import copy_fits
@@ -41,9 +42,6 @@ beside it."""
 
 _ENOUGH_S = BEGIN_S
 """Seconds of NumPy's work from which on the session is imported beside the program."""
-
-_ASKED_S = ASKED_S
-"""The same where the program came to it when it started before."""
 
 _NICENESS = 5
 """What the import gives way by: it has a quarter of a processor where others want all of it."""
@@ -75,7 +73,7 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
     begun, is_beside = time.perf_counter(), _importing is not None
 
     def begin_in_time() -> None:
-        if _is_enough(_worked_s + time.perf_counter() - begun):
+        if _worked_s + time.perf_counter() - begun >= _ENOUGH_S:
             _begin()
 
     found = run_stepwise(roots, order, after=begin_in_time)
@@ -92,7 +90,7 @@ def work_ahead(seconds: float) -> None:
     global _worked_s
     if _leaves_to_numpy():
         _worked_s += seconds
-        if _is_enough(_worked_s):
+        if _worked_s >= _ENOUGH_S:
             _begin()
 
 
@@ -123,15 +121,16 @@ def _is_awaited(predicted_s: float) -> bool:
     return seconds <= AGAIN_S or (seconds <= BEGIN_S and not _comes_again())
 
 
-def _is_enough(worked_s: float) -> bool:
-    """Whether NumPy has worked for so long that the session is imported beside the program."""
-    return worked_s >= _ENOUGH_S or (worked_s >= _ASKED_S and _comes_again())
-
-
 @cache
 def _comes_again() -> bool:
     """Whether the program has come to the session when it started before."""
     return came_to_plans()
+
+
+def begin_again() -> None:
+    """Import the session at once where the program has come to it when it started before."""
+    if _comes_again():
+        _begin()
 
 
 def wait() -> None:
@@ -168,6 +167,7 @@ def import_beside(work: Callable[[], object]) -> threading.Thread | None:
     if not threading.main_thread().is_alive():
         return None
     # These lock themselves before a fork, and let go behind it: after us, if they register before us.
+    import concurrent.futures.thread  # noqa: F401
     import logging  # noqa: F401
 
     def importing() -> None:
@@ -200,6 +200,8 @@ def _begin() -> None:
 
 def _import() -> None:
     try:
+        # NumPy does what the program asks for until the session is there.
+        import spartan_ng.kernels.direct  # noqa: F401
         from spartan_ng import session
 
         _there.set()
@@ -209,6 +211,8 @@ def _import() -> None:
             from spartan_ng.kernels.compiled.compile import compiler
 
             compiler.load_ahead()
+    except (SpartanError, OSError):  # no cluster is found, say: who needs it is told
+        pass
     finally:
         _there.set()
 

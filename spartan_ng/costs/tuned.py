@@ -172,10 +172,6 @@ AGAIN_S = 0.04
 """The same without what makes plans, where earlier starts of the program have left its own. (Measured: 0.025
 to 0.04; `benchmarks cold`)"""
 
-ASKED_S = 0.01
-"""Seconds of NumPy's work from which on it is looked up whether they have: less is not worth a file.
-(chosen)"""
-
 DRAW_NS = 10
 """Nanoseconds that NumPy takes to draw a number: 4 for doubles, 14 for normal ones, up to 30 for others.
 (Measured: 3, 13 and, of gamma, 21)"""
