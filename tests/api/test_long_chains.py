@@ -11,6 +11,7 @@ import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng.api.core import backlog, turns
 from spartan_ng.api.core import cell as core_cell
+from spartan_ng.api.core.forcing import compute_nodes
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.costs.tuned import BACKLOG_STEPS, CHAIN_STEPS
@@ -177,6 +178,32 @@ def test_a_long_program_without_a_loop_is_cut_where_it_stands():
         expected = {"x": numpy.ones(50)}
         exec(lines, expected)
         numpy.testing.assert_array_equal(found["x"], expected["x"])
+
+
+@pytest.mark.parametrize("is_light", [True, False])
+def test_light_steps_are_put_together_again_behind_what_was_caught_up_with(is_light, monkeypatch):
+    """A plan of each would take longer than they do; where each is work, the plan of a turn comes again."""
+    steps, caught = 4 * BACKLOG_STEPS, []
+
+    def computed(nodes):
+        caught.extend(nodes)
+        return compute_nodes(nodes)
+
+    monkeypatch.setattr(core_cell, "compute_nodes", computed)
+    if not is_light:
+        monkeypatch.setattr(backlog, "LAUNCH_NS", 0)
+
+    def run(xp):
+        x = xp.ones(50)
+        for _ in range(steps):
+            x = x * 0.5 + 1
+        return x
+
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=0):
+        numpy.testing.assert_array_equal(run(np), run(numpy))
+    times = len(caught) * BACKLOG_STEPS / (2 * steps)
+    assert (times <= 2) is is_light
+    assert times >= 0.5
 
 
 def test_what_no_memory_has_room_for_waits(monkeypatch):

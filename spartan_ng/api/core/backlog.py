@@ -15,7 +15,7 @@ from math import prod
 from spartan_ng.api.core import door
 from spartan_ng.costs.operations import work_of_node
 from spartan_ng.costs.profile import ONE_THREAD
-from spartan_ng.costs.tuned import BACKLOG_NS, BACKLOG_STEPS, CHAIN_STEPS
+from spartan_ng.costs.tuned import BACKLOG_NS, BACKLOG_STEPS, CHAIN_STEPS, LAUNCH_NS
 from spartan_ng.graph.node import OPERATORS, Node
 from spartan_ng.memory import budget_bytes
 
@@ -60,6 +60,11 @@ def is_chain(backlog: Backlog) -> bool:
 def is_much(backlog: Backlog) -> bool:
     """Whether it may be too much."""
     return is_chain(backlog) or backlog[2] > BACKLOG_NS or backlog[1] > BACKLOG_STEPS
+
+
+def is_light(backlog: Backlog) -> bool:
+    """Whether its steps take less than what a stage of each would: several of them are worth being fused."""
+    return backlog[2] <= backlog[1] * LAUNCH_NS
 
 
 def is_affordable(node: Node) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 
 from spartan_ng.api.core import door
 from spartan_ng.api.core.forcing import compute_nodes, counted_among, release, settled
-from spartan_ng.api.core.holders import hold, hold_as, holder_of
+from spartan_ng.api.core.holders import count_anew, hold, hold_as, holder_of
 from spartan_ng.api.core.loans import leaf_on_loan
 from spartan_ng.api.core.quick import CellFields, settle_pending
 from spartan_ng.api.core.turns import due
@@ -226,6 +226,8 @@ class Cell(CellFields):
             cell = holder_of(late)
             if cell is not None:
                 cell.adopt(ref, late)
+        if nodes:
+            count_anew(node)
 
     def rebind(self, node: Node) -> bool:
         """Become another lazy value (of the same shape and dtype); whether something may be due."""

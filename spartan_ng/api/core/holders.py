@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from weakref import ref
 
 from spartan_ng.api.core import door
-from spartan_ng.api.core.backlog import FEW, Backlog, inner_backlog, is_much, work_ns
+from spartan_ng.api.core.backlog import FEW, Backlog, inner_backlog, is_light, is_much, work_ns
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.callers import USERS, UserLine, frame_of_the_users, place_of, whose
 from spartan_ng.graph.node import Node
@@ -89,6 +89,17 @@ def hold(node: Node, cell: Adopter) -> bool:
     backlog = little, steps + bool(node.inputs), work
     _held[ref(node, _forget)] = (ref(cell),), frame.f_code, frame.f_lasti, backlog
     return (steps > FEW and is_much(backlog)) or references > MANY
+
+
+def count_anew(node: Node) -> None:
+    """Note how little is left to be computed for a lazy node, as what was before it has been evaluated.
+
+    But not where that was work: a loop over large arrays goes on turn by turn, by a plan that comes again.
+    """
+    held = _find(ref(node))
+    if held is not None and is_light(held[3]):
+        little, steps, work = inner_backlog(node, known_backlog)
+        _held[ref(node, _forget)] = *held[:3], (little, steps + bool(node.inputs), work)
 
 
 def known_backlog(node: Node) -> Backlog | None:
