@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 import numpy
+import pytest
 
 import spartan_ng as np
 from benchmarks.planning import gradient_steps, shared_values
@@ -30,8 +31,8 @@ from spartan_ng.optimizer.pipeline import PASSES
 from spartan_ng.plan.lower import lower
 from spartan_ng.plan.settings import Settings
 
-MOST = 250
-"""Calls that `float(sum(X * Y))` may take,"""
+MOST = {"sum": 250, "step": 520}
+"""Calls that `float(sum(X * Y))` and `w - c * (X.T @ (X @ w))` may take,"""
 MOST_OF_PLANNING = 14_500
 """and planning programs of 24 and 25 operators together."""
 
@@ -61,11 +62,12 @@ def printed(*words: str) -> Counter[str]:
     return Counter({name: int(n) for name, n in (line.rsplit(" ", 1) for line in done.stdout.splitlines())})
 
 
-def test_a_sum_whose_plan_is_there_takes_few_calls() -> None:
-    found = printed()
+@pytest.mark.parametrize("program", ["sum", "step"])
+def test_a_program_whose_plan_is_there_takes_few_calls(program: str) -> None:
+    found = printed(program)
     assert any("worker/executor.py" in name for name in found), "it ran on the plan's way"
     assert not any("lower.py" in name for name in found), "the plan was there"
-    assert found.total() <= MOST, found
+    assert found.total() <= MOST[program], found
 
 
 def test_planning_takes_few_calls() -> None:
@@ -91,26 +93,31 @@ def planning() -> Counter[str]:
 
 def a_sum() -> Counter[str]:
     """The calls of a sum whose plan is there."""
-    vars(select)["HOT_S"] = watch._QUICK_S = float("inf")  # how soon it is compiled depends on the machine
-    random = numpy.random.default_rng(0)
-    x, y = random.random((2, 100, 100))
+    x, y = numpy.random.default_rng(0).random((2, 100, 100))
     X, Y = np.asarray(x), np.asarray(y)
+    return calls_of(lambda: float(np.sum(X * Y)), (x * y).sum())
 
-    def program() -> float:
-        return float(np.sum(X * Y))
 
+def a_step() -> Counter[str]:
+    """The calls of a loop's step whose plan is there."""
+    random = numpy.random.default_rng(0)
+    x, v = random.random((64, 8)), random.random(8)
+    X, w = np.asarray(x), np.asarray(v)
+    return calls_of(lambda: numpy.asarray(w - 1e-3 * (X.T @ (X @ w))), v - 1e-3 * (x.T @ (x @ v)))
+
+
+def calls_of(program: Callable[[], Any], expected: Any) -> Counter[str]:
+    """The calls of a program that is planned, once its plan is there."""
+    vars(select)["HOT_S"] = watch._QUICK_S = float("inf")  # how soon it is compiled depends on the machine
     with config.override(small_bytes=0, fusion="cost", kernels="auto"):
         for _ in range(2):
-            np.testing.assert_allclose(program(), (x * y).sum(), rtol=1e-12)
+            np.testing.assert_allclose(program(), expected, rtol=1e-12)
         return calls(program)
 
 
-def main() -> None:
-    """Print the calls of a sum whose plan is there, or of planning."""
-    found = planning() if sys.argv[1:] == ["planning"] else a_sum()
-    for name, n in sorted(found.items()):
-        print(name, n)
+PROGRAMS = {"planning": planning, "sum": a_sum, "step": a_step}
 
 
 if __name__ == "__main__":
-    main()
+    for name, n in sorted(PROGRAMS[sys.argv[1]]().items()):
+        print(name, n)

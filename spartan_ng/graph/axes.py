@@ -20,6 +20,7 @@ from spartan_ng.graph.node import Node, Op, has_lines_of
 from spartan_ng.graph.trail import tell
 
 Axes = tuple[int, ...]
+_VIEWS = (Op.SLICE, Op.TRANSPOSE)
 _STRETCHED = 2
 """An operand with less than one part in so many of the elements is put into any order of axes."""
 _FEW = 8
@@ -33,6 +34,8 @@ def as_they_lie(roots: Sequence[Node], order: Sequence[Node]) -> list[Node] | No
 
     Sums of floating numbers may be rounded in another way, and stay as they are with `config.reproducible`.
     """
+    if not _has_steps_on_turned(order):
+        return None
     lying = _Lying()
     for node in order:
         lying.add(node)
@@ -41,6 +44,22 @@ def as_they_lie(roots: Sequence[Node], order: Sequence[Node]) -> list[Node] | No
         return None
     lying.tell()
     return found
+
+
+def _has_steps_on_turned(order: Sequence[Node]) -> bool:
+    """Whether steps may be done in another order of axes: not where all that is turned are views of leaves,
+    and products alone read them, as `X.T @ v` does. Loops ask that each turn."""
+    views, turned = set[Node](), set[Node]()
+    for node in order:
+        value = None if node.data is None else node.data.value
+        if node.data is not None or (node.op in _VIEWS and node.inputs[0] in views):
+            views.add(node)
+            lies_turned = isinstance(value, np.ndarray) and not value.flags.c_contiguous
+            if lies_turned or node.op is Op.TRANSPOSE or not turned.isdisjoint(node.inputs):
+                turned.add(node)
+        elif node.op is Op.TRANSPOSE or not (node.fn == "contract" or turned.isdisjoint(node.inputs)):
+            return True
+    return False
 
 
 class _Lying:
@@ -60,7 +79,7 @@ class _Lying:
         found = None
         if node.format == "dense" and all(i.format == "dense" for i in node.inputs):
             found = self._leaf(node) if node.data is not None else self._turned(node)
-        is_view = node.data is not None or node.op in (Op.SLICE, Op.TRANSPOSE)
+        is_view = node.data is not None or node.op in _VIEWS
         if is_view and self._views.issuperset(node.inputs):
             self._views.add(node)
         elif found is not None and not is_view:

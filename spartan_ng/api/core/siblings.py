@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from spartan_ng.api.core import door
@@ -42,9 +43,20 @@ def siblings_of(asked: Sequence[Node], order: Sequence[Node]) -> list[tuple[Node
     """Nodes that cells hold, and these, to be computed with those `asked` for: what is dear of all that they
     need is in `order`, and would be computed again. What is asked for is not: that is kept."""
     apart = [i for i, node in enumerate(order) if node.fn in _BY_LINES or node.op is Op.SCAN]
+    is_long = len(order) >= CHAIN_STEPS
+    others = _others(order) if apart or is_long else []
+    if not others:
+        return []
     shared = _shared(asked, order, apart) if apart else None
-    found = _made_of(shared, order) if shared else []
-    return found if len(order) < CHAIN_STEPS else found + _brought_along([*asked, *dict(found)], order)
+    found = _made_of(shared, others) if shared else []
+    return found + _brought_along([*asked, *dict(found)], order, others) if is_long else found
+
+
+def _others(order: Sequence[Node]) -> list[tuple[Node, Any]]:
+    """The last arrays that there are besides those of `order`, as far as there is room, and their cells."""
+    known = set(order)
+    found = [(node, cell) for node, cell in newest(_SEEN * len(order)) if node not in known]
+    return [(node, cell) for node, cell in found if is_affordable(node)]
 
 
 def _shared(asked: Sequence[Node], order: Sequence[Node], apart: Sequence[int]) -> set[Node]:
@@ -70,16 +82,10 @@ def read_elsewhere(nodes: set[Node], order: Sequence[Node]) -> set[Node]:
     return {node for node in nodes if sys.getrefcount(node) > 5 + inside[node]}
 
 
-def _made_of(shared: set[Node], order: Sequence[Node]) -> list[tuple[Node, Any]]:
-    """Arrays that are made of what is `shared`, within few steps: the last ones, as far as there is room."""
-    found: list[tuple[Node, Any]] = []
-    known = set(order)
-    for node, cell in newest(_SEEN * len(order)):
-        if node not in known and is_affordable(node) and _reads(node, shared):
-            found.append((node, cell))
-            if len(found) == _MOST:
-                break
-    return found
+def _made_of(shared: set[Node], others: Sequence[tuple[Node, Any]]) -> list[tuple[Node, Any]]:
+    """Of `others` those that are made of what is `shared`, within few steps: the last ones."""
+    found = ((node, cell) for node, cell in others if _reads(node, shared))
+    return list(islice(found, _MOST))
 
 
 def _reads(node: Node, shared: set[Node]) -> bool:
@@ -98,14 +104,16 @@ def _reads(node: Node, shared: set[Node]) -> bool:
     return False
 
 
-def _brought_along(asked: Sequence[Node], order: Sequence[Node]) -> list[tuple[Node, Any]]:
+def _brought_along(
+    asked: Sequence[Node], order: Sequence[Node], others: Sequence[tuple[Node, Any]]
+) -> list[tuple[Node, Any]]:
     """Those of which nearly all steps are in `order`, up to late ones."""
     places = {node: i if node.inputs else 0 for i, node in enumerate(order)}
     places |= dict.fromkeys(asked, 0)
     found: list[tuple[Node, Any]] = []
     added: dict[Node, None] = {}
-    for node, cell in newest(_SEEN * len(order)):
-        if node in places or node in added or not is_affordable(node) or cell.is_part_of_one():
+    for node, cell in others:
+        if node in places or node in added or cell.is_part_of_one():
             continue
         more = _rest(node, places, added)
         if more is not None:
