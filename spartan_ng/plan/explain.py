@@ -207,8 +207,8 @@ def _product(stage: Stage) -> str:
     Of a product: its cuboids, the parts and steps it goes in, and its finish. FuseME (SIGMOD '22), section 3.
     """
     if isinstance(stage, Combine):
-        parts = f"{stage.parts} parts, one after the other" if stage.parts > 1 else ""
-        return parts if stage.finish is None else _finish(stage.finish)
+        of_parts = [f"{stage.parts} parts, one after the other"] if stage.parts > 1 else []
+        return "; ".join(of_parts if stage.finish is None else [*of_parts, _finish(stage.finish)])
     if not isinstance(stage, Fused) or len(stage.writes) > 1:
         return ""
     (write,) = stage.writes
