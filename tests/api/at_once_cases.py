@@ -149,7 +149,7 @@ np.subtract.outer(w, w)  # 480
 np.add.outer(w, i[:2])  # 256
 np.maximum(a, b)  # 19200
 np.maximum(a, c)  # 9920
-np.maximum(a, b, c.copy() + a)  # 19200
+np.maximum(a, b, c.copy() + a)  # 9920, 19200
 np.sqrt(a)  # 9600
 np.modf(a)  # 9600
 np.exp(a[..., None])  # 9600

@@ -78,9 +78,8 @@ class Cell(CellFields):
     `blank` says that the value has just been made of zeros: a graph takes the constant instead of its memory.
     `settled` says that the value has been found to be nobody else's, neither blank nor frozen: as long as
     there is no node, it may be written to.
-    `picks` counts the elements, and lines, that were read one by one since the last evaluation. `turns`
-    counts writes that were steps of a graph and such reads that came by turns: it is odd where a write came
-    last. `tests` counts comparisons with a number since a write (`members.py`).
+    `picks` counts the elements, and lines, that were read one by one since the last evaluation. `tests`
+    counts comparisons with a number since a write (`members.py`).
     `rent` is what calls have taken longer that read a borrowed value where it lies (`loans.py`).
     `owner` is the array without views that the first view was made of. `source` is where a value that has
     not been written to is mapped from.
@@ -211,7 +210,6 @@ class Cell(CellFields):
         if self.value is not None or self._node is None or self._node.format != "dense":
             return
         self.picks += 1
-        self.turns += self.turns % 2
         if door.is_walked_over(self.picks, self._node.nbytes):
             self.settle(self._node)
 
@@ -237,7 +235,6 @@ class Cell(CellFields):
         self.masked = None
         self.borrowed = self.settled = self.blank = False
         self._node = node
-        self.turns = 1 if self.turns % 2 else self.turns + 1
         return hold(node, self)
 
     def adopt(self, ref: ArrayRef, node: Node) -> None:
@@ -259,6 +256,22 @@ class Cell(CellFields):
             self.borrowed, self.settled = self.value is ref.value and not own, False
             if self.value is not ref.value:  # one copy is enough: the next graph takes this one
                 self._node = None
+
+    def is_alone(self) -> bool:
+        """Whether the value is here, and what is written to it is for the array and its views alone: no graph
+        that is to be computed reads it, nor does anybody else."""
+        settle_pending()
+        with changes:
+            if self.value is None or self.frozen or self.shared or self.borrowed or self.blank:
+                return False
+            node = self._node
+            if node is not None:
+                watch = weakref.ref(node.data)
+                self._node = None
+                del node
+                if (ref := watch()) is not None:
+                    self._node = build.data(ref)
+            return self._node is None
 
     def writable(self) -> Any:
         """The value, for a write in place; None where a functional update is better.

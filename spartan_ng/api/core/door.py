@@ -48,8 +48,6 @@ _BLANK_BYTES = 1 << 28
 """Zeros up to so large are asked of the operating system at once, which has them for nothing."""
 _WRITTEN_FLOPS = 4
 """Operations an element that NumPy does as fast as memory is written, on one thread."""
-_TURNS = 4
-"""So many writes to an array and reads of its elements by turns, and the next write is done at once."""
 _LINE_BYTES, _FEW_LINES = 64, 8
 """Bytes of a line beside which it is nothing to look whether a mask keeps it; and NumPy copies the lines that
 are kept sooner than a pass reads all, where there are at least so many times as many.
@@ -190,9 +188,9 @@ def fits_here(nbytes: int) -> bool:
 def is_written_here(target: Any, flops: int) -> bool:
     """Whether NumPy writes so many operations an element into an array, however large that is: into a part,
     which is computed before the call ends in any case, and a pass would make it elsewhere, to be copied; or
-    where the program reads an element after each write, so that no pass has two of them to do."""
-    is_asked = bool(target._views) or target._cell.turns >= _TURNS
-    return is_asked and flops <= _WRITTEN_FLOPS and works_here()
+    over elements that nobody else reads, where a pass would fill memory that the caches do not have."""
+    is_quick = flops <= _WRITTEN_FLOPS and works_here()
+    return is_quick and (bool(target._views) or target._cell.is_alone())
 
 
 def is_blank(nbytes: int) -> bool:

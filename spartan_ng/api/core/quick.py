@@ -61,7 +61,6 @@ if TYPE_CHECKING or _module is None:
         borrowed: bool = False
         blank: bool = False
         picks: int = 0
-        turns: int = 0
         order: tuple[int, ...] | None = None
         shared: bool = False
         lent: int = 0

@@ -4,7 +4,7 @@
 typedef struct {
     PyObject_HEAD
     PyObject *value, *node, *masked, *order, *lender, *source, *owner;
-    int picks, turns, lent, rent, tests;
+    int picks, lent, rent, tests;
     char frozen, borrowed, blank, shared, settled;
     PyObject *weakrefs;
 } Cell;
@@ -23,7 +23,6 @@ static PyMemberDef cell_members[] = {
     {"borrowed", T_BOOL, offsetof(Cell, borrowed), 0, NULL},
     {"blank", T_BOOL, offsetof(Cell, blank), 0, NULL},
     {"picks", T_INT, offsetof(Cell, picks), 0, NULL},
-    {"turns", T_INT, offsetof(Cell, turns), 0, NULL},
     {"lent", T_INT, offsetof(Cell, lent), 0, NULL},
     {"rent", T_INT, offsetof(Cell, rent), 0, NULL},
     {"tests", T_INT, offsetof(Cell, tests), 0, NULL},
