@@ -47,12 +47,12 @@ class Masked:
 
     def count(self) -> int:
         """How many sub-arrays are kept; evaluates the mask when it is asked for the first time."""
-        self.a, count = counted_among(self.a, self.mask)
+        self.a, self.mask, count = counted_among(self.a, self.mask)
         return count
 
     def compact(self) -> Node:
         """The elements one after the other."""
-        count = self.count()
+        self.a, self.mask, count = counted_among(self.a, self.mask, is_next=True)
         return build.compress(self.a, self.mask, count)
 
     def wide_mask(self) -> Node:

@@ -188,18 +188,20 @@ def counted(mask: Node) -> tuple[Node, int]:
     return kept, _counts[kept]
 
 
-def counted_among(source: Node, mask: Node) -> tuple[Node, int]:
-    """A node that elements are about to be taken from, and how many its mask says. Where the mask is made of
-    that, it is dear, and nobody holds it, as a sorted line, it is kept: it is asked for next."""
+def counted_among(source: Node, mask: Node, is_next: bool = False) -> tuple[Node, Node, int]:
+    """A node that elements are about to be taken from, their mask, and how many it says.
+
+    Where the mask is made of the node, that is dear, and nobody holds it, as a sorted line, it is kept: it is
+    asked for next. So is the mask, where the elements themselves are what `is_next`.
+    """
     is_needed = mask not in _counts and source.op in OPERATORS and source.format == "dense"
-    if not is_needed or source.nbytes > budget_bytes() // _SHARE or holder_of(source) is not None:
-        return source, count_true(mask)
-    order = topological([mask])
-    if source not in order or not _is_dear(source, set()):
-        return source, count_true(mask)
-    number, ref = compute_nodes([counter(mask), source])
-    _counts[mask] = int(value_of(number))
-    return settled(source, ref), _counts[mask]
+    if is_needed and source.nbytes <= budget_bytes() // _SHARE and holder_of(source) is None:
+        order = topological([mask])
+        if source in order and _is_dear(source, set()):
+            number, ref = compute_nodes([counter(mask), source])
+            _counts[mask] = int(value_of(number))
+            return settled(source, ref), mask, _counts[mask]
+    return source, *(counted(mask) if is_next else (mask, count_true(mask)))
 
 
 def counter(mask: Node) -> Node:

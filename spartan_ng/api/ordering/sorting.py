@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spartan_ng.api.base import joining, manipulation, reductions
-from spartan_ng.api.core import keys
+from spartan_ng.api.core import door, keys
 from spartan_ng.api.core.conversion import as_handle, forced, values
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.forcing import counted
@@ -236,6 +236,9 @@ def nonzero(a: Any) -> tuple[ndarray, ...]:
     known = small_values((a,))
     if known is not None:
         return tuple(wrap(i) for i in np.nonzero(known[0]))
+    marks = _marks_here(a)
+    if marks is not None:
+        return tuple(wrap(i) for i in np.nonzero(marks))
     flat = flatnonzero(a)
     if a.ndim == 1:
         return (flat,)
@@ -249,7 +252,19 @@ def nonzero(a: Any) -> tuple[ndarray, ...]:
 def flatnonzero(a: Any) -> ndarray:
     """The flat indices of the elements that are not zero."""
     a = as_handle(a)
+    marks = _marks_here(a)
+    if marks is not None:
+        return wrap(np.flatnonzero(marks))
     return wrap_node(build.nonzero(*counted(reductions.truth(a)._node())))
+
+
+def _marks_here(a: ndarray) -> Any:
+    """The truth values of an array that is here, if NumPy finds their places: it counts them on the way. A
+    plan has to be told before how many there are, and counts each part once more."""
+    marks = a._found() if a.dtype == bool else None
+    return (
+        marks if type(marks) is np.ndarray and door.fits_here(a.size * np.intp().itemsize * a.ndim) else None
+    )
 
 
 @numpy_function(np.argwhere, few=1)
