@@ -12,6 +12,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng.api.core import forcing
+from spartan_ng.graph import evaluation
 from spartan_ng.graph.node import topological
 
 
@@ -19,7 +20,7 @@ from spartan_ng.graph.node import topological
 def evaluated() -> Iterator[list[Any]]:
     """The steps of evaluations, as often as they are in one."""
     found: list[Any] = []
-    plain = forcing.evaluate
+    plain = evaluation.evaluate
 
     def noting(nodes: Any, *others: Any) -> Any:
         found.extend(node.fn for node in topological(nodes))
