@@ -122,7 +122,9 @@ BEFORE = {
 
 @pytest.mark.parametrize("name", BEFORE)
 @pytest.mark.parametrize("each", [1, 2, 3])
-@pytest.mark.parametrize("statement", ["m += 1.5", "np.add(m, a, out=m)", "np.clip(m, 0, 50, out=m)"])
+@pytest.mark.parametrize(
+    "statement", ["m += 1.5", "m **= 2", "np.add(m, a, out=m)", "np.clip(m, 0, 50, out=m)"]
+)
 def test_what_nobody_else_reads_is_written_where_it_lies(statement: str, each: int, name: str) -> None:
     with np.config.override(small_bytes=64):
         names, theirs = operands(np, "f"), operands(numpy, "f")

@@ -340,7 +340,8 @@ def _in_place(function: ufuncs.ufunc, a: Arithmetic, other: Any) -> ndarray:
             return a  # type: ignore[return-value]
     value = a._peek()
     is_small = value is not None and door.is_small(value.nbytes)
-    large = not is_small and (value is not None or a._views) and door.is_written_here(a, function.row.flops)
+    done = (_quick_power(a.dtype, other) if function is ufuncs.power else None) or function
+    large = not is_small and (value is not None or a._views) and door.is_written_here(a, done.row.flops)
     operands = evaluated_for(a, (other,)) if large else small_values((other,))
     if operands is not None and (is_small or large):
         target = a._in_place()
