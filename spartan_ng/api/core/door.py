@@ -46,8 +46,9 @@ _DRAWN, _DRAWN_BYTES = 1 << 14, 1 << 17
 these count as small, nothing is NumPy's at once, not even they."""
 _BLANK_BYTES = 1 << 28
 """Zeros up to so large are asked of the operating system at once, which has them for nothing."""
-_WRITTEN_FLOPS = 4
-"""Operations an element that NumPy does as fast as memory is written, on one thread."""
+_WRITTEN_FLOPS = 6
+"""Operations an element, up to those of a root, that NumPy does on one thread in no more time than threads
+take together to fill other memory."""
 _LINE_BYTES, _FEW_LINES = 64, 8
 """Bytes of a line beside which it is nothing to look whether a mask keeps it; and NumPy copies the lines that
 are kept sooner than a pass reads all, where there are at least so many times as many.
