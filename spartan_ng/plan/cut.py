@@ -243,7 +243,7 @@ class Cut:
         """In how many parts a worker combines states, so that those of a part take a share of its memory."""
         profile, row = self.settings.profile, stage.row
         by_element = row.kind not in LINE_STATES and not isinstance(row.fn, UserFunction)
-        if not profile.limited or stage.finish is not None or not by_element:
+        if not profile.limited or not by_element:
             return 1
         tiling, shape = self.slots[stage.slot].tiling, self.slots[stage.slot].shape
         longest = max((n // parts for n, parts in zip(shape, tiling.parts, strict=True)), default=1)

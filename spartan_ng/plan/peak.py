@@ -151,6 +151,9 @@ def _arriving_bytes(plan: Plan, number: int) -> int:
 def _between_bytes(plan: Plan, stage: Stage) -> int:
     """Bytes of what a pass has beside its result before that is stored: of a part of a sum what it adds to
     those before, and what its finish reads."""
+    if isinstance(stage, Combine):
+        slot, is_beside = plan.slots[stage.slot], stage.parts > 1 and stage.finish is not None
+        return _share(slot) // slot.dtype.itemsize * stage.row.dtype.itemsize if is_beside else 0
     if not isinstance(stage, Fused):
         return 0
     times = (stage.parts > 1) + (stage.finish is not None)

@@ -36,22 +36,22 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
     assert reducer is not None, "prepared with the program"
     slot = run.plan.slots[stage.slot]
     if task.parts:
-        out = ex.store.allocate(box_shape(task.box), slot.dtype)
+        whole = ex.store.allocate(box_shape(task.box), stage.row.dtype)
         for part in task.parts:
             assert part.box is not None, "a part of a box"
             ex.check(run)
-            value = np.asarray(reducer.finalize(_total(ex, run, stage, part, reducer)), slot.dtype)
-            put(out[slices_within(part.box, task.box)], value)
-        ex.put(run, stage.slot, out)
-        return
-    total = _total(ex, run, stage, task, reducer)
+            value = np.asarray(reducer.finalize(_total(ex, run, stage, part, reducer)), whole.dtype)
+            put(whole[slices_within(part.box, task.box)], value)
+    else:
+        total = _total(ex, run, stage, task, reducer)
+        is_last = stage.finish is None
+        whole = reducer.finalize(total, ex.store.allocate) if is_last else reducer.finalize(total)
     if stage.finish is not None:
         assert task.finish is not None, "prepared with the program"
         after = ex.load_all(run, task.finish.operands)
-        run_finish(ex, run, stage.finish, task.finish, [*after, reducer.finalize(total)])
+        run_finish(ex, run, stage.finish, task.finish, [*after, whole])
         return
-    value = np.asarray(reducer.finalize(total, ex.store.allocate), slot.dtype)
-    ex.put(run, stage.slot, value.reshape(box_shape(task.box)))
+    ex.put(run, stage.slot, np.asarray(whole, slot.dtype).reshape(box_shape(task.box)))
 
 
 def _total(ex: Executor, run: Run, stage: Combine, task: Task, reducer: Reducer) -> State:
