@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.backends.protocol import Backend
 from spartan_ng.config import config
+from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError, WorkerLost, WorkersChanged
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.functions import UserFunction
@@ -61,14 +62,14 @@ class Home(Generic[_S]):
     """
 
     def __init__(self, backend: Backend, planner: Planner, session: Callable[[EmbeddedBackend], _S]) -> None:
-        self._backend, self._planner = backend, planner
+        self.backend, self._planner = backend, planner
         self._session = session
         self._here: _S | None = None
         self._bills: weakref.WeakKeyDictionary[ArrayRef, float] = weakref.WeakKeyDictionary()
 
     def here(self) -> _S:
         """The session of what stays, with a worker's budget where the driver has none itself."""
-        profile = self._backend.profile
+        profile = self.backend.profile
         memory_bytes = config.memory_bytes or (profile.memory_bytes if profile.limited else None)
         if self._here is None:
             self._here = self._session(EmbeddedBackend(config.threads, memory_bytes))
@@ -95,10 +96,10 @@ class Home(Generic[_S]):
         here, there = driver(), self._planner
         try:
             here_s = here.predicted_s(here.plan(roots, order, 1)[0].plan)
-            there_s = there.predicted_s(there.plan(roots, order, self._backend.workers)[0].plan)
+            there_s = there.predicted_s(there.plan(roots, order, self.backend.workers)[0].plan)
         except (MemoryBudgetError, WorkerLost, WorkersChanged):  # whoever runs it says what that means
             return None
-        sending_s = self._backend.profile.move_ns(sum(ref.nbytes for ref in leaves)) / 1e9
+        sending_s = self.backend.profile.move_ns(sum(ref.nbytes for ref in leaves)) / 1e9
         billed = sum(self._bills.get(ref, 0.0) for ref in leaves)
         # What staying would cost with this program, too: the array is bought when rent has come to its price.
         stays = billed + here_s - there_s <= sending_s
@@ -122,7 +123,7 @@ class Home(Generic[_S]):
                 return []
             if ref is None:
                 continue
-            if ref.value is None or ref.source is not None or ref.backend is self._backend:
+            if ref.value is None or ref.source is not None or ref.backend is self.backend:
                 return []
             leaves[ref] = None
         nbytes = sum(ref.nbytes for ref in leaves)
@@ -130,6 +131,17 @@ class Home(Generic[_S]):
         largest = max((n.nbytes for n in order if n.op is not Op.BROADCAST), default=0)
         fits = nbytes > config.small_bytes and made <= nbytes and largest <= _GROWTH * nbytes
         return list(leaves) if fits else []
+
+
+def is_sooner_at(home: Home[Any] | None, steps: int, nbytes: int) -> bool:
+    """Whether NumPy is done at a home with so many steps on so many bytes that are there before the workers
+    would be, of which each does an equal part: how long a step takes is the same for both. Nowhere else."""
+    if home is None or "home" in config.disabled_passes:
+        return False
+    here: Profile = home.here().backend.profile
+    there = home.backend.profile
+    apart_ns = there.compute_ns(steps, nbytes, there.workers) + there.move_ns(nbytes)
+    return here.compute_ns(steps, nbytes, 1) <= apart_ns
 
 
 _of_worker: int | None = None

@@ -23,7 +23,7 @@ from spartan_ng.config import MASTER_VARIABLE, config
 from spartan_ng.errors import ShapeError
 from spartan_ng.extras import needed
 from spartan_ng.garbage import collected_later
-from spartan_ng.graph import build
+from spartan_ng.graph import build, evaluation
 from spartan_ng.graph.evaluation import Evaluator, answer_by
 from spartan_ng.graph.node import OPERATORS, Node, topological
 from spartan_ng.memory import budget_bytes
@@ -80,10 +80,20 @@ def _worker_bytes() -> tuple[int, int, bool]:
     return _begun().worker_bytes()  # type: ignore[no-any-return]
 
 
+def _is_sooner_here(steps: int, nbytes: int) -> bool:
+    _begun()
+    return evaluation.is_sooner_here(steps, nbytes)
+
+
+def _lead() -> float:
+    _begun()
+    return evaluation.lead()
+
+
 recurring.compile_recurring()
 answer_by(
     Evaluator(
-        *(_evaluate, _is_in_process, _is_dear, _shares_files, _worker_bytes),
+        *(_evaluate, _is_in_process, _is_dear, _shares_files, _worker_bytes, _is_sooner_here, _lead),
         ahead=_work_ahead,
         is_made=_is_made,
     )

@@ -20,7 +20,7 @@ from spartan_ng import telemetry
 from spartan_ng.api.core.watch import Watch
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.backends.protocol import Backend, Losing, RunStats, Way, bring
+from spartan_ng.backends.protocol import Backend, Losing, RunStats, bring
 from spartan_ng.backends.reaching import reach
 from spartan_ng.callers import user_place, user_step
 from spartan_ng.config import KEYS_VARIABLE, MASTER_VARIABLE, config
@@ -39,7 +39,7 @@ from spartan_ng.errors import (
 from spartan_ng.events import record as happened
 from spartan_ng.graph.evaluation import Evaluator, answer_by, looked_over
 from spartan_ng.graph.node import Node, topological
-from spartan_ng.home import Home, keep_to_worker, objects_apart
+from spartan_ng.home import Home, is_sooner_at, keep_to_worker, objects_apart
 from spartan_ng.joining import pays
 from spartan_ng.kernels.direct import as_array_ref, run_direct
 from spartan_ng.lineage import record
@@ -65,7 +65,8 @@ class Session:
         self.backend = backend
         self._losing = backend if isinstance(backend, Losing) else None
         if self._losing is not None:
-            self._losing.recover, self._losing.is_better_anew = self._recover, self._is_better_anew
+            self._losing.recover = self._recover
+            self._losing.is_better_anew = lambda plan, way, workers: pays(plan, way, workers, backend.profile)
         self._replicas = None if self._losing is None else Replicas(self._losing)
         self.last_run: tuple[Plan, RunStats] | None = None
         """The last plan that ran, and what it took."""
@@ -123,9 +124,7 @@ class Session:
             if config.debug:
                 tell_direct(wanted, time.perf_counter() - begun)
         elif wanted:
-            refs = None
-            if self._home is not None:
-                refs = None if died is not None else self._stay(wanted, known, self._home)
+            refs = self._stay(wanted, known, self._home) if self._home and died is None else None
             if refs is None:
                 laid = self.planner.laid_out(wanted, known) if has_turned else None
                 todo, walked = (wanted, known) if laid is None else (laid, None)
@@ -306,9 +305,6 @@ class Session:
     def _is_lost(self, ref: ArrayRef) -> bool:
         return self._losing is not None and self._losing.is_lost(ref)
 
-    def _is_better_anew(self, plan: Plan, way: Way, workers: int) -> bool:
-        return pays(plan, way, workers, self.backend.profile)
-
     def _evaluate_plain(self, nodes: list[Node]) -> list[ArrayRef]:
         return self._evaluate(nodes, None)
 
@@ -445,5 +441,10 @@ def _go_on_alone() -> None:  # see `backends.forked`
 
 
 after_fork(_go_on_alone)
-
-answer_by(Evaluator(evaluate, in_process, is_dear, shares_files, worker_bytes))
+answer_by(
+    Evaluator(
+        *(evaluate, in_process, is_dear, shares_files, worker_bytes),
+        is_sooner_here=lambda steps, nbytes: is_sooner_at(current()._home, steps, nbytes),
+        lead=lambda: current().backend.profile.lead,
+    )
+)

@@ -71,6 +71,11 @@ class Profile(Struct, frozen=True, dict=True):
         bytes_s, flops_s = ranks * self.memory_bytes_s, ranks * self.flops_s
         return min(bytes_s, self.all_bytes_s or bytes_s), min(flops_s, self.all_flops_s or flops_s)
 
+    @property
+    def lead(self) -> float:
+        """How many times as many operations as one worker alone all do together in a time."""
+        return self.together(self.workers)[1] / self.flops_s
+
     def faster(self, times: int) -> Profile:
         """The same of workers that compute so many times as fast, but receive no faster."""
         return replace(

@@ -41,6 +41,9 @@ class Evaluator(Struct, frozen=True):
     in_process : whether programs run in this process, on the driver's own memory
     shares_files : whether the workers open the files that the driver does, under the same names
     worker_bytes : what arrays may take on a worker, and on all of them, and whether that was set as a limit
+    is_sooner_here : whether the driver is done with so many steps on so many bytes that it has before workers
+        would be, which do not have them
+    lead : how many times as much as one worker all together do in a time
     ahead : is told for how many seconds NumPy is about to work on what no node stands for
     is_dear : whether computing a node again from data and stored nodes takes longer than keeping its value
     is_made : whether a node's array is made on the way to whatever reads it, and not fused away
@@ -51,6 +54,8 @@ class Evaluator(Struct, frozen=True):
     is_dear: Callable[[Node, Container[Node]], bool] = _never
     shares_files: Callable[[], bool] = bool
     worker_bytes: Callable[[], tuple[int, int, bool]] = lambda: (0, 0, False)
+    is_sooner_here: Callable[[int, int], bool] = lambda steps, nbytes: False
+    lead: Callable[[], float] = float
     ahead: Callable[[float], None] = _unheard
     is_made: Callable[[Node], bool] = _never
 
@@ -93,6 +98,17 @@ def is_limited() -> bool:
 def is_dear(node: Node, stored: Container[Node]) -> bool:
     """Whether computing `node` again from data and `stored` nodes takes longer than keeping its value."""
     return _evaluator.is_dear(node, stored)
+
+
+def is_sooner_here(steps: int, nbytes: int) -> bool:
+    """Whether the driver is done with so many steps on so many bytes that it has before workers would be,
+    which do not have them."""
+    return _evaluator.is_sooner_here(steps, nbytes)
+
+
+def lead() -> float:
+    """How many times as much as one worker all together do in a time: those of one host share its cores."""
+    return _evaluator.lead()
 
 
 def is_made(node: Node) -> bool:

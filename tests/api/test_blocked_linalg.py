@@ -30,6 +30,7 @@ class Counting(SimulatedBackend):
 @pytest.fixture(autouse=True)
 def _small_panels(monkeypatch):
     monkeypatch.setattr(factorizations, "PANEL", PANEL)
+    monkeypatch.setattr(factorizations, "BLOCKED", 0)
     monkeypatch.setattr(factorizations, "LARGE", 50)
 
 

@@ -48,6 +48,7 @@ CASES = [
 @pytest.mark.parametrize("workers", [0, 3])
 def test_values_are_numpys(case, workers, monkeypatch):
     monkeypatch.setattr(factorizations, "PANEL", 6)
+    monkeypatch.setattr(factorizations, "BLOCKED", 0)
     monkeypatch.setattr(factorizations, "LARGE", 50)
     name, call = CASES[case]
     values = MATRICES[name]
@@ -72,6 +73,7 @@ def _same(found, wanted):
 
 def test_failures_raise_at_the_call(monkeypatch):
     monkeypatch.setattr(factorizations, "PANEL", 6)
+    monkeypatch.setattr(factorizations, "BLOCKED", 0)
     monkeypatch.setattr(factorizations, "LARGE", 50)
     with running_on(SimulatedBackend(3)), config.override(small_bytes=0):
         for matrix in (np.zeros((20, 20)), np.zeros((4, 3, 3))):

@@ -87,6 +87,7 @@ def test_square_matrices_of_every_dtype(
     """By panels on workers; nearly singular, but for what Cholesky's has in every dtype."""
     monkeypatch.setattr(factorizations, "LARGE", 50)
     monkeypatch.setattr(factorizations, "PANEL", 8)
+    monkeypatch.setattr(factorizations, "BLOCKED", 0)
     rng = numpy.random.default_rng(9)
     low = rng.integers(0, 2, (24, 24))
     a = (low @ low.T + numpy.eye(24, dtype=int)).astype(dtype)

@@ -26,8 +26,9 @@ from spartan_ng.api.core.handle import settle
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.logic import where
+from spartan_ng.costs.choices import BLOCKED
 from spartan_ng.graph import build
-from spartan_ng.graph.evaluation import in_process
+from spartan_ng.graph.evaluation import in_process, lead
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -60,8 +61,11 @@ def worked_kind(*beside: ndarray) -> np.dtype[Any]:
 
 
 def is_large(a: ndarray) -> bool:
-    """Whether a square matrix is worth a blocked algorithm."""
-    return not in_process() and a.ndim == 2 and a.size > LARGE and a.shape[0] == a.shape[1] > PANEL
+    """Whether a square matrix is worth a blocked algorithm: on workers that do enough more than one of them,
+    or where no task has room for it."""
+    if in_process() or a.ndim != 2 or a.size <= LARGE or not a.shape[0] == a.shape[1] > PANEL:
+        return False
+    return lead() >= BLOCKED or COPIES * a.size * worked_kind(a).itemsize > budget()
 
 
 # --- tall matrices -----------------------------------------------------------------------------------

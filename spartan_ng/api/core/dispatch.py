@@ -27,6 +27,7 @@ from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.numbers import NUMERIC, OURS
 from spartan_ng.api.core.outputs import INTO, into, is_written
 from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, ASKING, in_front
+from spartan_ng.api.core.work import takes_long, work_of
 from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.callers import warn_user
@@ -57,9 +58,9 @@ def numpy_function(
     """Enter a function in the table; `eager` functions leave small operands to NumPy.
 
     An eager function must not return much more than it is given, and never a view of it. A `whole` function
-    is an eager one that nothing fuses with, because it sorts or counts: where programs run in this process,
-    NumPy takes operands that have values and fit into the memory with what it makes of them; a function says
-    of a call's values whether it is one. Of other functions, NumPy does a call of at most `few` operands, if
+    is an eager one that nothing fuses with, because it sorts or counts: NumPy takes operands that have values
+    and fit into the memory with what it makes of them, unless workers are sooner done; a function says of a
+    call's values whether it is one. Of other functions, NumPy does a call of at most `few` operands, if
     they are nothing but small arrays and numbers: it must not return much more than operands have that are
     broadcast together, and never one of them. `front` is put in front of what makes an array of no other one,
     see `shortened`.
@@ -214,12 +215,12 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool | Callable[[
             if nbytes is None:
                 return checked(*args, **keywords)
             if not door.is_small(nbytes) and not any_stays(known):
-                fits = whole and door.fits_here(nbytes)
+                fits = whole and door.is_left_here(nbytes, work_of(known))
                 if not (whole(known) if fits and callable(whole) else fits):
                     return checked(*args, **keywords)
         if not door.fit_as_indices(known) and not any_stays(known):
             return checked(*args, **keywords)
-        if whole and _is_long(known):
+        if whole and takes_long(known):
             from spartan_ng.interrupts import is_interruptible, run_interruptibly
 
             if is_interruptible():
@@ -261,23 +262,6 @@ def _for_few(called: Callable[..., Any], numpys: Callable[..., Any], most: int) 
     return in_front(call, numpys, ASKING, most, AS_BROADCAST)
 
 
-def _is_long(known: Iterable[Any]) -> bool:
-    """Whether NumPy may be at some of the values for longer than whoever presses Ctrl-C wants to wait; lists
-    have theirs inside. What does not takes no thread of its own, beside which BLAS's threads have no core."""
-    return any(
-        _is_long(a) if type(a) in (list, tuple) else type(a) is np.ndarray and _steps(a) >= _LONG
-        for a in known
-    )
-
-
-def _steps(a: np.ndarray[Any, Any]) -> int:
-    """What it takes to decompose a stack of matrices, or to find places for elements, about."""
-    sides = a.shape[-2:]
-    return a.size * max(_BISECTED, min(sides) if len(sides) == 2 else 0)
-
-
-_BISECTED, _LONG = 32, 1 << 26
-"""Steps: the eigenvalues of 400 rows and columns take 75 ms, places for 2 million doubles a second."""
 _PLAIN: frozenset[type] = PLAIN | {type(None)}
 _PLAIN_OR_NUMERIC: frozenset[type] = _PLAIN | NUMERIC
 

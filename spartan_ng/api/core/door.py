@@ -21,7 +21,7 @@ from spartan_ng.api.core import quick
 from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.core.late import Late
 from spartan_ng.config import config
-from spartan_ng.graph.evaluation import in_process
+from spartan_ng.graph.evaluation import in_process, is_sooner_here
 from spartan_ng.memory import copied_bytes
 
 _array = np.ndarray
@@ -184,6 +184,13 @@ def fits_here(nbytes: int) -> bool:
     """Whether NumPy takes so many bytes, which are not small, where programs run: they fit into the memory
     with what it makes of them."""
     return nbytes < copied_bytes() and works_here()
+
+
+def is_left_here(nbytes: int, steps: int) -> bool:
+    """Whether NumPy takes so many bytes of the driver's, which are not small, as one piece of work of so many
+    steps: nothing fuses with that, so that workers gain only what more of them do at a time, and wait for the
+    bytes."""
+    return nbytes < copied_bytes() and is_open() and (in_process() or is_sooner_here(steps, nbytes))
 
 
 def is_written_here(target: Any, flops: int) -> bool:
