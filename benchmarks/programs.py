@@ -300,10 +300,22 @@ def run(name: str, np: Any, nbytes: int) -> tuple[float, Any]:
     return time.perf_counter() - begun, result
 
 
-def times(name: str, namespace: str, nbytes: int) -> tuple[float, float]:
+def times(name: str, namespace: str, nbytes: int, workers: int) -> tuple[float, float]:
     """Seconds of the first run in this process; of our side the median of ratios of later ones, too."""
     if namespace == "numpy":
         return run(name, numpy, nbytes)[0], 1.0
+    if not workers:
+        return _ours(name, nbytes)
+    from spartan_ng import session
+    from spartan_ng.backends.local import LocalCluster
+
+    with LocalCluster(workers) as backend:
+        session.use(backend)
+        return _ours(name, nbytes)
+
+
+def _ours(name: str, nbytes: int) -> tuple[float, float]:
+    """The same of our side, wherever programs run."""
     import spartan_ng
     from spartan_ng.kernels.compiled.compile import wait_for_compiles
 
@@ -318,8 +330,9 @@ def times(name: str, namespace: str, nbytes: int) -> tuple[float, float]:
     return cold, median(ratios)
 
 
-def _in_a_process(name: str, namespace: str, nbytes: int) -> tuple[float, float]:
+def _in_a_process(name: str, namespace: str, nbytes: int, workers: int) -> tuple[float, float]:
     command = [sys.executable, "-m", __spec__.name, name, "--inside", namespace, "--bytes", str(nbytes)]
+    command += ["--workers", str(workers)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     cold, warm = json.loads(done.stdout.splitlines()[-1])
     return cold, warm
@@ -329,12 +342,21 @@ def _in_a_process(name: str, namespace: str, nbytes: int) -> tuple[float, float]
 @click.argument("names", nargs=-1, type=click.Choice(sorted(PROGRAMS)))
 @click.option("--megabytes", multiple=True, type=float, help=f"Sizes [default: {SIZES_MB}].")
 @click.option("--rounds", default=1, show_default=True, help="Processes of each.")
+@click.option("--workers", default=0, help="Workers of a cluster on this machine [default: none].")
 @click.option("--inside", hidden=True)
 @click.option("--bytes", "nbytes", type=int, hidden=True)
-def main(names: tuple[str, ...], megabytes: tuple[float, ...], rounds: int, inside: str, nbytes: int) -> None:
+def main(
+    *,
+    names: tuple[str, ...],
+    megabytes: tuple[float, ...],
+    rounds: int,
+    workers: int,
+    inside: str,
+    nbytes: int,
+) -> None:
     """Print the table, or what one process measured."""
     if inside:
-        print(json.dumps(times(names[0], inside, nbytes)))
+        print(json.dumps(times(names[0], inside, nbytes, workers)))
         return
     sizes = megabytes or SIZES_MB
     print(f"ours / NumPy: warm (cold); promised {WARM} ({COLD})")
@@ -345,7 +367,9 @@ def main(names: tuple[str, ...], megabytes: tuple[float, ...], rounds: int, insi
         for size in sizes:
             rows = []
             for _ in range(rounds):
-                theirs, ours = (_in_a_process(name, space, int(size * 1e6)) for space in ("numpy", "ours"))
+                theirs, ours = (
+                    _in_a_process(name, space, int(size * 1e6), workers) for space in ("numpy", "ours")
+                )
                 rows.append((ours[1], ours[0] / theirs[0]))
             warm, cold = (median(column) for column in zip(*rows, strict=True))
             ratios[size].append((warm, cold))

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 import spartan_ng as np
+from benchmarks.programs import PROGRAMS, run
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng import session
 from spartan_ng.api.algebra.factorizations import is_large
@@ -21,7 +22,7 @@ from spartan_ng.costs.choices import BLOCKED
 from spartan_ng.home import is_sooner_at
 from tests.test_programs import running_on
 
-A = numpy.random.default_rng(0).random((160, 160)) / 320 + numpy.eye(160)
+A = numpy.random.default_rng(0).random((120, 120)) / 320 + numpy.eye(120)
 A = A + A.T
 LINE = numpy.random.default_rng(1).integers(0, 99, 30_000)
 SLOW = Profile(flops_s=1_000)
@@ -50,12 +51,18 @@ CALLS = {
 
 
 class Counted(SimulatedBackend):
-    """It counts programs."""
+    """It has the plans of all programs that it ran."""
 
-    runs = 0
+    def __init__(self, workers: int, profile: Profile | None = None) -> None:
+        super().__init__(workers, profile)
+        self.plans: list[Any] = []
+
+    @property
+    def runs(self) -> int:
+        return len(self.plans)
 
     def run(self, plan: Any, inputs: Any, progress: Any = None) -> Any:
-        self.runs += 1
+        self.plans.append(plan)
         return super().run(plan, inputs, progress)
 
 
@@ -97,6 +104,62 @@ def test_workers_that_share_the_drivers_processors_are_never_sooner() -> None:
             assert is_sooner_at(home, steps, 10**8)
             backend.profile = replace(shared, all_flops_s=10**3 * here.flops_s, flops_s=10**3 * here.flops_s)
             assert is_sooner_at(home, steps, 10**8) == (steps < 10**9)
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_programs_of_small_arrays_are_not_for_workers(name: str) -> None:
+    backend = Counted(4)
+    with running_on(backend), config.override(small_bytes=1 << 25, disabled_passes=frozenset()):
+        run(name, np, 100_000)
+        assert backend.runs == 0
+
+
+def stencil(xp: Any, steps: int) -> Any:
+    """Heat by slices, and values held at the edges."""
+    u = xp.random.default_rng(0).random((300, 300))
+    for _ in range(steps):
+        inner = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+        u[1:-1, 1:-1] = 0.25 * inner
+        u[0] = 1
+        u[:, -1] = 0
+    return u
+
+
+def waves(xp: Any, steps: int) -> Any:
+    u = xp.random.default_rng(0).random((300, 300))
+    v = u.copy()
+    for _ in range(steps):
+        apart = xp.roll(u, 1, 0) + xp.roll(u, -1, 0) + xp.roll(u, 1, 1) + xp.roll(u, -1, 1) - 4 * u
+        u, v = 2 * u - v + 0.1 * apart, u
+    return u
+
+
+def descent(xp: Any, steps: int) -> Any:
+    x = xp.random.default_rng(0).random((9000, 10))
+    y, w = x[:, 0], xp.zeros(10)
+    for _ in range(steps):
+        w = w - 0.1 * (x.T @ (x @ w - y)) / len(y)
+    return w
+
+
+def powers(xp: Any, steps: int) -> Any:
+    a, v = xp.random.default_rng(0).random((300, 300)), xp.ones(300)
+    for _ in range(steps):
+        w = a @ v
+        v = w / xp.linalg.norm(w)
+    return v
+
+
+@pytest.mark.parametrize("loop", [stencil, waves, descent, powers])
+def test_the_steps_of_a_loop_are_planned_once_and_go_together(loop: Any) -> None:
+    """No step waits for the master's word on the one before."""
+    with workers_of(Profile()) as backend:
+        for _ in range(2):
+            before = backend.runs
+            found = numpy.asarray(loop(np, 6))
+            assert backend.runs == before + 1
+        assert len({id(plan) for plan in backend.plans}) == 1
+        numpy.testing.assert_allclose(found, loop(numpy, 6), rtol=1e-9)
 
 
 @pytest.mark.parametrize("times", [1.0, 2.0, BLOCKED - 0.1, BLOCKED])
