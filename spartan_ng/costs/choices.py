@@ -308,9 +308,9 @@ LOOKED_AGAIN = 1 << 18
 
 BLOCKED = 4.0
 """Times as much as one worker that all have to do in a time for a matrix to be worked on by panels: these do
-that much more than LAPACK does of the whole matrix in one task. (Measured with `cholesky`, `solve` and `det`
-of 2200 and 3200 rows on 4 workers of 2 processors: by panels they take 1.6 to 2 times as long as in one task
-on one of the processors)"""
+that much more than LAPACK does of the whole matrix in one task. (Measured once, on a busy machine: `cholesky`
+and `solve` of 2200 and 3200 rows on 4 workers of 2 processors take 1.6 to 1.9 times as long by panels as in
+one task on one of the processors)"""
 
 # --- when workers and engines do otherwise --------------------------------------------------------
 
