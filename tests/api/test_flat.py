@@ -11,6 +11,8 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from spartan_ng.api.core.quick import IS_COMPILED
+from spartan_ng.api.places.flat import Flat
 from spartan_ng.config import config
 
 ARRAYS = {
@@ -23,7 +25,7 @@ ARRAYS = {
     "zeros": lambda np, dtype: np.zeros((3, 4), dtype),
 }
 KEYS = (
-    *(0, 3, -1, 11, 12, -13, True, numpy.int64(2)),
+    *(0, 3, -1, 11, 12, -13, True, numpy.int64(2), 1 << 70, -1 << 70),
     *(slice(None), slice(1, 9, 2), slice(None, None, -1), slice(8, 2, -3), slice(20, 30), slice(3, 3)),
 )
 NUMBERS = {str(v): v for v in (1, 2.5, -1, 1j, True, 300, numpy.nan, numpy.float32(3), [1, 2])}
@@ -60,3 +62,19 @@ def test_elements_are_read_and_written_as_numpys(name: str, dtype: str, small_by
                 written = tried(lambda a=a, new=new: a.flat.__setitem__(key, new))  # noqa: B023
                 results.append((read, written, tried(lambda a=a: a)))
         assert results[0] == results[1], (key, value)
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="the methods answer where nothing is compiled")
+@pytest.mark.parametrize("name", ["lines", "turned", "parts", "no axes"])
+def test_single_elements_are_read_and_written_without_the_methods(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = (ARRAYS[name](namespace, "f8") for namespace in (np, numpy))
+    a.sum()
+    for method in ("_read_flat", "_write_flat"):
+        monkeypatch.delattr(Flat, method)
+    for x in (a, b):
+        elements = x.flat
+        elements[-1] = elements[0] + 1
+        elements[0] = 7
+    assert numpy.asarray(a).tolist() == b.tolist()

@@ -300,6 +300,8 @@ PyInit__quick(void)
     reduce_name = PyUnicode_InternFromString("reduce");
     reduceat_name = PyUnicode_InternFromString("reduceat");
     following_name = PyUnicode_InternFromString("_following");
+    read_flat_name = PyUnicode_InternFromString("_read_flat");
+    write_flat_name = PyUnicode_InternFromString("_write_flat");
     outer_name = PyUnicode_InternFromString("outer");
     numpy_name = PyUnicode_InternFromString("_numpy");
     size_name = PyUnicode_InternFromString("size");
@@ -308,7 +310,8 @@ PyInit__quick(void)
     ahead_place = CODE_EXTRA_PLACE(forget_readings);
     if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL
         || numpy_name == NULL || size_name == NULL || accumulate_name == NULL || at_name == NULL
-        || reduce_name == NULL || reduceat_name == NULL || outer_name == NULL || following_name == NULL)
+        || reduce_name == NULL || reduceat_name == NULL || outer_name == NULL || following_name == NULL
+        || read_flat_name == NULL || write_flat_name == NULL)
         return NULL;
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;
     Probe.tp_new = PyType_GenericNew;

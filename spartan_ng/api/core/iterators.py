@@ -51,7 +51,7 @@ def _as_list(op: Any) -> list[Any]:
 class nditer:
     """An iterator over one array or several together; NumPy's, with all its arguments and attributes."""
 
-    __slots__ = ("_iterator", "_pairs")
+    __slots__ = ("_given", "_iterator")
 
     def __init__(
         self,
@@ -73,22 +73,22 @@ class nditer:
         self._begin(made, op, memory)
 
     def _begin(self, iterator: Any, op: Any, memory: Any) -> Self:
-        pairs = [(m, o) for m, o in zip(_as_list(memory), _as_list(op), strict=True) if isinstance(o, Handle)]
         object.__setattr__(self, "_iterator", iterator)
-        object.__setattr__(self, "_pairs", pairs)
+        object.__setattr__(self, "_given", (memory, list(op) if isinstance(op, list | tuple) else op))
         return self
 
     @property
     def operands(self) -> tuple[Any, ...]:
         """The arrays that are iterated over: those given, or made for the iterator."""
-        given = {id(memory): ours for memory, ours in self._pairs}
+        pairs = zip(*(_as_list(x) for x in self._given), strict=True)
+        given = {id(memory): ours for memory, ours in pairs if isinstance(ours, Handle)}
         return tuple(given[id(o)] if id(o) in given else over_buffer(o) for o in self._iterator.operands)
 
     def copy(self, /) -> nditer:
         """An iterator at the same place."""
         made = object.__new__(nditer)
         object.__setattr__(made, "_iterator", self._iterator.copy())
-        object.__setattr__(made, "_pairs", self._pairs)
+        object.__setattr__(made, "_given", self._given)
         return made
 
     __copy__ = copy

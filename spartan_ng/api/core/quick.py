@@ -88,12 +88,23 @@ if TYPE_CHECKING or _module is None:
         base: Any
         _index: int
         _following: Callable[[], Any]
+        _read_flat: Callable[[Any], Any]
+        _write_flat: Callable[[Any, Any], None]
 
         def __iter__(self) -> Any:
             return self
 
         def __next__(self) -> Any:
             return self._following()
+
+        def __getitem__(self, key: Any) -> Any:
+            return self._read_flat(key)
+
+        def __setitem__(self, key: Any, value: Any) -> None:
+            self._write_flat(key, value)
+
+        def __delitem__(self, key: Any) -> None:
+            raise TypeError("Cannot delete iterator elements")
 
     class QuickFunction:
         """The plain case of calls of a universal function, left to the method."""

@@ -52,11 +52,12 @@ def set_in_copy(a: Handle, key: Any, value: Any) -> None:
 class Flat(Walker):
     """`a.flat`: the elements in C order."""
 
+    _value: Any = None
+    _node: Any = None
+
     def __init__(self, array: Handle) -> None:
         self.base = array
         self._index = 0
-        self._value: Any = None
-        self._node: Any = None
 
     @property
     def index(self) -> int:
@@ -85,9 +86,6 @@ class Flat(Walker):
         self._index += 1
         return value if type(value) in NUMBERS else wrap(value)
 
-    def __delitem__(self, key: Any) -> None:
-        raise TypeError("Cannot delete iterator elements")
-
     def __len__(self) -> int:
         return int(self.base.size)
 
@@ -98,13 +96,15 @@ class Flat(Walker):
                 f"boolean index did not match indexed flat iterator along axis 0; size of axis is "
                 f"{self.base.size} but size of corresponding boolean axis is {key.size}"
             )
-        if isinstance(key, int | np.integer | slice | Handle | np.ndarray) and not isinstance(key, bool):
+        if isinstance(key, int | np.integer) and not isinstance(key, bool):
+            return int(np.intp(int(key)))  # NumPy's error of one that no place has
+        if isinstance(key, slice | Handle | np.ndarray):
             return key
         if key is Ellipsis:
             return slice(None)
         return np.arange(self.base.size).flat[key]
 
-    def __getitem__(self, key: Any) -> Any:
+    def _read_flat(self, key: Any) -> Any:
         self._index = 0
         value = self.base._peek() if type(key) is int or type(key) is slice else None
         if value is not None and _are_few(key, value):
@@ -113,7 +113,7 @@ class Flat(Walker):
         found = manipulation.ravel(self.base)[self._places(key)]
         return copied(found) if isinstance(found, Handle) and found.ndim else found
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def _write_flat(self, key: Any, value: Any) -> None:
         self._index = 0
         known = few_values((value,)) if type(key) is int or type(key) is slice else None
         target = None if known is None else self.base._open()
@@ -137,7 +137,7 @@ class Flat(Walker):
         is_truth = isinstance(key, bool | np.bool_)
         if single:  # NumPy's error or warning, or the element that it takes
             if not is_truth:
-                bounded(int(key), self.base.size, 0)
+                bounded(int(np.intp(int(key))), self.base.size, 0)
             one = np.zeros(1, self.base.dtype)
             place: Any = key if is_truth else 0
             if isinstance(value, Handle) and value._peek() is None and _is_held(value, one.dtype):

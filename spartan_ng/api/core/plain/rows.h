@@ -84,29 +84,110 @@ typedef struct {
     Py_ssize_t index; /* of the next */
 } Walker;
 
-static PyObject *following_name;
+static PyObject *following_name, *read_flat_name, *write_flat_name;
+
+/* The array that is walked over, if it is one of ours whose class has no ways of its own; NULL without an error. */
+static Handle *
+walked(PyObject *self)
+{
+    PyObject *base = ((Walker *)self)->base;
+    return base != NULL && known.array != NULL && Py_TYPE(base) == known.array ? (Handle *)base : NULL;
+}
+
+/* Where the element lies that is so far from the first one, in C's order. */
+static char *
+place_in_order(PyArrayObject *array, Py_ssize_t left)
+{
+    char *place = PyArray_BYTES(array);
+    for (int axis = PyArray_NDIM(array) - 1; axis > 0; axis--) {
+        place += left % PyArray_DIM(array, axis) * PyArray_STRIDE(array, axis);
+        left /= PyArray_DIM(array, axis);
+    }
+    return PyArray_NDIM(array) > 0 ? place + left * PyArray_STRIDE(array, 0) : place;
+}
 
 static PyObject *
 walker_next(PyObject *self)
 {
     Walker *walker = (Walker *)self;
-    PyArrayObject *shown = NULL;
     if (settle_all() < 0)
         return NULL;
-    if (walker->base != NULL && known.array != NULL && Py_TYPE(walker->base) == known.array)
-        shown = shown_of((Handle *)walker->base);
+    PyArrayObject *shown = walked(self) == NULL ? NULL : shown_of(walked(self));
     if (shown == NULL)
         return PyObject_CallMethodNoArgs(self, following_name);
     if (walker->index >= PyArray_SIZE(shown))
         return NULL;
-    char *place = PyArray_BYTES(shown);
-    Py_ssize_t left = walker->index++;
-    for (int axis = PyArray_NDIM(shown) - 1; axis >= 0; axis--) {
-        place += left % PyArray_DIM(shown, axis) * PyArray_STRIDE(shown, axis);
-        left /= PyArray_DIM(shown, axis);
+    return PyArray_Scalar(place_in_order(shown, walker->index++), PyArray_DESCR(shown), (PyObject *)shown);
+}
+
+/* Where the element of an array lies that one of Python's integers names in C's order; NULL, without an error, for none. */
+static char *
+named_in_order(PyArrayObject *array, PyObject *key)
+{
+    Py_ssize_t i = PyLong_CheckExact(key) ? PyLong_AsSsize_t(key) : PY_SSIZE_T_MAX, size = PyArray_SIZE(array);
+    if (i == -1 && PyErr_Occurred()) { /* the methods say what is wrong */
+        PyErr_Clear();
+        return NULL;
     }
+    if (i < 0)
+        i += size;
+    return i < 0 || i >= size ? NULL : place_in_order(array, i);
+}
+
+static PyObject *
+walker_read(PyObject *self, PyObject *key)
+{
+    if (settle_all() < 0)
+        return NULL;
+    PyArrayObject *shown = walked(self) == NULL ? NULL : shown_of(walked(self));
+    char *place = shown == NULL ? NULL : named_in_order(shown, key);
+    if (place == NULL)
+        return PyObject_CallMethodOneArg(self, read_flat_name, key);
+    ((Walker *)self)->index = 0; /* as NumPy's goes on from there */
     return PyArray_Scalar(place, PyArray_DESCR(shown), (PyObject *)shown);
 }
+
+/* Whether the element that an integer names was set to a number that its type takes; 0 where the methods have to do it. */
+static int
+is_put_in_order(Handle *array, PyObject *key, PyObject *value)
+{
+    Pair number;
+    PyArrayObject *shown = array == NULL ? NULL : shown_of(array);
+    if (shown == NULL || !is_number(value) || !as_element(value, PyArray_TYPE(shown), (char *)&number))
+        return 0;
+    PyArrayObject *target = opened(array, shown);
+    int is_open = target != NULL && PyArray_ISWRITEABLE(target) && PyArray_ISNOTSWAPPED(target);
+    char *place = is_open ? named_in_order(target, key) : NULL;
+    if (place != NULL)
+        memcpy(place, &number, PyArray_ITEMSIZE(target));
+    Py_XDECREF(target);
+    return place != NULL;
+}
+
+static int
+walker_write(PyObject *self, PyObject *key, PyObject *value)
+{
+    if (value == NULL) {
+        PyErr_SetString(PyExc_TypeError, "Cannot delete iterator elements");
+        return -1;
+    }
+    if (settle_all() < 0)
+        return -1;
+    if (is_put_in_order(walked(self), key, value)) {
+        ((Walker *)self)->index = 0;
+        return 0;
+    }
+    if (PyErr_Occurred())
+        return -1;
+    PyObject *done = PyObject_CallMethodObjArgs(self, write_flat_name, key, value, NULL);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+static PyMappingMethods walker_mapping = {
+    .mp_subscript = walker_read,
+    .mp_ass_subscript = walker_write,
+};
 
 static int
 walker_traverse(PyObject *self, visitproc visit, void *arg)
@@ -144,6 +225,7 @@ static PyTypeObject WalkerType = {
     .tp_doc = "The elements of an array in C's order.",
     .tp_iter = PyObject_SelfIter,
     .tp_iternext = walker_next,
+    .tp_as_mapping = &walker_mapping,
     .tp_members = walker_members,
     .tp_new = PyType_GenericNew,
     .tp_traverse = walker_traverse,
