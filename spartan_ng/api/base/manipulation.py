@@ -329,7 +329,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[ndarray, ...]:
     shape = build.broadcast_shapes("broadcast_arrays", *(a.shape for a in found)) if found else ()
     if all(a.shape == shape for a in found):
         return tuple(found)
-    return tuple(_broadcast(a, Broadcast(shape, writeable=True)) for a in found)
+    return tuple(_broadcast(a, Broadcast(shape, writeable=True, warns=True)) for a in found)
 
 
 def broadcast_shapes(*args: Any) -> tuple[int, ...]:

@@ -120,20 +120,25 @@ class Reshape(Struct, frozen=True):
 
 
 class Broadcast(Struct, frozen=True):
-    """NumPy's broadcast to a shape; read-only where it is NumPy's `broadcast_to`."""
+    """NumPy's broadcast to a shape; read-only where it is NumPy's `broadcast_to`; writes to what its
+    `broadcast_arrays` gives warn until somebody has allowed them."""
 
     shape: tuple[int, ...]
     writeable: bool = False
+    warns: bool = False
 
     def apply(self, base: Node) -> Node:
         """The broadcast node."""
         return build.broadcast(base, self.shape)
 
     def apply_value(self, base: Any) -> Any:
-        """The broadcast array; NumPy warns of writes to one that can be written to."""
-        if self.writeable:
+        """The broadcast array."""
+        if self.warns:
             return np.broadcast_arrays(base, np.broadcast_to(np.False_, self.shape))[0]
-        return np.broadcast_to(base, self.shape)
+        shown = np.broadcast_to(base, self.shape)
+        if self.writeable and base.flags.writeable:
+            shown.flags.writeable = True
+        return shown
 
     def put(self, base: Node, value: Node) -> Node:
         """Several elements are one, and which of them was written to is known only where it was in memory."""

@@ -7,10 +7,12 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from spartan_ng.api.base import creation
 from spartan_ng.api.core import door
-from spartan_ng.api.core.chains import is_read_only, may_overlap
+from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.chains import Views, may_overlap
 from spartan_ng.api.core.conversion import in_order, order_for
 from spartan_ng.api.core.dispatch import check_device, fresh
 from spartan_ng.api.core.handle import copied
@@ -19,7 +21,7 @@ from spartan_ng.api.core.layouts import lying_as_any
 from spartan_ng.api.core.quick import AS_GIVEN, shortened, shown_by
 from spartan_ng.api.core.recast import Bytes, Recast
 from spartan_ng.api.core.telling import told
-from spartan_ng.api.core.views import Broadcast
+from spartan_ng.api.core.views import Broadcast, Diagonal, Windows
 from spartan_ng.api.core.wrapping import make, wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.attributes import Attributes
@@ -27,6 +29,27 @@ from spartan_ng.api.places import blockwise
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
+
+
+def _unlocked(cell: Cell, views: Views) -> Views | None:
+    """The views by which an array may be written to that is read-only by some of these; None where NumPy lets
+    nobody: of an array or of memory that is locked itself, and of windows, which are no array's to it."""
+    if cell.shared and not cell.value.flags.writeable:
+        return None
+    found: Views = ()
+    for view in views:
+        if isinstance(view, Windows):
+            return None
+        if isinstance(view, Broadcast) and not view.writeable and make(cell, found).shape == view.shape:
+            if not found:
+                return None
+            continue
+        if isinstance(view, Broadcast):
+            view = Broadcast(view.shape, writeable=True)
+        elif isinstance(view, Diagonal):
+            view = replace(view, writeable=True)
+        found = (*found, view)
+    return found
 
 
 class Copies(Attributes):
@@ -136,15 +159,11 @@ class Copies(Attributes):
         if not write and not locked:
             self._views = (*self._views, Broadcast(self.shape))
         elif write:
-            cell = self._cell
-            if cell.shared and not cell.value.flags.writeable:
+            below = self._views[:-1] if locked else self._views
+            found = _unlocked(self._cell, below)
+            if found is None:
                 raise ValueError("cannot set WRITEABLE flag to True of this array")
-            below = self._views[:-1] if last else self._views
-            if is_read_only(below):
-                raise ValueError(
-                    "cannot set WRITEABLE flag to True of this array: what it shows is read-only"
-                )
-            self._views = (*below, Broadcast(self.shape, writeable=True)) if last and not locked else below
+            self._views = found
         self._state = None
 
     @shortened(np.ndarray.byteswap, 1, AS_GIVEN, frozenset())
