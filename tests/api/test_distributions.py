@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import spartan_ng as sp
+from spartan_ng.api.drawing.distributions import drawn
 from spartan_ng.config import config
 
 GIVEN = {
@@ -102,3 +103,10 @@ def test_unseeded_numbers_have_numpys_shape_and_dtype(kind, name, by_name):
     middle = np.median(wanted)
     for below in (np.less, np.less_equal):  # seven standard errors
         assert abs(below(found, middle).mean() - below(wanted, middle).mean()) < 0.12
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_methods_are_made_without_their_signatures(kind, name, monkeypatch):
+    """To ask for those of all methods takes longer than to import them."""
+    monkeypatch.delattr(inspect, "signature")
+    assert drawn(getattr(GIVEN[kind], name)).__name__ == name

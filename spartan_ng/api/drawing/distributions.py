@@ -6,6 +6,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from spartan_ng.api.core import door
@@ -98,10 +99,14 @@ def _is_alone(drawing: Drawing) -> bool:
     return (sys.getrefcount(generator), sys.getrefcount(bits)) == _OWN
 
 
+signature_of = cache(inspect.signature)
+"""What is asked when it is needed first: of all methods it takes longer than to import them."""
+
+
 def drawn(numpys: Callable[..., Any]) -> Callable[..., ndarray]:
     """The method that draws as this one of NumPy's."""
-    name, signature = numpys.__name__, inspect.signature(numpys)
-    names = [*signature.parameters]
+    name, code = numpys.__name__, numpys.__code__
+    names = code.co_varnames[: code.co_argcount]
     place = names.index("size") - 1
 
     def draw(self: Any, *args: Any, **keywords: Any) -> ndarray:
@@ -109,7 +114,7 @@ def drawn(numpys: Callable[..., Any]) -> Callable[..., ndarray]:
         if door.are_few(size, *args[:place], *(v for k, v in keywords.items() if k != "size")):
             return wrap(numpys(self._numpy, *args, **keywords))
         if size is not None and self._in_parallel(size):
-            bound = signature.bind(self, *args, **keywords)
+            bound = signature_of(numpys).bind(self, *args, **keywords)
             bound.apply_defaults()
             _, *given = bound.arguments.items()
             found = self._apart(name, dict(given))
@@ -118,7 +123,7 @@ def drawn(numpys: Callable[..., Any]) -> Callable[..., ndarray]:
         plain = [elements(a) for a in args]
         named = {k: elements(v) for k, v in keywords.items()}
         if size is not None and may_be_long(size):
-            options = dict(signature.bind(None, *plain, **named).arguments)
+            options = dict(signature_of(numpys).bind(None, *plain, **named).arguments)
             del options["self"], options["size"]
             long = self._long(name, size, (), options)
             if long is not None:
@@ -129,5 +134,5 @@ def drawn(numpys: Callable[..., Any]) -> Callable[..., ndarray]:
         return wrap(numpys(self._numpy, *plain, **named))  # one number is Python's, as NumPy gives it
 
     draw.__name__, draw.__doc__ = name, numpys.__doc__
-    draw.__signature__ = signature  # type: ignore[attr-defined]
+    draw.__wrapped__ = numpys  # type: ignore[attr-defined]  # whose signature it has
     return drawn_by(numpys, place + 1, *names[1:])(draw)
