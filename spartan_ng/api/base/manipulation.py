@@ -16,7 +16,9 @@ from spartan_ng.api.core.chains import full_shape, without_copy
 from spartan_ng.api.core.conversion import as_handle, shape_tuple
 from spartan_ng.api.core.dispatch import fresh, numpy_function
 from spartan_ng.api.core.handle import Handle, copied
+from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.core.layouts import asked_of_tiny
+from spartan_ng.api.core.numbers import NUMERIC
 from spartan_ng.api.core.quick import shown_by, turned_by
 from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Transpose, Windows
 from spartan_ng.api.core.wrapping import make, wrap
@@ -248,20 +250,20 @@ def squeeze(a: Any, axis: Any = None) -> ndarray:
 @numpy_function(np.atleast_1d, front=shown_by(np.atleast_1d, 1))
 def atleast_1d(*arys: Any) -> Any:
     """Arrays of one axis or more."""
-    return _at_least(arys, lambda a: a.reshape(1) if a.ndim == 0 else a)
+    return _at_least(np.atleast_1d, arys, lambda a: a.reshape(1) if a.ndim == 0 else a)
 
 
 @numpy_function(np.atleast_2d, front=shown_by(np.atleast_2d, 1))
 def atleast_2d(*arys: Any) -> Any:
     """Arrays of two axes or more."""
-    return _at_least(arys, lambda a: _with_new_axes(a, (None, ...), 2) if a.ndim < 2 else a)
+    return _at_least(np.atleast_2d, arys, lambda a: _with_new_axes(a, (None, ...), 2) if a.ndim < 2 else a)
 
 
 @numpy_function(np.atleast_3d, front=shown_by(np.atleast_3d, 1))
 def atleast_3d(*arys: Any) -> Any:
     """Arrays of three axes or more."""
     keys = (None, (None, ..., None), (..., None))
-    return _at_least(arys, lambda a: _with_new_axes(a, keys[a.ndim], 3) if a.ndim < 3 else a)
+    return _at_least(np.atleast_3d, arys, lambda a: _with_new_axes(a, keys[a.ndim], 3) if a.ndim < 3 else a)
 
 
 def _with_new_axes(a: ndarray, key: Any, ndim: int) -> ndarray:
@@ -269,9 +271,12 @@ def _with_new_axes(a: ndarray, key: Any, ndim: int) -> ndarray:
     return a[key] if a.ndim else a.reshape((1,) * ndim)
 
 
-def _at_least(arys: tuple[Any, ...], grow: Any) -> Any:
-    found = tuple(grow(as_handle(a)) for a in arys)
+def _at_least(numpys: Any, arys: tuple[Any, ...], grow: Any) -> Any:
+    found = tuple(wrap(numpys(a)) if type(a) in _NUMBERS else grow(as_handle(a)) for a in arys)
     return found[0] if len(found) == 1 else found
+
+
+_NUMBERS = NUMBERS | NUMERIC
 
 
 @numpy_function(np.broadcast_to, front=shown_by(np.broadcast_to, 2))

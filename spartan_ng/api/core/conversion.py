@@ -22,7 +22,7 @@ from spartan_ng.api.core.kinds import (
 )
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.numbers import NUMERIC
-from spartan_ng.api.core.quick import are_of
+from spartan_ng.api.core.quick import AS_ITSELF, are_of, shortened
 from spartan_ng.api.core.wrapping import make
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.sparse import csr_array, is_sparse
@@ -75,6 +75,12 @@ def sparse_handle(matrix: Any, dtype: Any = None) -> ndarray:
     return make(Cell(node=build.data(ref)))
 
 
+@shortened(np.asarray, 1, AS_ITSELF)
+def _of_few(listed: Any) -> ndarray | None:
+    """An array of a list of few numbers, or of small arrays that are here; None of others."""
+    return None
+
+
 def as_handle(a: Any, dtype: Any = None) -> ndarray:
     """Anything array-like as an array; a NumPy array is not copied before that is needed.
 
@@ -99,6 +105,8 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
         of = Late.number_of(a.dtype.type) if type(a) in NUMERIC else None
         return make(Cell(np.asarray(a) if text else a, frozen=True), of=of)
     if isinstance(a, list | tuple):
+        if dtype is None and (made := _of_few(a)) is not None:
+            return made
         if dtype is not None and not Late.numbers.isdisjoint(map(type, a)):
             a = _held(a, np.dtype(dtype))
         left: list[Handle] | None = [] if dtype is None or not np.dtype(dtype).hasobject else None

@@ -36,12 +36,15 @@ fold_at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 
 static PyObject *array_of(PyObject *listed, PyObject *dtype);
 
-/* A view of an array of NumPy's own, as of one of ours that reads it; NULL, also without an error, where Python is to see
- * to it. */
+/* A view of an array of NumPy's own, as of one of ours that reads it, or of what is made of a list; NULL, also without an
+ * error, where Python is to see to it. */
 static PyObject *
-view_of_numpys(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+view_of_others(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    PyObject *all[MOST_GIVEN], *array = borrowed_from((PyArrayObject *)args[0]);
+    PyObject *all[MOST_GIVEN];
+    PyObject *array = of_numbers(args[0]) != NULL                                ? borrowed_from((PyArrayObject *)args[0])
+                      : PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]) ? array_of(args[0], NULL)
+                                                                                  : NULL;
     if (array == NULL)
         return NULL;
     memcpy(all, args, (n + (names == NULL ? 0 : PyTuple_GET_SIZE(names))) * sizeof(PyObject *));
@@ -80,8 +83,9 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
     else if (is_plain) {
         PyObject *found = NULL;
         if (f->lenses.by_call != NULL)
-            found = of_numbers(args[0]) != NULL ? view_of_numpys(f, args, n, more ? names : NULL)
-                                                : view_of(f->numpys, f->ours, &f->lenses, args, n, more ? names : NULL);
+            found = Py_TYPE(args[0]) != known.array
+                        ? view_of_others(f, args, n, more ? names : NULL)
+                        : view_of(f->numpys, f->ours, &f->lenses, args, n, more ? names : NULL);
         else if (f->size == AS_DRAWN)
             found = drawn_at_once(f->numpys, f->most - 1, 0, args, n, more ? names : NULL);
         else if (f->size == AS_CHOSEN)
