@@ -256,7 +256,7 @@ np.cross(a[:, :3], b[:, :3])  # 960
 np.fft.fft(x)  # 9600
 np.fft.fft2(a)  # 9600
 np.polyval([1, 2, 3], x)  # 9600
-np.nonzero(m)[0]  # 1200
+np.nonzero(m)[0]  # 1, 1200
 np.tril(a)  # 9600
 np.intersect1d(i, j)  # 536
 np.isfinite(a)  # 9600

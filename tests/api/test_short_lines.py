@@ -3,6 +3,7 @@ several lines are one to NumPy's loop, for which operands are gathered. The bits
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -44,6 +45,13 @@ WRITES = (
 )
 OVERLAPPING = ("a[:, ::2] *= b[:, :1]", "a *= a[:, :1]", "a += a[:1]", "a.T[...] += b.T", "a[1:] -= a[:-1]")
 SIZES = [(5, 3), (700, 2), (6000, 3), (2000, 17), (900, 64), (500, 65), (40, 1), (9000, 2)]
+
+
+@pytest.fixture(autouse=True)
+def _numpys_loops() -> Iterator[None]:
+    """A kernel for an expression that comes again may round in another way, whenever it has been compiled."""
+    with np.config.override(kernels="interpret"):
+        yield
 
 
 def maker(kind: str, seed: int) -> Any:
