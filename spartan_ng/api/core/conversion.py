@@ -131,6 +131,8 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
             return as_handle(a, dtype)
         if not isinstance(a, np.ndarray | np.generic):
             raise ValueError("object __array__ method not producing an array")
+        if is_subclass(a):
+            return over_buffer(np.asarray(a, dtype))
     value = np.asarray(a, dtype)
     if value.base is not None and not isinstance(a, np.ndarray):  # the memory of a buffer
         return over_buffer(value)

@@ -11,13 +11,13 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from spartan_ng.api.core import door
-from spartan_ng.api.core.conversion import is_array_like, values, with_elements
+from spartan_ng.api.core.conversion import is_array_like, over_buffer, values, with_elements
 from spartan_ng.api.core.few import QUICKER
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import PLAIN, SubclassError, any_stays, is_subclass
@@ -322,8 +322,9 @@ def operand_or_fresh(result: Any, given: tuple[Any, ...], known: list[Any]) -> A
     return fresh(result)
 
 
-def fresh(result: Any) -> Any:
-    """NumPy's results as arrays with memory of their own."""
+def fresh(result: Any, own: Sequence[Any] = ()) -> Any:
+    """NumPy's results as arrays with memory of their own; what shows that of an array of the program's `own`
+    classes has it together with that array, as NumPy's would: whoever writes to one means both."""
     if type(result) is np.ndarray and result.base is None and result.flags.writeable:
         return wrap(result)
     if isinstance(result, np.ndarray):
@@ -332,6 +333,8 @@ def fresh(result: Any) -> Any:
         base = result.base
         if base is None:
             return wrap(result.copy())
+        if any(np.may_share_memory(result, a) for a in own):
+            return over_buffer(result)
         # The view of a whole array that nobody else knows: this name, the view, and the argument.
         whole = base.__class__ is np.ndarray and base.base is None and base.nbytes == result.nbytes > 0
         known = not whole or sys.getrefcount(base) > 3 or not result.flags.writeable
@@ -339,10 +342,10 @@ def fresh(result: Any) -> Any:
     if isinstance(result, np.generic):
         return wrap(result)
     if isinstance(result, tuple):
-        parts = [fresh(r) for r in result]
+        parts = [fresh(r, own) for r in result]
         return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
     if isinstance(result, list):
-        return [fresh(r) for r in result]
+        return [fresh(r, own) for r in result]
     return result
 
 
@@ -363,7 +366,11 @@ def by_numpy(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
             result = function(*args, **keywords)
         # An operand that is given back stays the one array that it is.
         same = next((h for h in found if h._peek() is result), None) if type(result) is np.ndarray else None
-        return fresh(result) if same is None else same
+        if same is not None:
+            return same
+        theirs: list[Any] = []
+        _collect((args, keywords), theirs, np.ndarray)
+        return fresh(result, [a for a in theirs if is_subclass(a)])
     several = outs if isinstance(outs, tuple) else (outs,)
     copies = tuple(o.compute() if isinstance(o, Handle) else o for o in several)  # type: ignore[attr-defined]
     given = {**_plain(keywords), "out": copies if isinstance(outs, tuple) else copies[0]}
