@@ -45,6 +45,14 @@ WINDOW_ELEMENTS = 32
 """Elements of a window up to which it is folded by steps over slices: a pass over more slices takes longer
 to compile than windows to make. (chosen)"""
 
+SLAB_BYTES = 1 << 19
+"""Bytes of windows' elements that NumPy copies at a time. (Measured with windows of 4 to 256 and 5 by 5
+doubles, 40 MB of them: products by BLAS .1 to .5 of NumPy's time of processors, variances .4 to 1; half as
+many bytes take up to a tenth longer, a quarter up to twice as long)"""
+
+WINDOW_LOOPS = 2
+"""How often NumPy's loops go over the elements of the largest operand before products by BLAS are faster."""
+
 # --- where elements are read ----------------------------------------------------------------------
 
 LOAN_READS = 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from typing import Any
 
 import numpy
@@ -12,7 +13,7 @@ import spartan_ng as sp
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng.api.core import door
 from spartan_ng.config import config
-from spartan_ng.costs.choices import WINDOW_ELEMENTS
+from spartan_ng.costs.choices import SLAB_BYTES, WINDOW_ELEMENTS
 from tests.sampling import Some
 from tests.test_programs import running_on
 
@@ -49,6 +50,28 @@ def test_answers_are_numpys(some: Some) -> None:
                     (ours @ sp.array(vector), theirs @ vector),
                     (ours @ sp.array(matrix), theirs @ matrix),
                     (sp.dot(ours, sp.array(vector)), numpy.dot(theirs, vector)),
+                ]
+                lines, columns = "abcd"[: theirs.ndim], "abcd"[: theirs.ndim - 1]
+                last = lines[-1]
+                for text, other in ((f"{last}", vector), (f"{last}z", matrix), (f"z{last}", matrix.T)):
+                    for result in (columns + text.replace(last, ""), text.replace(last, "") + columns[::-1]):
+                        for call in (f"{lines},{text}->{result}", f"{text},{lines}->{result}"):
+                            mine = [ours, sp.array(other)], [theirs, other]
+                            pair = [v if call.startswith(lines + ",") else v[::-1] for v in mine]
+                            pairs.append((sp.einsum(call, *pair[0]), numpy.einsum(call, *pair[1])))
+                pairs += [
+                    (sp.tensordot(ours, sp.array(matrix), 1), numpy.tensordot(theirs, matrix, 1)),
+                    (
+                        sp.tensordot(matrix, ours, ((0,), (-1,))),
+                        numpy.tensordot(matrix, theirs, ((0,), (-1,))),
+                    ),
+                    (sp.inner(ours, sp.array(vector)), numpy.inner(theirs, vector)),
+                    (sp.inner(sp.array(matrix.T), ours), numpy.inner(matrix.T, theirs)),
+                    (sp.vecdot(ours, sp.array(vector)), numpy.vecdot(theirs, vector)),
+                    (sp.argmax(ours, axis=-1), numpy.argmax(theirs, axis=-1)),
+                    (sp.argmin(ours, axis=0, keepdims=True), numpy.argmin(theirs, axis=0, keepdims=True)),
+                    (sp.var(ours, axis=(-1,), ddof=-1), numpy.var(theirs, axis=(-1,), ddof=-1)),
+                    (sp.var(ours, axis=0, keepdims=True), numpy.var(theirs, axis=0, keepdims=True)),
                 ]
                 if theirs.ndim == 2:
                     pairs.append((sp.array(vector) @ ours.T, vector @ theirs.T))
@@ -87,8 +110,23 @@ def test_what_is_shown_again_is_told_by_its_addresses(some: Some) -> None:
         (False, lambda w: w.max(axis=0)),
         (True, lambda w: w[:, :WINDOW_ELEMENTS].sum(axis=1)),  # which the optimizer makes slices of
         (True, lambda w: w * 2),  # as large as what is shown
-        (True, lambda w: w @ sp.ones((40, 3))),  # BLAS works on copies
-        (True, lambda w: w.std(axis=1)),  # NumPy makes all deviations
+        (False, lambda w: w @ sp.ones((40, 3))),
+        (False, lambda w: w.std(axis=1)),
+        (False, lambda w: w.var(axis=1, ddof=1, keepdims=True)),
+        (False, lambda w: w.argmax(axis=1)),
+        (False, lambda w: sp.ones((3, 40)) @ w.T),
+        (False, lambda w: w.reshape(-1, 11, 40) @ sp.ones(40)),
+        (False, lambda w: sp.einsum("ij,j->i", w, sp.ones(40))),
+        (False, lambda w: sp.einsum("...j,j", w, sp.ones(40))),
+        (False, lambda w: sp.einsum(w, [0, 1], sp.ones((40, 3)), [1, 2], [0, 2])),
+        (False, lambda w: sp.einsum("ij,ij->i", w, w)),
+        (False, lambda w: sp.tensordot(w, sp.ones(40), 1)),
+        (False, lambda w: sp.tensordot(sp.ones((3, 40)), w, ((1,), (1,)))),
+        (False, lambda w: sp.inner(w, sp.ones(40))),
+        (False, lambda w: sp.vecdot(w, sp.ones(40))),
+        (False, lambda w: sp.matvec(w, sp.ones(40))),
+        (True, lambda w: w.T @ w),  # as much work as BLAS shares
+        (True, lambda w: w.var()),  # nothing is kept
     ],
 )
 def test_they_are_done_at_once(is_lazy: bool, call: Any) -> None:
@@ -98,3 +136,34 @@ def test_they_are_done_at_once(is_lazy: bool, call: Any) -> None:
             found = call(windows(a, 40))
             if kind is float or not is_lazy:
                 assert (found._cell.value is None) == is_lazy
+
+
+CONTRACTIONS = {
+    "einsum": lambda w, k: sp.einsum("ij,j->i", w, k),
+    "einsum of columns": lambda w, k: sp.einsum("ij,cj->ic", w, sp.stack([k, k, k])),
+    "einsum of three": lambda w, k: sp.einsum("ij,j,i->i", w, k, w[:, 0]),
+    "tensordot": lambda w, k: sp.tensordot(w, k, 1),
+    "inner": lambda w, k: sp.inner(w, k),
+    "dot": lambda w, k: sp.dot(w, k),
+    "vecdot": lambda w, k: sp.vecdot(w, k),
+    "matmul": lambda w, k: w @ sp.stack([k, k, k], 1),
+    "var": lambda w, k: w.var(axis=1),
+    "argmax": lambda w, k: w.argmax(axis=1),
+    "sum": lambda w, k: w.sum(axis=1),
+}
+"""What folds windows to one of them, or a few."""
+
+
+@pytest.mark.parametrize("name", CONTRACTIONS)
+def test_windows_are_not_made_on_either_side_of_what_is_small(name: str) -> None:
+    a, k = sp.array(numpy.random.default_rng(1).random(20_000)), sp.array(numpy.arange(256.0))
+    shown = windows(a, 256)
+    for small in (shown.nbytes - 1, 8 * a.nbytes):
+        with config.override(small_bytes=small):
+            tracemalloc.start()
+            try:
+                found = CONTRACTIONS[name](shown, k)._force()
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+        assert peak < 8 * (SLAB_BYTES + found.nbytes), (name, small, peak, shown.nbytes)

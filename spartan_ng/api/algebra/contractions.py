@@ -22,21 +22,18 @@ from spartan_ng.api.core.handle import settle
 from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored, values_here
+from spartan_ng.api.core.overlaps import contract_windows
 from spartan_ng.api.core.quick import AS_LOOPS, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.copying import is_mapped
-from spartan_ng.costs.choices import is_one_loop
+from spartan_ng.costs.choices import WINDOW_LOOPS, is_one_loop
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
-
-
-_AGAIN = 2
-"""How often NumPy's loops go over the elements of the largest operand before products by BLAS are faster."""
 
 
 class _Work(NamedTuple):
@@ -99,7 +96,7 @@ def _at_once(text: str, known: Sequence[Any], how: dict[str, Any]) -> Any:
         return np.einsum(text, *known, **how) if is_a_stack and is_one_loop(largest, work.lines) else None
     nbytes = work.made * max((a.itemsize for a in arrays), default=1)
     adds_nothing = work.products == work.made and door.is_small(nbytes)
-    if door.is_looped(work.products) or work.products <= _AGAIN * np.size(largest) or adds_nothing:
+    if door.is_looped(work.products) or work.products <= WINDOW_LOOPS * np.size(largest) or adds_nothing:
         return np.einsum(text, *known, **how)
     if not work.is_single or how.get("dtype") is not None or not door.is_small(nbytes):
         return None
@@ -168,6 +165,10 @@ def einsum(
                 raise TypeError(f"einsum: operand {i} of {a.dtype} {rule}")
     text = _spelled(terms, result)
     lies = asked_of_tiny(arrays, lambda *tiny: np.einsum(text, *tiny))
+    if out is dtype is None and order == "K" and casting == "safe":
+        over = contract_windows(arrays, terms, result)
+        if over is not None:
+            return fresh(laid_out(over, lies) if np.ndim(over) > 1 else over)  # type: ignore[no-any-return]
     kind = dtype if dtype is not None else np.result_type(*(a.dtype for a in arrays))
     node = _contracted([build.cast(a._node(), kind) for a in arrays], terms, result, kind)
     laid = in_order(lie(wrap_node(node), lies), order.upper() if order else order)

@@ -19,7 +19,8 @@ from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import lie
-from spartan_ng.api.core.operands import small_values, stored, values_here
+from spartan_ng.api.core.operands import small_values, stored
+from spartan_ng.api.core.overlaps import contract_windows, over_each_other
 from spartan_ng.api.core.quick import AS_OUTER, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_array, wrap_node
 from spartan_ng.api.elementwise import ufuncs
@@ -87,16 +88,17 @@ def _larger(a: ndarray, b: ndarray, out: Any, casting: str = "same_kind", dtype:
         raise ShapeError(
             f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
         )
-    known, again = small_values((a, b), broadcast=False), None
-    if known is None:
-        known = again = _shown_again(a, b)
+    known = small_values((a, b), broadcast=False)
+    if known is None and dtype is None and casting == "same_kind":
+        found = contract_windows((a, b), *_labels(a.ndim, b.ndim))
+        if found is not None:
+            return stored("matmul", wrap(found), out, casting=casting, broadcast=True)
     if known is not None:
         rows = a.shape[-2] if a.ndim > 1 else 1
         columns = b.shape[-1] if b.ndim > 1 else 1
         batch = max(prod(a.shape[:-2]), prod(b.shape[:-2]))
         made = batch * rows * columns
-        is_one_loop = again is not None and door.is_made_here(8 * made)
-        if is_one_loop or door.is_little_product(made, made * a.shape[-1]):
+        if door.is_little_product(made, made * a.shape[-1]):
             try:
                 product = wrap(np.matmul(*known, dtype=dtype, casting=casting))  # type: ignore[call-overload]
                 return stored("matmul", product, out, casting=casting, broadcast=True)
@@ -115,15 +117,13 @@ def _larger(a: ndarray, b: ndarray, out: Any, casting: str = "same_kind", dtype:
     return stored("matmul", result, out, casting=casting, broadcast=True)
 
 
-def _shown_again(a: ndarray, b: ndarray) -> tuple[Any, Any] | None:
-    """The values of a product that NumPy's loops make of windows as they lie, which lie over each other: with
-    a vector, or of what BLAS has no products of. None of others."""
-    known = values_here((a, b))
-    if known is None or not any(map(door.is_shown_again, known)):
-        return None
-    is_one_loop = a.ndim == 1 or b.ndim == 1 or _product_dtype(a, b).kind in "biu"
-    is_small = all(door.is_small(x.nbytes) or door.is_shown_again(x) for x in known)
-    return known if is_one_loop and is_small else None
+def _labels(a: int, b: int) -> tuple[tuple[list[int], list[int]], list[int]]:
+    """The axes of a matrix product's operands, with so many, and those of its result, as a contraction's."""
+    inner, row, column = range(3)
+    stack = list(range(3, 1 + max(a, b, 2)))
+    rows, columns = [row] * (a > 1), [column] * (b > 1)
+    first, second = stack[len(stack) - max(a - 2, 0) :], stack[len(stack) - max(b - 2, 0) :]
+    return ([*first, *rows, inner], [*second, inner, *columns]), [*stack, *rows, *columns]
 
 
 @numpy_function(np.dot, few=2)
@@ -253,6 +253,9 @@ def vecdot(
     if a.ndim == 0 or b.ndim == 0 or a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: shapes {a.shape} and {b.shape} differ along axis {axis}")
     known = small_values((a, b))
+    if known is None:
+        pairs = zip_longest(a.shape[::-1], b.shape[::-1], fillvalue=1)
+        known = over_each_other((a, b), prod(map(max, pairs)) // max(a.shape[axis], 1))
     if known is not None:
         found = wrap(np.vecdot(*known, axis=axis, keepdims=keepdims, dtype=dtype, casting=casting))  # type: ignore[call-overload]
         return stored("vecdot", found, out, casting=casting, broadcast=True)
@@ -349,6 +352,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     out = [x for i, x in enumerate(labels_a) if i not in first] + [
         x for j, x in enumerate(labels_b) if j not in second
     ]
+    over = contract_windows((a, b), (labels_a, labels_b), out)
+    if over is not None:
+        return wrap(np.asarray(over, order="C"))
     single = _are_single(a, b)
     if not first or single:
         rows = tuple(n for i, n in enumerate(a.shape) if i not in first)

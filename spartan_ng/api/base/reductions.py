@@ -18,6 +18,7 @@ from spartan_ng.api.core.kinds import NUMBER_KINDS, is_foreign
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_output, mask_of, stored
 from spartan_ng.api.core.outputs import folds_in
+from spartan_ng.api.core.overlaps import along_lines
 from spartan_ng.api.core.quick import shortened
 from spartan_ng.api.core.telling import told
 from spartan_ng.api.core.wrapping import wrap, wrap_node
@@ -359,6 +360,9 @@ def extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> ndar
     if value is not None and is_prompt(value):
         result = wrap(getattr(value, name)(axis, keepdims=keepdims))
         return stored(name, result, out)
+    over = along_lines(getattr(np, name), value, axis, keepdims=bool(keepdims))
+    if over is not None:
+        return stored(name, wrap(over), out)
     shape = a.shape
     if axis is None or (not shape and axis in (0, -1)):
         axis = None

@@ -13,6 +13,7 @@ from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_cast, mask_of, stored
+from spartan_ng.api.core.overlaps import along_lines
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.callers import warn_user
@@ -34,11 +35,19 @@ def _at_once(name: str, a: Any, is_plain: bool, axis: Any, keepdims: Any, **keyw
 
 
 def _now(name: str, a: ndarray, axis: Any, keepdims: Any, where: Any, **keywords: Any) -> Any:
-    """NumPy's function of a small array, or None."""
+    """NumPy's function of a small array, or of windows that lie over each other, of which the plan makes all
+    deviations; or None."""
     value = reductions.promptly(a)
     flags = where if where is True else where._peek()
-    if value is None or flags is None or not reductions.is_prompt(value):
+    if value is None or flags is None:
         return None
+    if not reductions.is_prompt(value):
+        is_plain = name == "var" and flags is True and keywords["dtype"] is None and keywords["mean"] is _NONE
+        axes = reductions.folded_axes(axis, value.ndim)
+        if not is_plain or len(axes) != 1:
+            return None
+        over = along_lines(np.var, value, axes[0], _plain_keepdims(keepdims), ddof=keywords["ddof"])
+        return None if over is None else wrap(over)
     more = {k: v for k, v in keywords.items() if v is not None and v is not _NONE}
     if flags is not True:
         more["where"] = flags
