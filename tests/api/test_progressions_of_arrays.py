@@ -50,3 +50,24 @@ def test_a_geometric_progression_has_no_zero() -> None:
             np.geomspace(x, 3)
         with pytest.raises(ValueError, match="cannot include zero"):
             np.geomspace(3, x)
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("kind", ["?", "i1", "u8", "f2", "f4", "f8", "c8", "c16"])
+def test_ranges_up_to_sums(kind: str) -> None:
+    """Numbers of every class that a fold has."""
+    for few in ([], [0], [1], [1, 3]):
+        found, expected = (xp.arange(xp.array(few, kind).sum()) for xp in (np, numpy))
+        assert found.dtype == expected.dtype
+        numpy.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("small", [0, 1 << 20])
+def test_powers_of_complex_numbers_have_numpys_zeros(small: int) -> None:
+    """They are products there: zeros have other signs in powers."""
+    x = numpy.array([2, -1, 1, -1j, 0, -2 + 0.0j])
+    with config.override(small_bytes=small):
+        found = np.vander(np.asarray(x), 5)
+    numpy.testing.assert_array_equal(found, numpy.vander(x, 5))
+    if small:
+        assert numpy.asarray(found).tobytes() == numpy.vander(x, 5).tobytes()

@@ -12,6 +12,7 @@ from spartan_ng.api.base import constants, joining, manipulation
 from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.operands import small_values
 from spartan_ng.api.core.quick import AS_SQUARE, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.graph import build
@@ -132,6 +133,9 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
     if n == 0:
         return constants.zeros((x.shape[0], 0), np.promote_types(x.dtype, int))
     kind = np.promote_types(x.dtype, int)
+    known = small_values((x,))
+    if known is not None and door.is_small(x.size * n * kind.itemsize):
+        return wrap(np.vander(known[0], N, increasing))  # products sign zeros in another way than powers
     line = x.astype(kind)
     columns = [constants.ones(x.shape, kind), *(line**p for p in range(1, n))]  # times have no powers
     return joining.stack(columns if increasing else columns[::-1], axis=1)

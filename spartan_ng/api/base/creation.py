@@ -284,7 +284,7 @@ def _is_sure(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
 
 # --- ranges ----------------------------------------------------------------------------------------
 
-_WHOLE = (str, list, tuple, date, timedelta, np.datetime64, np.timedelta64)
+_WHOLE = (str, list, tuple, date, timedelta, np.datetime64, np.timedelta64, complex, np.complexfloating)
 """What NumPy finds a range of, or its error for."""
 
 
@@ -319,7 +319,7 @@ def arange(
     if stop is None:
         raise TypeError("arange() requires stop to be specified.")
     kind = None if dtype is None else np.dtype(dtype).kind
-    if kind in ("m", "M") or any(isinstance(n, (*_WHOLE, complex)) for n in (start, stop, step)):
+    if kind in ("m", "M") or any(isinstance(n, _WHOLE) for n in (start, stop, step)):
         return wrap(np.arange(start, stop, step, dtype=dtype))
     few: Any = np.arange(type(start)(0), type(stop)(0), type(step)(1), dtype=dtype)
     if not step:
