@@ -20,7 +20,7 @@ from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import small_values, stored
-from spartan_ng.api.core.overlaps import contract_windows, over_each_other
+from spartan_ng.api.core.overlaps import contract_windows, has_windows, over_each_other
 from spartan_ng.api.core.quick import AS_OUTER, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_array, wrap_node
 from spartan_ng.api.elementwise import ufuncs
@@ -89,7 +89,7 @@ def _larger(a: ndarray, b: ndarray, out: Any, casting: str = "same_kind", dtype:
             f"matmul: an operand has no axes (shapes {a.shape} and {b.shape}); use multiply for scalars"
         )
     known = small_values((a, b), broadcast=False)
-    if known is None and dtype is None and casting == "same_kind":
+    if known is None and dtype is None and casting == "same_kind" and has_windows((a, b)):
         found = contract_windows((a, b), *_labels(a.ndim, b.ndim))
         if found is not None:
             return stored("matmul", wrap(found), out, casting=casting, broadcast=True)

@@ -14,6 +14,12 @@ from spartan_ng.api.core.operands import values_here
 from spartan_ng.costs.choices import SLAB_BYTES, WINDOW_ELEMENTS, WINDOW_LOOPS
 
 
+def has_windows(args: Sequence[Any]) -> bool:
+    """Whether some of the operands are windows here that lie over each other."""
+    known = values_here(tuple(args))
+    return known is not None and any(type(a) is np.ndarray and door.is_shown_again(a) for a in known)
+
+
 def over_each_other(args: Sequence[Any], made: int) -> tuple[Any, ...] | None:
     """NumPy's values of operands that are numbers here, of which some are windows that lie over each other,
     and the others small, where there is room for a result of so many elements; None of others."""
@@ -33,6 +39,8 @@ def contract_windows(
     """Einstein's sum of operands among which are windows that lie over each other, axes by their labels: by
     NumPy's loops, as they lie, where these go over the elements of the largest once or twice; by BLAS, slab
     by slab, where they would go more often over windows and a small operand. None of others."""
+    if not has_windows(args):
+        return None
     places = {c: i for i, c in enumerate(dict.fromkeys(c for term in terms for c in term))}
     lengths: dict[Hashable, int] = {}
     for a, term in zip(args, terms, strict=True):
