@@ -25,7 +25,7 @@ from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import RULES, by_rule
 from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.numbers import NUMERIC, OURS
-from spartan_ng.api.core.outputs import INTO, into, is_written
+from spartan_ng.api.core.outputs import INTO, into, is_written, to_write
 from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, ASKING, in_front
 from spartan_ng.api.core.work import takes_long, work_of
 from spartan_ng.api.core.wrapping import wrap
@@ -333,7 +333,7 @@ def fresh(result: Any, own: Sequence[Any] = ()) -> Any:
         base = result.base
         if base is None:
             return wrap(result.copy())
-        if any(np.may_share_memory(result, a) for a in own):
+        if own and any(np.may_share_memory(result, a) for a in own):
             return over_buffer(result)
         # The view of a whole array that nobody else knows: this name, the view, and the argument.
         whole = base.__class__ is np.ndarray and base.base is None and base.nbytes == result.nbytes > 0
@@ -341,11 +341,9 @@ def fresh(result: Any, own: Sequence[Any] = ()) -> Any:
         return wrap(result.copy("K") if known else result)
     if isinstance(result, np.generic):
         return wrap(result)
-    if isinstance(result, tuple):
+    if isinstance(result, tuple | list):
         parts = [fresh(r, own) for r in result]
         return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
-    if isinstance(result, list):
-        return [fresh(r, own) for r in result]
     return result
 
 
@@ -407,13 +405,6 @@ def gathered(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
 _WRITTEN = dict.fromkeys((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis), 0)
 """Which operand functions of NumPy's write into, as a `ufunc.at` does, or let a function write to."""
 _WRITTEN[np.apply_along_axis] = 2
-
-
-def to_write(operand: Any) -> Any:
-    """An operand's own memory; of what must not be written to, memory to be read."""
-    if not isinstance(operand, Handle) or operand._cell.frozen:
-        return operand
-    return operand._memory() if operand.flags.writeable else operand._to_read()  # type: ignore[attr-defined]
 
 
 def _collect(a: Any, found: list[Any], wanted: type = Handle) -> None:

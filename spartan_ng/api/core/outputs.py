@@ -133,3 +133,10 @@ def _natural(
     except Exception:  # noqa: BLE001 - ours says what is wrong
         return None
     return found
+
+
+def to_write(operand: Any) -> Any:
+    """An operand's own memory; of what must not be written to, memory to be read."""
+    if not isinstance(operand, Handle) or operand._cell.frozen:
+        return operand
+    return operand._memory() if operand.flags.writeable else operand._to_read()  # type: ignore[attr-defined]

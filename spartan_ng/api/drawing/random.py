@@ -5,7 +5,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.random import bit_generator, mtrand  # found also where Ctrl-C ended their first import
+from numpy.random import bit_generator  # found also where Ctrl-C ended its first import
+from numpy.random import mtrand as _numpys
 
 from spartan_ng.api.core.conversion import forced
 from spartan_ng.api.drawing.bit_generators import (
@@ -38,7 +39,7 @@ class _StandsForItsState(ModuleType):
 sys.modules[__name__].__class__ = _StandsForItsState
 
 _state = RandomState()
-_state._follow(mtrand._rand)  # NumPy's own, from which other libraries draw, too: a seed is for all
+_state._follow(_numpys._rand)  # NumPy's own, from which other libraries draw, too: a seed is for all
 
 
 def get_bit_generator() -> Any:
@@ -48,8 +49,8 @@ def get_bit_generator() -> Any:
 
 def set_bit_generator(bitgen: Any) -> None:
     """Draw everything from another bit generator."""
-    mtrand.set_bit_generator(bitgen)
-    _state._follow(mtrand._rand)
+    _numpys.set_bit_generator(bitgen)
+    _state._follow(_numpys._rand)
     _state._parallel = None
 
 
@@ -179,3 +180,17 @@ __all__ = [
     "weibull",
     "zipf",
 ]
+
+
+class _LegacyModule(ModuleType):
+    """NumPy's module of its legacy generator, with our generator, and its methods, in their places."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_numpys, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(_numpys)
+
+
+mtrand = _LegacyModule(_numpys.__name__, _numpys.__doc__)
+vars(mtrand).update({name: globals()[name] for name in _numpys.__all__}, _rand=_state)

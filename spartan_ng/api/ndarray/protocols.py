@@ -12,11 +12,12 @@ from spartan_ng.api.algebra import products
 from spartan_ng.api.core import printing, summaries
 from spartan_ng.api.core.chains import is_read_only, is_stretched, seen_through
 from spartan_ng.api.core.conversion import as_handle, forced, is_override, knows_numpys_alone, numpys, values
-from spartan_ng.api.core.dispatch import FUNCTIONS, gathered, to_write
+from spartan_ng.api.core.dispatch import FUNCTIONS, gathered
 from spartan_ng.api.core.door import few_pair, few_values
 from spartan_ng.api.core.forcing import value_of
 from spartan_ng.api.core.handle import Handle, settle
 from spartan_ng.api.core.late import Late
+from spartan_ng.api.core.outputs import to_write
 from spartan_ng.api.core.quick import told_by
 from spartan_ng.api.core.telling import applied
 from spartan_ng.api.core.wrapping import wrap

@@ -17,10 +17,15 @@
  * ours gives, but need not have the operands. So a temporary is known only by a frame between the
  * interpreter's and ours, which a second call of Python's function for the operator would have as well.
  *
+ * NumPy's generators shuffle what is none of NumPy's arrays as `x[i], x[j] = x[j], x[i]`, by code of their own: of
+ * lines that are views, both then show the first that has been written. They are given copies. A program that says so
+ * itself (`random.shuffle`) gets views, as from NumPy.
+ *
  * Python's `sum` calls an operator as well, of what it alone holds, and lets go of both operands: `sum(np.roll(a, k) for
  * k in ks)` has temporaries. Where its result goes is another question than where the interpreter takes that. */
 #if defined(__GNUC__) && defined(__ELF__) && defined(__x86_64__) && !defined(Py_GIL_DISABLED)
 #define KNOWS_CALLERS
+#include <dlfcn.h>
 #include <unwind.h>
 /* Where the frames of those begin who have called this function: above its own and the return address. */
 #define CALLERS ((const char *)__builtin_frame_address(0) + 2 * sizeof(void *))
@@ -30,7 +35,7 @@
 #define NOT_INLINE
 #endif
 
-enum { MOST_CALLERS = 16, MOST_WAYS = 16, FAR_AWAY = 1 << 16 /* bytes on a stack */ };
+enum { MOST_CALLERS = 16, MOST_WAYS = 16, MOST_READERS = 8, FAR_AWAY = 1 << 16 /* bytes on a stack */ };
 
 /* The callers from an operator of ours to the interpreter: where their frames begin, counted from the first, and where
  * they go on after the call. */
@@ -165,6 +170,45 @@ learn_way(const Operator *op, const char *callers)
 static void
 learn_asking(const char *callers)
 {
+}
+#endif
+
+#ifdef KNOWS_CALLERS
+/* Who has asked for an element or a line lately: where they go on, and whether those are NumPy's generators. */
+typedef struct {
+    uintptr_t to;
+    int swaps;
+} Reader;
+
+static Reader readers[MOST_READERS];
+
+/* A reader that is not among those of late, which takes the place of the one that came first. */
+static NOT_INLINE const Reader *
+reader_to(uintptr_t to)
+{
+    static int n;
+    Dl_info its;
+    Reader *reader = &readers[n++ % MOST_READERS];
+    reader->to = to;
+    reader->swaps = dladdr((void *)to, &its) && its.dli_fname != NULL && strstr(its.dli_fname, "/numpy/random/") != NULL;
+    return reader;
+}
+
+/* Whether a line is asked for by who swaps it with another one. */
+static int
+is_swapped(const char *callers)
+{
+    uintptr_t to = return_address(callers);
+    for (const Reader *reader = readers; reader < readers + MOST_READERS; reader++)
+        if (reader->to == to)
+            return reader->swaps;
+    return reader_to(to)->swaps;
+}
+#else
+static int
+is_swapped(const char *callers)
+{
+    return 0;
 }
 #endif
 

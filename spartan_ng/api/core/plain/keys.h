@@ -186,7 +186,7 @@ field_of(Handle *array, PyArrayObject *shown, PyObject *name)
 }
 
 static PyObject *
-getitem(PyObject *self, PyObject *key)
+part_by_key(PyObject *self, PyObject *key)
 {
     const Operator *op = &operators[op_getitem];
     PyArrayObject *shown = Py_TYPE(self) == known.array ? value_of((Handle *)self) : NULL;
@@ -224,6 +224,24 @@ getitem(PyObject *self, PyObject *key)
     }
     PyObject *method = method_of(op, op->method);
     return method == NULL ? NULL : call_two(method, self, key);
+}
+
+/* Whether what an array's key has found is a view of the array. */
+static int
+is_line_of(PyObject *self, PyObject *found)
+{
+    if (PyObject_TypeCheck(found, &HandleFields))
+        return ((Handle *)found)->cell == ((Handle *)self)->cell;
+    return PyArray_IsScalar(found, Void);
+}
+
+static PyObject *
+getitem(PyObject *self, PyObject *key)
+{
+    PyObject *found = part_by_key(self, key);
+    if (is_swapped(CALLERS) && found != NULL && is_line_of(self, found))
+        Py_SETREF(found, PyObject_CallMethod(found, "copy", NULL));
+    return found;
 }
 
 /* Whether a write of an array into what a basic key names succeeded; results as in `written`, 1 where NumPy has to look

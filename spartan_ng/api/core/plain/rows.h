@@ -20,7 +20,7 @@ rows_next(PyObject *self)
     if (line != NULL && PyArray_NDIM(line) == 1 && rows->at < PyArray_DIM(line, 0))
         return PyArray_Scalar(PyArray_BYTES(line) + rows->at++ * PyArray_STRIDE(line, 0), PyArray_DESCR(line), (PyObject *)line);
     PyObject *index = PyLong_FromSsize_t(rows->at++), *array = index == NULL ? NULL : Py_NewRef(rows->array);
-    PyObject *found = array == NULL ? NULL : getitem(array, index);
+    PyObject *found = array == NULL ? NULL : part_by_key(array, index);
     Py_XDECREF(array);
     Py_XDECREF(index);
     return found;
