@@ -45,10 +45,12 @@ WINDOW_ELEMENTS = 32
 """Elements of a window up to which it is folded by steps over slices: a pass over more slices takes longer
 to compile than windows to make. (chosen)"""
 
-SLAB_BYTES = 1 << 19
+SLAB_BYTES = 1 << 18
 """Bytes of windows' elements that NumPy copies at a time. (Measured with windows of 4 to 256 and 5 by 5
-doubles, 40 MB of them: products by BLAS .1 to .5 of NumPy's time of processors, variances .4 to 1; half as
-many bytes take up to a tenth longer, a quarter up to twice as long)"""
+doubles and complex numbers, 40 to 64 MB of them: products by BLAS .1 to .6 of NumPy's time of processors,
+variances .4 to 1; of twice as many bytes BLAS has its threads wait for each other at every slab of complex
+numbers, from eight times as many on of doubles, too, which takes ten times as long; of half as many calls
+take longer)"""
 
 WINDOW_LOOPS = 2
 """How often NumPy's loops go over the elements of the largest operand before products by BLAS are faster."""

@@ -73,6 +73,12 @@ def test_answers_are_numpys(some: Some) -> None:
                     (sp.var(ours, axis=(-1,), ddof=-1), numpy.var(theirs, axis=(-1,), ddof=-1)),
                     (sp.var(ours, axis=0, keepdims=True), numpy.var(theirs, axis=0, keepdims=True)),
                 ]
+                for stretched in (numpy.asarray(vector), numpy.arange(theirs.shape[-2]).reshape(-1, 1)):
+                    product, wanted = ours * sp.array(stretched), theirs * stretched
+                    pairs.append((product.sum(axis=axis), wanted.sum(axis=axis)))
+                    pairs.append((product.mean(axis=-1, keepdims=True), wanted.mean(axis=-1, keepdims=True)))
+                    short = (*wanted.shape[:-1], 1, wanted.shape[-1])
+                    pairs.append((product.reshape(short)[::-1].sum(-1), wanted.reshape(short)[::-1].sum(-1)))
                 if theirs.ndim == 2:
                     pairs.append((sp.array(vector) @ ours.T, vector @ theirs.T))
                 for n, (found, wanted) in enumerate(pairs):
@@ -150,6 +156,10 @@ CONTRACTIONS = {
     "var": lambda w, k: w.var(axis=1),
     "argmax": lambda w, k: w.argmax(axis=1),
     "sum": lambda w, k: w.sum(axis=1),
+    "multiply and sum": lambda w, k: (w * k).sum(axis=1),
+    "multiply and mean": lambda w, k: (w * k).mean(axis=-1, keepdims=True),
+    "multiply twice": lambda w, k: (k[None] * w * k).sum(axis=1),
+    "multiply and fold": lambda w, k: (w[::2] * k).reshape(-1, 4, 64).sum(1),
 }
 """What folds windows to one of them, or a few."""
 

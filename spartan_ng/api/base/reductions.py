@@ -18,7 +18,7 @@ from spartan_ng.api.core.kinds import NUMBER_KINDS, is_foreign
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_output, mask_of, stored
 from spartan_ng.api.core.outputs import folds_in
-from spartan_ng.api.core.overlaps import along_lines
+from spartan_ng.api.core.overlaps import along_lines, sum_of_products
 from spartan_ng.api.core.quick import shortened
 from spartan_ng.api.core.telling import told
 from spartan_ng.api.core.wrapping import wrap, wrap_node
@@ -94,7 +94,16 @@ def reduce(
     if masked is not None and where is True and _stays_filtered(masked, axis):
         result = _filtered(name, masked, axis, dtype, keepdims, initial)
     else:
-        result = lying_as_folded(_fold(name, a, axis, dtype, keepdims, initial, where), a, axis)
+        is_plain = name == "add" and where is True and initial is _NONE
+        is_plain = is_plain and (dtype is None or dtype == own_dtype)
+        axes = folded_axes(axis, a.ndim) if is_plain else ()
+        over = sum_of_products(a._node(), axes) if axes else None
+        if over is not None:
+            kept = tuple(1 if i in axes else n for i, n in enumerate(a.shape))
+            result = wrap(np.reshape(over, kept) if keepdims else over)
+        else:
+            result = _fold(name, a, axis, dtype, keepdims, initial, where)
+        result = lying_as_folded(result, a, axis)
     return result if out is None else stored(name, result, out, casting="unsafe")
 
 

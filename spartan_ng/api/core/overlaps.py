@@ -3,7 +3,7 @@ looks for its greatest elements or takes its deviations stays in the cache, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from math import prod
 from typing import Any
 
@@ -12,6 +12,12 @@ import numpy as np
 from spartan_ng.api.core import door
 from spartan_ng.api.core.operands import values_here
 from spartan_ng.costs.choices import SLAB_BYTES, WINDOW_ELEMENTS, WINDOW_LOOPS
+from spartan_ng.graph.node import Node, Op, sliced
+from spartan_ng.graph.windows import are_windows
+
+_SHOWN = frozenset({Op.RESHAPE, Op.TRANSPOSE, Op.SLICE, Op.BROADCAST})
+MOST_STEPS = 12
+"""Steps from a product to what it is made of, at most, that are looked at. (chosen)"""
 
 
 def has_windows(args: Sequence[Any]) -> bool:
@@ -75,6 +81,57 @@ def contract_windows(
 def _sum_of(known: Sequence[Any], labels: Sequence[list[int]], out: list[int], **how: Any) -> Any:
     spelled = [x for pair in zip(known, labels, strict=True) for x in pair]
     return np.einsum(*spelled, out, **how)
+
+
+def sum_of_products(node: Node, axes: Collection[int]) -> Any:
+    """The sum along axes of a product that has yet to be made, of windows that lie over each other and what
+    is small: a contraction, too. None of others, and of what is not finite, of which the plan warns."""
+    if node.dtype.char not in "fdFDlq" or not node.size or not door.works_here():
+        return None
+    factors = _factors(node, MOST_STEPS)
+    if factors is None or len(factors) < 2 or np.result_type(*factors) != node.dtype:
+        return None
+    every = range(node.ndim)
+    # An axis along which a factor is stretched is none of its own.
+    terms = [[i for i in every if f.strides[i] or f.shape[i] == 1] for f in factors]
+    own = [f[tuple(slice(None) if i in t else 0 for i in every)] for f, t in zip(factors, terms, strict=True)]
+    if not set(axes) <= set().union(*terms) or set().union(*terms) != set(every):
+        return None
+    found = contract_windows(own, terms, [i for i in every if i not in axes])
+    return found if found is not None and np.isfinite(found).all() else None
+
+
+def _factors(node: Node, steps: int) -> list[Any] | None:
+    """The values whose product a node is, each stretched to its shape and as it lies; None where it is none
+    of what is here, or takes more steps."""
+    if node.op is Op.DATA:
+        value = None if node.data is None or node.format != "dense" else node.data.value
+        return [value] if type(value) is np.ndarray else None
+    if not steps or not (node.op in _SHOWN or node.fn == "multiply" or are_windows(node)):
+        return None
+    found = [_factors(i, steps - 1) for i in node.inputs[: 1 if node.fn == "take" else 2]]
+    if any(f is None for f in found):
+        return None
+    factors = [f for of_one in found for f in of_one or ()]
+    try:
+        return [_shown(node, f) for f in factors]
+    except ValueError:  # NumPy would have to copy it
+        return None
+
+
+def _shown(node: Node, value: Any) -> Any:
+    """What a step that moves no element shows of a value."""
+    if node.op is Op.RESHAPE:
+        return value.reshape(node.shape, copy=False)
+    if node.op is Op.TRANSPOSE:
+        return value.transpose(node.params[0])
+    if node.op is Op.SLICE:
+        return value[sliced(node)]
+    if node.fn == "take":
+        (axis,), (starts, length) = node.params, node.inputs[1].shape
+        shown = np.lib.stride_tricks.sliding_window_view(value, length, axis)
+        return np.moveaxis(shown[(slice(None),) * axis + (slice(starts),)], -1, axis + 1)
+    return np.broadcast_to(value, node.shape)
 
 
 def along_lines(function: Callable[..., Any], a: Any, axis: Any, keepdims: bool, **how: Any) -> Any:
