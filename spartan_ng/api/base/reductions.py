@@ -94,9 +94,13 @@ def reduce(
     if masked is not None and where is True and _stays_filtered(masked, axis):
         result = _filtered(name, masked, axis, dtype, keepdims, initial)
     else:
-        is_plain = name == "add" and where is True and initial is _NONE
-        is_plain = is_plain and (dtype is None or dtype == own_dtype)
-        axes = folded_axes(axis, a.ndim) if is_plain else ()
+        # Of leaves alone there are no windows; most sums are of those, or of them times each other.
+        made = a._cell._node
+        is_made_of_steps = (
+            made is not None and made.inputs and (made.inputs[0].inputs or made.inputs[-1].inputs)
+        )
+        is_plain = name == "add" and where is True and initial is _NONE and (a._views or is_made_of_steps)
+        axes = folded_axes(axis, a.ndim) if is_plain and (dtype is None or dtype == own_dtype) else ()
         over = sum_of_products(a._node(), axes) if axes else None
         if over is not None:
             kept = tuple(1 if i in axes else n for i, n in enumerate(a.shape))
