@@ -19,7 +19,7 @@ from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.core.layouts import asked_of_tiny
 from spartan_ng.api.core.numbers import NUMERIC
-from spartan_ng.api.core.quick import shown_by, turned_by
+from spartan_ng.api.core.quick import rolled_by, shown_by, turned_by
 from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Transpose, Windows
 from spartan_ng.api.core.wrapping import make, wrap
 from spartan_ng.errors import ShapeError
@@ -201,7 +201,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
     return transpose(a, tuple(order))
 
 
-@numpy_function(np.rollaxis, front=turned_by(np.rollaxis, 3))
+@numpy_function(np.rollaxis, front=rolled_by(np.rollaxis, 3))
 def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
     """An axis moved back until it is before another."""
     n = a.ndim  # NumPy, too, takes nothing that is no array yet

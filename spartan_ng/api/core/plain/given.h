@@ -7,9 +7,9 @@ enum { DEEPEST = 3, MOST_ITEM = 16 };
  * numbers of a generator, as many as the last argument says; a copy of the first; or a view of it that is the same step
  * whatever its lengths are. Or as `num` or the third argument says, fifty without it; as the square of what the first says,
  * or is long, and the second adds; as the first as often as the second says. Or nothing is given, and the first written;
- * some of what a generator is given, in an order of its, or all of it, where it lies. */
+ * some of what a generator is given, in an order of its, or all of it, where it lies. Or a view of the first, no list. */
 enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, AS_TURNED,
-       AS_COUNTED, AS_SQUARE, AS_TILED, AS_WRITTEN, AS_CHOSEN, AS_SHUFFLED, SIZES };
+       AS_COUNTED, AS_SQUARE, AS_TILED, AS_WRITTEN, AS_CHOSEN, AS_SHUFFLED, AS_ROLLED, SIZES };
 
 /* What is given in a call. */
 typedef struct {

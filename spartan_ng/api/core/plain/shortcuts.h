@@ -42,9 +42,10 @@ static PyObject *
 view_of_others(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyObject *all[MOST_GIVEN];
-    PyObject *array = of_numbers(args[0]) != NULL                                ? borrowed_from((PyArrayObject *)args[0])
-                      : PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]) ? array_of(args[0], NULL)
-                                                                                  : NULL;
+    int is_list = f->size != AS_ROLLED && (PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]));
+    PyObject *array = of_numbers(args[0]) != NULL ? borrowed_from((PyArrayObject *)args[0])
+                      : is_list                   ? array_of(args[0], NULL)
+                                                  : NULL;
     if (array == NULL)
         return NULL;
     memcpy(all, args, (n + (names == NULL ? 0 : PyTuple_GET_SIZE(names))) * sizeof(PyObject *));
@@ -232,8 +233,8 @@ in_front(PyObject *module, PyObject *args)
         f->is_mean = is_mean;
         f->most = most;
         f->size = size;
-        f->lenses.turns = size == AS_TURNED;
-        if ((size == AS_VIEW || size == AS_TURNED) && (f->lenses.by_call = PyDict_New()) == NULL)
+        f->lenses.turns = size == AS_TURNED || size == AS_ROLLED;
+        if ((size == AS_VIEW || f->lenses.turns) && (f->lenses.by_call = PyDict_New()) == NULL)
             Py_CLEAR(f);
     }
     return (PyObject *)f;
