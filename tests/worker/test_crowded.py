@@ -65,6 +65,13 @@ MEMORY = 1 << 18
 IN_PARTS = {*PROGRAMS} - {"sums of integers", "short sums of integers"}  # written at computed places
 
 
+FINISHES: dict[str, Callable[[Any], Any]] = {
+    "": lambda y: y,
+    "finished": lambda y: y * 2 + 1,
+    "narrowed": lambda y: (y * 0.5).astype("f4"),
+}
+
+
 @pytest.mark.some(24)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("kind", ["array", "source"])
@@ -91,15 +98,17 @@ def test_results_are_numpys_where_their_states_are_large(
 @pytest.mark.some(12)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("workers", [2, 3])
-def test_states_of_workers_come_together_in_parts(name: str, workers: int) -> None:
-    """All states of a tile were brought, put together and copied at once."""
+@pytest.mark.parametrize("finish", FINISHES)
+def test_states_of_workers_come_together_in_parts(name: str, workers: int, finish: str) -> None:
+    """All states of a tile were brought, put together and copied at once; what a pass makes of them is made
+    of what they come to."""
     value, places = _line(((0, LENGTH),)), numpy.arange(LENGTH) * 104_729 % GROUPS
     with numpy.errstate(all="ignore"):
-        wanted = PROGRAMS[name](numpy, value, places)
+        wanted = FINISHES[finish](PROGRAMS[name](numpy, value, places))
         backend = SimulatedBackend(workers, Profile(memory_bytes=MEMORY, limited=True))
         with running_on(backend), np.config.override(memory_bytes=MEMORY, small_bytes=0):
             x = np.from_function(_line, (LENGTH + 1,), float)[:-1]
-            y = PROGRAMS[name](np, x, np.array(places))
+            y = FINISHES[finish](PROGRAMS[name](np, x, np.array(places)))
             assert ("parts, one after the other" in str(np.explain(y))) == (name in IN_PARTS)
             found = numpy.asarray(y)
     assert found.dtype == wanted.dtype

@@ -36,7 +36,7 @@ def run_combine(ex: Executor, run: Run, stage: Combine, task: Task) -> None:
     assert reducer is not None, "prepared with the program"
     slot = run.plan.slots[stage.slot]
     if task.parts:
-        whole = ex.store.allocate(box_shape(task.box), stage.row.dtype)
+        whole = ex.store.allocate(box_shape(task.box), (slot if stage.finish is None else stage.row).dtype)
         for part in task.parts:
             assert part.box is not None, "a part of a box"
             ex.check(run)
