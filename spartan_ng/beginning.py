@@ -28,12 +28,13 @@ from functools import cache
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.config import config
 from spartan_ng.costs.tuned import AGAIN_S, BEGIN_S
+from spartan_ng.ending import at_end
 from spartan_ng.errors import SpartanError
 from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.scratch import copy_fits
-from spartan_ng.starts import came_to_plans
-from spartan_ng.system.heap import keep_freed
+from spartan_ng.starts import came_to_plans, came_to_steps, note_steps
+from spartan_ng.system.heap import begin_in_large_pages, keep_freed
 from spartan_ng.system.processes import before_fork, give_way_here
 
 _WAITS = 2
@@ -77,6 +78,7 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
             _begin()
 
     found = run_stepwise(roots, order, after=begin_in_time)
+    _leave_word()
     took_s = time.perf_counter() - begun
     _worked_s += took_s
     if is_beside:
@@ -127,10 +129,19 @@ def _comes_again() -> bool:
     return came_to_plans()
 
 
+@cache
+def _leave_word() -> None:
+    """As the program ends, leave word of its steps for its next start."""
+    if not came_to_steps():
+        at_end(note_steps)
+
+
 def begin_again() -> None:
-    """Import the session at once where the program has come to it when it started before."""
+    """Import what the program has come to when it started before: the session, beside it; what runs steps."""
     if _comes_again():
         _begin()
+    elif came_to_steps():
+        import spartan_ng.kernels.direct  # noqa: F401
 
 
 def wait() -> None:
@@ -218,3 +229,5 @@ def _import() -> None:
 
 
 keep_freed(config.memory_bytes)
+if config.memory_bytes is None:
+    begin_in_large_pages()

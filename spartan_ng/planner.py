@@ -165,12 +165,16 @@ class Planner:
         """Have ready what the program will need: what runs most stages; and the plans that it came to when it
         started last, or what makes plans."""
         handler(Fused)
+        ready: list[Plan] = []
         if isinstance(self._backend, EmbeddedBackend) and not config.check:
             for place, found in kept_plans.earlier():
                 planned = self._as_planned(found)
                 self._backend.prepare(planned.plan)
                 self._ahead[place] = planned
-        if not self._ahead:
+                ready.append(planned.plan)
+            for plan in ready[:1]:
+                self._backend.expect(plan)
+        if not ready:
             import spartan_ng.optimizer.pipeline
             import spartan_ng.plan.lower
             import spartan_ng.plan.peak  # noqa: F401

@@ -1,8 +1,9 @@
-"""What earlier starts of this program came to: whether they came to a plan, and to which.
+"""What earlier starts of this program came to: steps of NumPy's, or a plan, and to which.
 
 Such a program comes to the session again, so that it need not find out how much it has to do before it begins
-to import that. The record is a file of its own beside the kernels, which is asked for in the time of a call;
-it says nothing of the package's version, as whatever needed a plan needs another one.
+to import that; one that came to steps alone has what runs these imported with the package. The record is a
+file of its own beside the kernels, which is asked for in the time of a call; it says nothing of the package's
+version, as whatever needed a plan needs another one.
 """
 
 from __future__ import annotations
@@ -37,10 +38,19 @@ def kept_folder() -> Path:
 
 def came_to_plans() -> bool:
     """Whether an earlier start of this program came to any."""
+    return bool(_recorded_bytes())
+
+
+def came_to_steps() -> bool:
+    """Whether an earlier start of this program had NumPy compute any, or came to plans."""
+    return _recorded_bytes() is not None
+
+
+def _recorded_bytes() -> int | None:
     try:
-        return _record().exists()
-    except (OSError, RuntimeError):  # there is no folder, nor a home for it
-        return False
+        return _record().stat().st_size
+    except (OSError, RuntimeError):  # there is no record, no folder, nor a home for it
+        return None
 
 
 def earlier_plans() -> list[str]:
@@ -58,6 +68,20 @@ def note_plans(digests: Sequence[str]) -> None:
         return
     record = _record()
     put_sealed(record, b"".join(map(bytes.fromhex, digests)))
+    _thin_out(record)
+
+
+def note_steps() -> None:
+    """Leave word that NumPy has computed steps of this program."""
+    with suppress(OSError, RuntimeError):
+        record = _record()
+        record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        record.touch()
+        _thin_out(record)
+
+
+def _thin_out(record: Path) -> None:
+    """Remove the records of programs beyond `PROGRAMS`, the oldest first."""
     known = [(file.stat().st_mtime, file) for file in record.parent.glob(f"{_PREFIX}*")]
     for _, file in sorted(known)[:-PROGRAMS]:
         with suppress(OSError):  # others may be at it

@@ -39,6 +39,24 @@ starts.note_plans(["00" * 32])
 
 
 @pytest.mark.slow
+def test_what_runs_steps_is_imported_with_the_package_where_the_program_came_to_steps_before(
+    tmp_path: Path,
+) -> None:
+    program = """
+import sys
+import spartan_ng as np
+print("spartan_ng.kernels.direct" in sys.modules)
+{}
+"""
+    does = "np.config.small_bytes = 1; print((np.ones(2_000_000) * 2 + 1).sum() > 0)"
+    steps, none = (program.format(what) for what in (does, ""))
+    assert started(none, tmp_path) == started(none, tmp_path) == "False\n"
+    assert started(steps, tmp_path) == "False\nTrue\n"
+    assert started(steps, tmp_path) == started(steps, tmp_path) == "True\nTrue\n"
+    assert started(none, tmp_path) == "False\n", "another program"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what",
     [

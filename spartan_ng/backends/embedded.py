@@ -121,6 +121,12 @@ class EmbeddedBackend:
         """Have ready what running a plan takes besides its inputs."""
         self._executor.program(plan).lay_out(self.threads)
 
+    def expect(self, plan: Plan) -> None:
+        """Have ready what a run that is about to come takes besides: threads, and memory for its results."""
+        self._executor.wake()
+        results = [plan.slots[slot] for slot in plan.asked]
+        self._recycler.expect([s.nbytes for s in results if s.format == "dense" and not s.is_outside])
+
     def run(
         self, plan: Plan, inputs: Sequence[ArrayRef], progress: Progress | None = None
     ) -> tuple[list[ArrayRef], RunStats]:

@@ -5,15 +5,27 @@ the highest pages of each heap. ZeroMQ's threads take memory for frames as they 
 functions make. So what they had is given back when those have left whom it was for, and daemons have as many
 heaps as there is work at a time. Where arrays may take little, heaps may keep little: those of threads that
 unpack chunks would each have some for the next one.
+
+Memory that a process has never had comes page by page, each of which the system fills with zeros as it is
+first touched: of a short program's arrays that takes longer than its arithmetic does. NumPy asks for large
+pages for arrays from 4 MB on; smaller ones lie in the heap, which has the first of them here, too.
 """
 
 from __future__ import annotations
 
-from spartan_ng.system import library
-from spartan_ng.system.library import INT, SIZE
+import mmap
+import os
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+from spartan_ng.system import library
+from spartan_ng.system.library import ADDRESS, INT, LONG, SIZE
+from spartan_ng.system.mapping import LARGE_PAGE
+
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -2, -3, -8
 """mallopt(3)."""
+_TOP_PAD_BYTES = 128 << 10
+"""What glibc takes from the system beyond what is asked for."""
+_NUMPY_VARIABLE = "NUMPY_MADVISE_HUGEPAGE"
+"""Environment variable by which NumPy is told to ask for no large pages."""
 _LARGE_BYTES = 32 << 20
 """Blocks from this size on are the system's own; glibc comes to the same by itself once it has seen one."""
 _SMALL_BYTES = 128 << 10
@@ -24,12 +36,26 @@ _THREADS = 8
 """At work in one heap, which they hold for a hundredth of the time."""
 _trim = library.function("malloc_trim", [SIZE])
 _option = library.function("mallopt", [INT, INT])
+_madvise = library.function("madvise", [ADDRESS, SIZE, INT])
+_sbrk = library.function("sbrk", [LONG], ADDRESS)
+_malloc = library.function("malloc", [SIZE], ADDRESS)
+_free = library.function("free", [ADDRESS], None)
+_MADV_FREE = 8
+"""madvise(2): the system may take these pages where it is short of memory, until they are written to."""
 
 
 def give_back() -> None:
     """Return free memory to the system, where its allocator can."""
     if _trim is not None:
         _trim(0)
+
+
+def offer(address: int, nbytes: int) -> None:
+    """Let the system have this memory back where it is short of it, with what is in it, until it is written
+    to; large pages as a whole, so that they stay such."""
+    lo, hi = -(-address // LARGE_PAGE) * LARGE_PAGE, (address + nbytes) // LARGE_PAGE * LARGE_PAGE
+    if _madvise is not None and lo < hi:
+        _madvise(lo, hi - lo, _MADV_FREE)
 
 
 def limit_heaps(threads: int = 1, memory_bytes: int | None = None) -> None:
@@ -50,3 +76,22 @@ def keep_freed(memory_bytes: int | None = None) -> None:
         large = min(max(share, _SMALL_BYTES), _LARGE_BYTES)
         _option(_M_MMAP_THRESHOLD, large)
         _option(_M_TRIM_THRESHOLD, 2 * large)
+
+
+def begin_in_large_pages() -> None:
+    """Have the heap's next memory, of which nothing has been touched yet, come in large pages.
+
+    It is as much as the heap may keep of what is free, and takes memory where it is used alone. Where NumPy
+    is not to ask for large pages, nothing is asked for.
+    """
+    if _option is None or _madvise is None or _sbrk is None or _malloc is None or _free is None:
+        return
+    if os.environ.get(_NUMPY_VARIABLE) == "0":
+        return
+    begin = _sbrk(0)
+    _option(_M_TOP_PAD, _LARGE_BYTES)
+    _free(_malloc(_LARGE_BYTES // 2))  # more than the heap has left, but no block of its own
+    _option(_M_TOP_PAD, _TOP_PAD_BYTES)
+    lo, hi = -(-begin // LARGE_PAGE) * LARGE_PAGE, _sbrk(0) // LARGE_PAGE * LARGE_PAGE
+    if lo < hi:
+        _madvise(lo, hi - lo, mmap.MADV_HUGEPAGE)

@@ -4,6 +4,7 @@ warning says where the source is, and NumPy's answer stands."""
 from __future__ import annotations
 
 import re
+import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from spartan_ng.kernels.compiled import (
     tall,
     trust,
 )
-from spartan_ng.kernels.compiled.trial import Guards
+from spartan_ng.kernels.compiled.trial import Guards, largest
 from tests.test_programs import running_on
 
 RANDOM = np.random.default_rng(0)
@@ -242,3 +243,29 @@ def test_wrong_scans(monkeypatch, name, pattern, text):
 def test_wrong_ready_made_kernels(monkeypatch, name, place, attribute, pattern, text):
     changed = broken(monkeypatch, place, attribute, pattern, text)
     refused(check(READY[name], *arguments(name)), changed)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "F", "D", "i8", "?"])
+@pytest.mark.parametrize("special", [(), (np.inf,), (-np.inf, np.nan), (np.nan,)])
+@pytest.mark.parametrize("shape", [(0,), (6,), (3, 2), (2, 1 << 19)])
+def test_the_largest_finite_number_is_what_numpy_finds(dtype, special, shape):
+    """Also of turned arrays, and of those that are looked at in pieces."""
+    rng = np.random.default_rng(1)
+    x = (100 * rng.standard_normal(shape)).astype(dtype)
+    if x.dtype.kind in "fc":
+        x.reshape(-1)[: len(special)] = special[: x.size]
+    wanted = [abs(x[np.isfinite(x)]).max(initial=0)] if x.dtype.kind in "fc" else [0]
+    for value in (x, x.T, x[::-1]):
+        assert largest([value]) == float(wanted[0])
+    assert largest([x, *wanted]) == largest([x])
+    assert largest([]) == 0
+
+
+def test_finding_the_largest_number_takes_no_memory():
+    x = np.linspace(-3, 2, 1 << 18)
+    tracemalloc.start()
+    try:
+        assert largest([x, x.reshape(512, 512).T]) == 3
+        assert tracemalloc.get_traced_memory()[1] < x.nbytes // 10
+    finally:
+        tracemalloc.stop()

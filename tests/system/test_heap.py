@@ -132,3 +132,29 @@ def test_arrays_that_come_and_go_get_pages_from_the_system_once():
     )
     one_array = 250 * 250 * 8 // 4096
     assert int(done.stdout) < 10 * one_array
+
+
+LARGE_PAGES = """
+import re, sys
+import spartan_ng
+
+with open("/proc/self/smaps") as file:
+    maps = re.split(r"\\n(?=[0-9a-f]+-[0-9a-f]+ )", file.read())
+asked = [re.match("([0-9a-f]+)-([0-9a-f]+)", m) for m in maps if "[heap]" in m and " hg" in m]
+print(sum(int(m[2], 16) - int(m[1], 16) for m in asked))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/sys/kernel/mm/transparent_hugepage"), reason="no large pages")
+def test_the_heap_begins_in_large_pages_where_numpy_may_ask_for_them():
+    """And arrays may take as much memory as they like: what is asked for, not what the system has to give."""
+
+    def asked(**settings):
+        command = [sys.executable, "-c", LARGE_PAGES]
+        environment = {**os.environ, **settings}
+        return int(subprocess.run(command, capture_output=True, check=True, env=environment).stdout)
+
+    assert asked(NUMPY_MADVISE_HUGEPAGE="1") >= 32 << 20
+    assert asked(NUMPY_MADVISE_HUGEPAGE="0") == 0
+    assert asked(NUMPY_MADVISE_HUGEPAGE="1", SPARTAN_NG_MEMORY_BYTES="100000000") == 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import weakref
+from unittest import mock
 
 import numpy as np
 
 import spartan_ng as sp
 from spartan_ng.config import config
+from spartan_ng.worker.memory import recycle
 from spartan_ng.worker.memory.recycle import LEAST_BYTES, Recycler
 
 F8 = np.dtype(float)
@@ -107,3 +109,33 @@ def test_what_outlives_its_recycler_is_whole() -> None:
     a[:] = 1
     assert a.sum() == N
     del a
+
+
+def test_what_is_expected_is_there_for_the_next_of_its_size() -> None:
+    r = Recycler(8 * N * 8)
+    r.expect([3 * N * 8, N * 8, 100])
+    assert r.free_bytes == r.peak_bytes == 4 * N * 8
+    ready = {address(storage) for storage in r._free}
+    a, b, c = r.allocate((N,), F8), r.allocate((3, N), F8), r.allocate((2 * N,), F8)
+    assert {address(a), address(b)} == ready
+    assert address(c) not in ready
+    a[:], b[:] = 1, 2
+    assert (a.sum(), b.sum()) == (N, 6 * N), "also of what the system might have taken back"
+    assert r.free_bytes == 0
+
+
+def test_no_more_is_expected_than_may_be_kept() -> None:
+    r = Recycler(3 * N * 8)
+    r.expect([2 * N * 8, 2 * N * 8, N * 8])
+    assert r.free_bytes == 2 * N * 8
+    with mock.patch.object(recycle, "available_bytes", return_value=N * 8):
+        r.expect([N * 8])
+    assert r.free_bytes == 2 * N * 8
+
+
+def test_what_others_need_in_place_of_what_is_expected_is_let_go() -> None:
+    r = Recycler(1 << 30)
+    r.expect([2 * N * 8])
+    a = r.allocate((N,), F8)
+    assert r.free_bytes + a.nbytes <= r.peak_bytes
+    assert r.free_bytes == 0

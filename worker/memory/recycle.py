@@ -7,15 +7,19 @@ peak grows; and what is kept is bounded by a share of the machine's memory.
 
 from __future__ import annotations
 
+import mmap
 import threading
 import weakref
 from collections import deque
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from spartan_ng.arrays.copying import address
+from spartan_ng.memory import available_bytes
+from spartan_ng.system.heap import offer
 from spartan_ng.system.machine import machine_bytes
 from spartan_ng.worker.memory.pool import size_class
 
@@ -61,6 +65,19 @@ class Recycler:
         # By a weak reference: a buffer in use keeps nobody.
         weakref.finalize(root, _come_back, self._self, storage).atexit = False
         return root.view(dtype).reshape(shape)
+
+    def expect(self, sizes: Iterable[int]) -> None:
+        """Have buffers for results of so many bytes ready, which count as if they had been in use; the system
+        may have their memory back where it is short of it, until they are."""
+        for size in (size_class(nbytes) for nbytes in sizes if nbytes >= LEAST_BYTES):
+            if self.free_bytes + size > min(self.keep_bytes, available_bytes() // SHARE):
+                break
+            storage = np.empty(size, np.uint8)
+            storage[:: mmap.PAGESIZE] = 0
+            offer(address(storage), size)
+            with self._lock:
+                self._free.append(storage)
+                self.peak_bytes = max(self.peak_bytes, self.used_bytes + self._kept())
 
     def _take(self, size: int) -> np.ndarray[Any, Any]:
         with self._lock:

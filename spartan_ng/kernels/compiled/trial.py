@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -96,8 +96,12 @@ def largest(values: Iterable[Any]) -> float:
 
 def _largest(value: Any) -> float:
     x = np.asarray(value)
-    if x.dtype.kind not in "fc":
+    if x.dtype.kind not in "fc" or not x.size:
         return 0.0
+    if x.dtype.kind == "f":
+        ends = abs(float(x.min())), abs(float(x.max()))
+        if isfinite(ends[0]) and isfinite(ends[1]):  # which takes no memory
+            return max(ends)
     if x.size > _PIECE and len(x) > 1:  # a whole operand, perhaps, beside which there is no room for another
         return max(map(_largest, np.array_split(x, min(-(-x.size // _PIECE), len(x)))))
     return float(np.max(np.abs(x), where=np.isfinite(x), initial=0))
