@@ -34,7 +34,7 @@ from spartan_ng.garbage import collected_later
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.scratch import copy_fits
 from spartan_ng.starts import came_to_plans, came_to_steps, note_steps
-from spartan_ng.system.heap import begin_in_large_pages, keep_freed
+from spartan_ng.system.heap import begin_in_large_pages, go_on_in_large_pages, keep_freed
 from spartan_ng.system.processes import before_fork, give_way_here
 
 _WAITS = 2
@@ -77,6 +77,7 @@ def evaluate(nodes: Sequence[Node], order: Sequence[Node] | None) -> list[ArrayR
         if _worked_s + time.perf_counter() - begun >= _ENOUGH_S:
             _begin()
 
+    go_on_in_large_pages()
     found = run_stepwise(roots, order, after=begin_in_time)
     _leave_word()
     took_s = time.perf_counter() - begun

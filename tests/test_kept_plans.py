@@ -318,16 +318,20 @@ def test_what_a_program_came_to_is_ready_when_it_starts_again(
         planned(*AHEAD[name](x, y), makes=True)
         backend = EmbeddedBackend(2)
         asked = Planner(backend, recipes=False)
-        with patch.object(program, "load_products") as loading:
+        with (
+            patch.object(program, "load_products") as loading,
+            patch.object(program, "find_libraries") as found,
+        ):
             asked.load_ahead()
         assert loading.called is (name == "product"), "what multiplies is imported ahead where it is needed"
+        assert found.called is loading.called
         with (
             patch.object(kept_plans, "find", side_effect=AssertionError("it was read ahead")),
             patch.object(executor, "Program", side_effect=AssertionError("it was made ahead")),
             patch.object(select, "prepare_stage", side_effect=AssertionError("it was laid out ahead")),
         ):
-            found, leaves = asked.plan(roots, None, 1)
-            backend.run(found.plan, [leaves[n] for n in found.leaves])
+            known, leaves = asked.plan(roots, None, 1)
+            backend.run(known.plan, [leaves[n] for n in known.leaves])
         backend.close()
 
 

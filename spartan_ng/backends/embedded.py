@@ -27,7 +27,7 @@ from spartan_ng.memory import budget_bytes
 from spartan_ng.plan.plan import Plan
 from spartan_ng.sources import SourceTile
 from spartan_ng.system import machine
-from spartan_ng.system.heap import keep_freed
+from spartan_ng.system.heap import go_on_in_large_pages, keep_freed
 from spartan_ng.worker.executor import Executor
 from spartan_ng.worker.memory.pool import BufferPool, tiles_bytes
 from spartan_ng.worker.memory.recycle import Recycler
@@ -135,6 +135,7 @@ class EmbeddedBackend:
         job, executor = f"job/{next(self._jobs)}", self._executor
         heard = Heard() if error_state().warns and not executor.program(plan).calls_users else None
         executor.heard = heard
+        go_on_in_large_pages()
         found = self._run_seen(job, plan, inputs, progress)
         for text in heard.texts if heard is not None else ():
             warn_user(text, RuntimeWarning)

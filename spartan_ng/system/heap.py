@@ -23,7 +23,7 @@ from spartan_ng.system.mapping import LARGE_PAGE
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -2, -3, -8
 """mallopt(3)."""
 _TOP_PAD_BYTES = 128 << 10
-"""What glibc takes from the system beyond what is asked for."""
+"""What glibc takes from the system beyond what is asked for, if not told otherwise."""
 _NUMPY_VARIABLE = "NUMPY_MADVISE_HUGEPAGE"
 """Environment variable by which NumPy is told to ask for no large pages."""
 _LARGE_BYTES = 32 << 20
@@ -37,11 +37,14 @@ _THREADS = 8
 _trim = library.function("malloc_trim", [SIZE])
 _option = library.function("mallopt", [INT, INT])
 _madvise = library.function("madvise", [ADDRESS, SIZE, INT])
-_sbrk = library.function("sbrk", [LONG], ADDRESS)
-_malloc = library.function("malloc", [SIZE], ADDRESS)
-_free = library.function("free", [ADDRESS], None)
+_sbrk = library.function("sbrk", [LONG], ADDRESS, is_short=True)
+_malloc = library.function("malloc", [SIZE], ADDRESS, is_short=True)
+_free = library.function("free", [ADDRESS], None, is_short=True)
 _MADV_FREE = 8
 """madvise(2): the system may take these pages where it is short of memory, until they are written to."""
+
+_asked: int | None = None
+"""Up to where large pages have been asked for; None where there are to be none."""
 
 
 def give_back() -> None:
@@ -71,27 +74,44 @@ def limit_heaps(threads: int = 1, memory_bytes: int | None = None) -> None:
 def keep_freed(memory_bytes: int | None = None) -> None:
     """Have blocks that are asked for again and again, as for pieces of frames and what a kernel works on,
     come from what is free, and not from the system each time; large ones only where arrays may take much."""
+    global _asked
     if _trim is not None and _option is not None:
         share = _LARGE_BYTES if memory_bytes is None else memory_bytes // _SHARE
         large = min(max(share, _SMALL_BYTES), _LARGE_BYTES)
         _option(_M_MMAP_THRESHOLD, large)
         _option(_M_TRIM_THRESHOLD, 2 * large)
+        if memory_bytes is not None:
+            _asked = None
+            _option(_M_TOP_PAD, _TOP_PAD_BYTES)
 
 
 def begin_in_large_pages() -> None:
     """Have the heap's next memory, of which nothing has been touched yet, come in large pages.
 
-    It is as much as the heap may keep of what is free, and takes memory where it is used alone. Where NumPy
-    is not to ask for large pages, nothing is asked for.
+    It takes memory where it is used alone. Where NumPy is not to ask for large pages, nothing is asked for.
     """
+    global _asked
     if _option is None or _madvise is None or _sbrk is None or _malloc is None or _free is None:
         return
-    if os.environ.get(_NUMPY_VARIABLE) == "0":
+    if os.environ.get(_NUMPY_VARIABLE) != "0":
+        _asked = _sbrk(0)
+        _option(_M_TOP_PAD, _LARGE_BYTES)
+        go_on_in_large_pages()
+
+
+def go_on_in_large_pages() -> None:
+    """Have memory in such pages for blocks of up to so many bytes as come from the heap, if it began so."""
+    global _asked
+    if _asked is None:
         return
-    begin = _sbrk(0)
-    _option(_M_TOP_PAD, _LARGE_BYTES)
-    _free(_malloc(_LARGE_BYTES // 2))  # more than the heap has left, but no block of its own
-    _option(_M_TOP_PAD, _TOP_PAD_BYTES)
-    lo, hi = -(-begin // LARGE_PAGE) * LARGE_PAGE, _sbrk(0) // LARGE_PAGE * LARGE_PAGE
-    if lo < hi:
-        _madvise(lo, hi - lo, mmap.MADV_HUGEPAGE)
+    assert _sbrk is not None, "asked by who has it"
+    assert _malloc is not None, "asked by who has it"
+    assert _free is not None, "asked by who has it"
+    assert _madvise is not None, "asked by who has it"
+    _free(_malloc(_LARGE_BYTES // 8 * 7))  # so much is there then; a little more would be given back at once
+    end = _sbrk(0)
+    if end != _asked:
+        if end > _asked:
+            begin = _asked // mmap.PAGESIZE * mmap.PAGESIZE
+            _madvise(begin, end - begin, mmap.MADV_HUGEPAGE)
+        _asked = end

@@ -34,6 +34,11 @@ def load_scipys() -> None:
     import scipy.linalg  # noqa: F401
 
 
+def find_libraries() -> None:
+    """Look for the libraries before `single_blas` asks for them."""
+    _libraries(_SCIPYS in sys.modules)
+
+
 def single_blas() -> AbstractContextManager[object]:
     """One thread for each call of BLAS, whoever makes it, as long as the context lasts."""
     return _libraries(_SCIPYS in sys.modules).limit(limits=1, user_api="blas")  # type: ignore[no-any-return]

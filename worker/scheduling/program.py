@@ -37,7 +37,7 @@ from spartan_ng.plan.stages import (
 )
 from spartan_ng.plan.working import uncut_bytes
 from spartan_ng.sinks.sink import Sink
-from spartan_ng.worker.scheduling.blas import load_scipys
+from spartan_ng.worker.scheduling.blas import find_libraries, load_scipys
 from spartan_ng.worker.scheduling.shares import Task, task_of
 
 
@@ -78,6 +78,8 @@ class Program:
         """Have the kernels of its passes ready that lie on disk, before so many threads are to run them."""
         if any(task.blas for task in self.tasks):
             load_products()
+            if threads > 1:
+                find_libraries()
         for stage, task in zip(self.plan.stages, self.tasks, strict=True):
             if isinstance(stage, Fused):
                 task.lay_out(stage, self.plan.slots, threads)
