@@ -142,7 +142,8 @@ def begin_again() -> None:
     if _comes_again():
         _begin()
     elif came_to_steps():
-        import spartan_ng.kernels.direct  # noqa: F401
+        import spartan_ng.kernels.direct
+        import spartan_ng.optimizer.fusion.keeping  # noqa: F401
 
 
 def wait() -> None:
