@@ -141,3 +141,22 @@ def test_a_kernel_lies_beside_its_source():
     kernels = [k for k in compiler._kernels.values() if k.function is not None]
     for kernel in kernels:
         assert compiler.source_file(kernel).read_text() == kernel.source
+
+
+def test_a_trial_of_a_product_is_a_small_part_of_it(monkeypatch):
+    """Each of its elements reads a line and a column: fewer of them, and nothing as large as an operand."""
+    a, b = RANDOM.random((8, 3000)), RANDOM.random((3000, 5000))
+    blocks = []
+
+    def noted(body, cut):
+        blocks.append(tried(body, cut))
+        return blocks[-1]
+
+    tried = proof._proving_block
+    monkeypatch.setattr(proof, "_proving_block", noted)
+    with running_on(EmbeddedBackend(2)), config.override(small_bytes=0, kernels="compile"):
+        found = sp.maximum(sp.asarray(a) @ sp.asarray(b) + 1, 3)
+        np.testing.assert_allclose(found, np.maximum(a @ b + 1, 3), rtol=1e-12)
+    (block,) = blocks
+    elements = (block[0][1] - block[0][0]) * (block[1][1] - block[1][0])
+    assert 512 <= elements <= a.shape[0] * b.shape[1] // 32

@@ -79,7 +79,8 @@ def _proving_block(body: Compiled, cut: Cut) -> Box:
     runs = cut.runs if isinstance(cut, Sweep) else cut[-1].runs
     block = list(runs[0][0] if walks(body.stage) else runs[-1][-1])
     cuttable = [d for d, n in enumerate(body.sizes) if not is_one_block(body.tile[d], n)]
-    most = most_elements(prod(box_shape(body.tile)))
+    multiplies = any(row.kind == "contract" for row in body.stage.rows)
+    most = most_elements(prod(box_shape(body.tile)), multiplies)
     for d in sorted(cuttable, key=lambda d: block[d][0] - block[d][1]):
         lo, hi = block[d]
         size = prod(b - a for a, b in block)

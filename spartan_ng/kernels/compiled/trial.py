@@ -15,7 +15,9 @@ from spartan_ng.scratch import on_disk
 SHARE = 1 << 10
 """The part of the work that is done twice, at most: a thousandth, but no less than"""
 LEAST = 1 << 12
-"""so many elements."""
+"""so many elements, or"""
+LEAST_OF_PRODUCTS = 1 << 10
+"""so many of matrix products, each of which reads a line and a column: as many fill several vectors."""
 _GUARD = 256
 """Bytes before and behind an array that must stay."""
 PATTERN = 0x5A
@@ -63,9 +65,9 @@ def _memory(nbytes: int) -> Any:
     return on_disk((nbytes,), np.dtype(np.uint8))
 
 
-def most_elements(size: int) -> int:
+def most_elements(size: int, of_products: bool = False) -> int:
     """So many of `size` elements a trial may take."""
-    return max(size // SHARE, LEAST)
+    return max(size // SHARE, LEAST_OF_PRODUCTS if of_products else LEAST)
 
 
 def end_of(x: Any) -> Any:
