@@ -67,7 +67,7 @@ OTHER_NUMBERS = {
     "how a plan cuts, or which of two plans is made": {
         "algebra/factorizations.py": {"PANEL", "GROUPS", "LARGE"},
         "base/segments.py": {"_GROUPED", "_FEW_SEGMENTS", "_MOST_SEGMENTS"},
-        "core/handle.py": {"CHAIN"},
+        "core/chains.py": {"CHAIN"},
         "core/holders.py": {"MANY"},
         "drawing/generator.py": {"_COLUMNS"},
         "elementwise/operators.py": {"_TRIPLES"},

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from spartan_ng.api.core.recast import PLAIN, Recast
 from spartan_ng.api.core.views import Broadcast, Diagonal, Reshape, Slice, Transpose, View, Windows
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph.node import Node
@@ -20,6 +21,8 @@ from spartan_ng.graph.node import Node
 Key: TypeAlias = int | slice | tuple[Any, ...] | EllipsisType | None
 """A basic index: integers, slices, None and an ellipsis."""
 Views: TypeAlias = tuple[View | Key, ...]
+CHAIN = 16
+"""Views of views are joined where so many follow each other: loops make them by the thousand."""
 _KEYS = frozenset({int, slice, tuple, EllipsisType, NoneType})
 
 
@@ -88,14 +91,95 @@ def appended(views: Views, view: View | Key) -> Views:
     return (*views, view)
 
 
+def shortened(views: Views, cell: Any) -> Views:
+    """A chain over a cell as it is, or as short as it can be where it has grown long."""
+    if len(views) < CHAIN:
+        return views
+    value = cell.value
+    base = without_memory(cell.shape, cell.order, cell.dtype) if value is None else value
+    return short_chain(views, base)
+
+
 def short_chain(views: Views, base: Any) -> Views:
-    """The same chain over a NumPy array, with its indices worked out and neighbours joined."""
-    found: Views = ()
+    """The same chain over a NumPy array, as short as it can be: a loop carries views of views for ever.
+
+    Indices are worked out, neighbours of one kind are one, and what shows all of it goes. So that more are
+    neighbours, slices come before what turns axes, and both before what only adds or drops axes of length 1.
+    """
+    found: list[tuple[View, Any]] = []
     for view in views:
         for step in view_steps(view, base.shape):
-            found = appended(found, step)
-        base = seen_through(base, (view,))
-    return found
+            shown = step.apply_value(base)
+            _add(found, step, base, shown)
+            base = shown
+    return tuple([step for step, _ in found])
+
+
+def _add(chain: list[tuple[View, Any]], view: View, base: Any, shown: Any) -> None:
+    """Put a view of `base` behind a chain, in which each one is beside the array that it is a view of."""
+    if _shows_all(view, base):
+        return
+    if chain:
+        last, first = chain[-1]
+        if (joined := _as_one(last, view, base)) is not None:
+            chain.pop()
+            _add(chain, joined, first, shown)
+            return
+        if (swapped := _the_other_way(last, view, first, base)) is not None:
+            chain.pop()
+            inner, outer = swapped
+            between = inner.apply_value(first)
+            _add(chain, inner, first, between)
+            _add(chain, outer, between, shown)
+            return
+    chain.append((view, base))
+
+
+def _shows_all(view: View, base: Any) -> bool:
+    """Whether a view is its base, whatever this holds."""
+    if isinstance(view, Slice):
+        return view.shape == base.shape and not any(view.starts) and set(view.steps) <= {1}
+    if isinstance(view, Transpose):
+        return view.axes == tuple(range(base.ndim))
+    if isinstance(view, Reshape):
+        return view.shape == base.shape  # type: ignore[no-any-return]
+    return isinstance(view, Recast) and view.dtype == base.dtype and view.dtype.kind in PLAIN
+
+
+def _as_one(last: View, view: View, between: Any) -> View | None:
+    """Two views as one, if there is such a view; the first of them shows `between`."""
+    if isinstance(view, Slice) and isinstance(last, Slice):
+        return last.then(view)
+    if isinstance(view, Transpose) and isinstance(last, Transpose):
+        return Transpose(tuple([last.axes[a] for a in view.axes]))
+    if isinstance(view, Reshape) and isinstance(last, Reshape):
+        return view
+    if isinstance(view, Recast) and isinstance(last, Recast):
+        alike = view.dtype.itemsize == between.dtype.itemsize and between.dtype.kind in PLAIN
+        return view if alike and view.dtype.kind in PLAIN else None
+    return view if isinstance(view, Broadcast) and view == last else None
+
+
+def _the_other_way(last: View, view: View, first: Any, between: Any) -> tuple[View, View] | None:
+    """Two views in the other order: a slice goes before a turn, and both before what adds or drops axes."""
+    if isinstance(last, Transpose) and isinstance(view, Slice):
+        back = sorted(range(len(last.axes)), key=last.axes.__getitem__)
+        return Slice(*(tuple([x[i] for i in back]) for x in (view.starts, view.steps, view.shape))), last
+    if not isinstance(last, Reshape) or not isinstance(view, Slice | Transpose):
+        return None
+    old, new = ([i for i, n in enumerate(x.shape) if n != 1] for x in (first, between))
+    if [first.shape[i] for i in old] != [between.shape[i] for i in new] or not between.size:
+        return None  # elements of several axes are in one, or there are none
+    if isinstance(view, Slice):
+        starts, steps, shape = [0] * first.ndim, [1] * first.ndim, list(first.shape)
+        for i, j in zip(old, new, strict=True):
+            starts[i], steps[i], shape[i] = view.starts[j], view.steps[j], view.shape[j]
+        if 0 in view.shape:
+            return None
+        return Slice(tuple(starts), tuple(steps), tuple(shape)), Reshape(view.shape)
+    order = iter([old[new.index(j)] for j in view.axes if j in new])
+    axes = tuple([next(order) if i in old else i for i in range(first.ndim)])
+    return Transpose(axes), Reshape(tuple([between.shape[j] for j in view.axes]))
 
 
 def without_copy(layout: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:

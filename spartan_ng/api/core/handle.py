@@ -24,7 +24,7 @@ from spartan_ng.api.core.chains import (
     may_overlap,
     node_through,
     seen_through,
-    short_chain,
+    shortened,
     written,
 )
 from spartan_ng.api.core.forcing import compute_nodes, on_its_own, value_of
@@ -43,8 +43,6 @@ from spartan_ng.scratch import copy_fits, own_copy
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
-CHAIN = 16
-"""Views of views are joined where so many follow each other: loops cut an array shorter by the thousand."""
 _new = object.__new__
 
 
@@ -227,17 +225,14 @@ class Handle(HandleFields):
         if self._cell.frozen:
             return copied(self)._see(view)
         self._own()
-        return make(self._cell, appended(self._views, view))
+        return make(self._cell, appended(shortened(self._views, self._cell), view))
 
     def _seen(self, view: View | Key, shown: Any) -> ndarray:
         """A further view whose value is at hand."""
         self._own()
         h = _new(Late.ndarray)
         cell = h._cell = self._cell
-        views = self._views
-        if len(views) >= CHAIN:
-            views = short_chain(views, cell.value)
-        h._views = (*views, view)
+        h._views = (*shortened(self._views, cell), view)
         h._state = cell.value
         h._shown = shown
         return h  # type: ignore[no-any-return]

@@ -14,7 +14,7 @@ from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.functions import UserFunction
 
-_PLAIN = "biufcmM"
+PLAIN = "biufcmM"
 """Kinds whose bytes are looked at where they lie; those of others are gathered."""
 
 
@@ -42,7 +42,7 @@ class Recast(Struct, frozen=True):
         return build.map_(_gluing(self.dtype), *parts, dtype=self.dtype)
 
     def _is_plain(self, base: Node) -> bool:
-        return base.ndim > 0 and base.dtype.kind in _PLAIN and self.dtype.kind in _PLAIN
+        return base.ndim > 0 and base.dtype.kind in PLAIN and self.dtype.kind in PLAIN
 
     def _field(self, base: Node, offset: int) -> Node:
         return build.map_(_reading(self.dtype, offset, "view"), base, dtype=self.dtype)
@@ -114,4 +114,4 @@ def _leaf(value: Any) -> Node:
     return build.data(ArrayRef(value.shape, value.dtype, value=value))
 
 
-__all__ = ["Bytes", "Recast"]
+__all__ = ["PLAIN", "Bytes", "Recast"]

@@ -13,10 +13,11 @@ from spartan_ng.api.base import constants, joining
 from spartan_ng.api.core import door, temporaries
 from spartan_ng.api.core.ahead import read_ahead
 from spartan_ng.api.core.cell import Cell
+from spartan_ng.api.core.chains import CHAIN
 from spartan_ng.api.core.conversion import as_handle, forced, over_buffer
 from spartan_ng.api.core.deriving import Deriving
 from spartan_ng.api.core.dispatch import FUNCTIONS, operand_or_fresh
-from spartan_ng.api.core.handle import CHAIN, Handle, settle
+from spartan_ng.api.core.handle import Handle, settle
 from spartan_ng.api.core.kinds import NUMBERS
 from spartan_ng.api.core.late import register_class
 from spartan_ng.api.core.layouts import lie

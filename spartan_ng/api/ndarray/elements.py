@@ -12,11 +12,11 @@ import numpy as np
 
 from spartan_ng.api.base import assigning, indexing, reductions
 from spartan_ng.api.core import door
-from spartan_ng.api.core.chains import bounded
+from spartan_ng.api.core.chains import CHAIN, bounded
 from spartan_ng.api.core.conversion import forced, numpys
 from spartan_ng.api.core.dispatch import fresh
 from spartan_ng.api.core.door import few_values
-from spartan_ng.api.core.handle import CHAIN, Handle
+from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBERS, PYTHONS
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.members import kept_by_mask
