@@ -203,6 +203,8 @@ def resized(a: Handle, shape: Any, repeated: bool = False) -> ndarray:
         return flat[:size].reshape(lengths).copy()  # type: ignore[no-any-return]
     if repeated and flat.size:
         return tile(flat, -(-size // flat.size))[:size].reshape(lengths).copy()  # type: ignore[no-any-return]
+    if not flat.size:
+        return constants.zeros(lengths, flat.dtype)
     more = constants.zeros(size - flat.size, flat.dtype)
     return joining.concatenate([flat, more]).reshape(lengths)
 

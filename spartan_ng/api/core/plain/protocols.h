@@ -61,14 +61,27 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *na
     return PyObject_Vectorcall(op->method, all, n + 1, names);
 }
 
-/* What NumPy's function of elements that we lack, or of elements that are no numbers, gives for few values; NULL, also
- * without an error, where the method has to see to it. */
-static PyObject *
-few_others(PyObject *numpys, PyObject *const *operands, Py_ssize_t n)
+/* Whether a function, of whatever library, takes elements that are numbers alone, none of which are Python's objects. */
+static int
+takes_numbers(const PyUFuncObject *function)
 {
-    int is_numpys = Py_IS_TYPE(numpys, &PyUFunc_Type) && ((PyUFuncObject *)numpys)->nin == n
-                    && (PySet_Contains(known.lacking, numpys) == 1 || PySet_Contains(known.ufuncs, numpys) == 1);
-    return is_numpys ? at_once(numpys, AS_BROADCAST, operands, n, NULL) : NULL;
+    if (function->core_enabled)
+        return 0;
+    for (int i = 0; i < function->ntypes * function->nargs; i++)
+        if (function->types[i] == NPY_OBJECT)
+            return 0;
+    return 1;
+}
+
+/* What a function of elements that we lack, NumPy's or SciPy's, or of elements that are no numbers, gives for few values;
+ * NULL, also without an error, where the method has to see to it. */
+static PyObject *
+few_others(PyObject *function, PyObject *const *operands, Py_ssize_t n)
+{
+    int is_known = Py_IS_TYPE(function, &PyUFunc_Type) && ((PyUFuncObject *)function)->nin == n
+                   && (takes_numbers((PyUFuncObject *)function) || PySet_Contains(known.lacking, function) == 1
+                       || PySet_Contains(known.ufuncs, function) == 1);
+    return is_known ? at_once(function, AS_BROADCAST, operands, n, NULL) : NULL;
 }
 
 /* Quotients and remainders: the one operator of two results. */
