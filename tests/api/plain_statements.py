@@ -245,6 +245,12 @@ r = np.resize(a, 5)|r = np.resize(a, (2, 2))|r = np.diag(a)|r = np.diag(a, 1)|r 
 r = np.diagflat(a, -1)|r = np.vander(a, 3, increasing=True)|r = np.eye(3, k=1)|r = np.eye(2, 4, dtype=int)
 r = np.identity(3)|r = np.tri(3, 4, 1)|r = np.full_like(a, 2)|r = np.full_like(a, b)
 r = np.full_like(a, x, dtype=int)
+r = np.asarray(a, dtype=float)|r = np.asarray(a, float) is a|r = np.asarray(b, a.dtype)|r = np.asarray(a, int)
+r = np.asanyarray(a) is a|r = np.asanyarray(x, 'f4')|r = np.asanyarray([1, 2.5], complex)
+r = np.asarray(a, None)|r = np.array(a, copy=True)|r = np.array(a[::-1], copy=True); r[...] = 1; q = a
+r = np.asanyarray([[1], [x]])
+r = a.astype(float, copy=False)|r = a.astype(a.dtype, copy=False) is a
+r = np.asarray([1, 2], dtype=float)|r = np.asarray((x, 1), float)|r = np.asarray([1.5], int)
 r = np.astype(a, float)|r = np.astype(a, np.float32)|r = np.block([[a, b], [b, a]])|r = np.block([a, 1])
 r = np.select([a > b, m], [a, b], 0)|r = np.select([a > b], [1.5])|r = np.select([m, m], [a, [1, 2, 3]])
 r = str(np.result_type(a, b, 1))|r = np.can_cast(a.dtype, float)|r = str(np.min_scalar_type(a))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,12 @@ from spartan_ng.api.core import quick
 
 compiled = pytest.mark.skipif(not quick.IS_COMPILED, reason="nothing is compiled here")
 
-UFUNCS = {name: f for name, f in vars(scipy.special).items() if isinstance(f, np.ufunc)}
+UFUNCS = {
+    name: f
+    for name, f in vars(scipy.special).items()
+    if isinstance(f, np.ufunc) and not name.startswith(("obl_", "pro_"))
+}
+"""Not spheroidal ones: SciPy's own answers differ in signs from call to call."""
 KINDS = {
     "doubles": lambda m: m.asarray([0.25, 0.5, 0.75]),
     "singles": lambda m: m.asarray([0.25, 0.5, 0.75], "f4"),
@@ -73,7 +79,12 @@ def test_few_values_are_no_call_of_python(name):
     given = [sp.asarray([0.25, 0.5])] * f.nin
     f(*given)
     calls = []
-    sys.setprofile(lambda frame, event, argument: event == "call" and calls.append(frame.f_code.co_name))
+
+    def note(frame, event, argument):
+        if event == "call":
+            calls.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
     try:
         f(*given)
     finally:
@@ -84,8 +95,12 @@ def test_few_values_are_no_call_of_python(name):
 def test_functions_of_objects_and_of_whole_arrays_get_what_they_had():
     """These may write to what they are given, or keep it."""
     seen = []
-    keep = np.frompyfunc(lambda x: seen.append(type(x)) or x, 1, 1)
-    found = keep(sp.asarray([1.0, 2.0]))
+
+    def kept(x):
+        seen.append(type(x))
+        return x
+
+    found: Any = np.frompyfunc(kept, 1, 1)(sp.asarray([1.0, 2.0]))
     assert (found.dtype, found.tolist(), seen) == (np.dtype(object), [1.0, 2.0], [float, float])
     assert isinstance(found, sp.ndarray)
     assert not any(f.signature for f in UFUNCS.values() if f.__name__ in dir(_ufuncs))

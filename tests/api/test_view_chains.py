@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import spartan_ng as sp
-from spartan_ng.api.core.chains import CHAIN, short_chain
+from spartan_ng.api.core.chains import CHAIN, node_through, seen_through, short_chain
 from spartan_ng.config import config
 
 ROUNDS = {
@@ -158,13 +158,9 @@ def test_a_short_chain_shows_what_the_long_one_does(seed):
     for seen in long:
         short = short_chain(seen._views, base)
         assert len(short) <= len(seen._views) * 2
-        shown = base
-        for view in short:
-            shown = view.apply_value(shown)
+        shown = seen_through(base, short)
         np.testing.assert_array_equal(shown, np.asarray(seen))
-        node = sp.asarray(base)._node()
-        for view in short:
-            node = view.apply(node)
+        node = node_through(sp.asarray(base)._node(), short)
         assert node.shape == shown.shape
         kinds = [type(view).__name__ for view in short]
         assert not any(one == other for one, other in pairwise(kinds)), kinds

@@ -108,7 +108,7 @@ def array(
     return in_order(h, order)
 
 
-@numpy_function(np.asarray, front=shortened(np.asarray, 1, AS_ITSELF))
+@numpy_function(np.asarray, front=shortened(np.asarray, 2, AS_ITSELF))
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -190,7 +190,7 @@ def _shared(a: Any, dtype: Any, order: Any) -> ndarray:
     return make(Cell(value))
 
 
-@numpy_function(np.asanyarray, front=shown_by(np.asanyarray, 1))
+@numpy_function(np.asanyarray, front=shortened(np.asanyarray, 2, AS_ITSELF))
 def asanyarray(
     a: Any,
     dtype: Any = None,

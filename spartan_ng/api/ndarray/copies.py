@@ -72,6 +72,10 @@ class Copies(Attributes):
     ) -> ndarray:
         """The elements as another dtype."""
         value = self._peek()
+        if copy is False and value.__class__ is np.ndarray and not self._cell.frozen and order == "K":
+            wanted = np.dtype(dtype)
+            if value.dtype is wanted and not wanted.hasobject:
+                return self  # type: ignore[return-value]
         if copy is True and value.__class__ is np.ndarray and door.is_small(value.nbytes):
             if value.dtype.hasobject:  # whose elements' code is the user's
                 return wrap(value.astype(dtype, order, casting))  # type: ignore[call-overload]

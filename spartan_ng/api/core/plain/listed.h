@@ -68,3 +68,23 @@ array_of(PyObject *listed, PyObject *dtype)
     Py_XDECREF(found);
     return NULL;
 }
+
+/* An array as it is, if its elements are of the type that a `dtype` names, or what is made of a number or a list; NULL, also
+ * without an error, where Python is to see to it. */
+static PyObject *
+as_it_is(PyObject *a, PyObject *dtype)
+{
+    PyArray_Descr *type;
+    if (known.array == NULL || !number_type(dtype, &type))
+        return NULL;
+    int is_ours = Py_TYPE(a) == known.array;
+    PyArrayObject *shown = is_ours ? shown_of((Handle *)a) : of_numbers(a);
+    int is_of_type = type == NULL || (shown != NULL && PyArray_TYPE(shown) == type->type_num && PyArray_ISNBO(type->byteorder)
+                                      && PyArray_ISNOTSWAPPED(shown));
+    Py_XDECREF(type);
+    if (shown == NULL)
+        return is_ours ? NULL : array_of(a, dtype);
+    if (!is_of_type || (is_ours && cell_of((Handle *)a)->frozen))
+        return NULL;
+    return is_ours ? Py_NewRef(a) : borrowed_from(shown);
+}

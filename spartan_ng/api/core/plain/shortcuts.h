@@ -35,6 +35,7 @@ fold_at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 }
 
 static PyObject *array_of(PyObject *listed, PyObject *dtype);
+static PyObject *as_it_is(PyObject *a, PyObject *dtype);
 
 /* A view of an array of NumPy's own, as of one of ours that reads it, or of what is made of a list; NULL, also without an
  * error, where Python is to see to it. */
@@ -55,6 +56,15 @@ view_of_others(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names
     return found;
 }
 
+/* The keyword of a call that has one, if it has this name; NULL of others. */
+static PyObject *
+only_keyword(const char *name, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    int is_it = names != NULL && PyTuple_GET_SIZE(names) == 1
+                && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), name) == 0;
+    return is_it ? args[n] : NULL;
+}
+
 static PyObject *
 shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *names)
 {
@@ -67,17 +77,15 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
     for (Py_ssize_t i = 0; is_plain && i < more; i++)
         is_plain = PySet_Contains(f->names, PyTuple_GET_ITEM(names, i)) == 1;
     if (f->size == AS_ITSELF) {
-        int is_array = n == 1 && more == 0 && Py_TYPE(args[0]) == known.array && shown_of((Handle *)args[0]) != NULL;
-        if (is_array && !cell_of((Handle *)args[0])->frozen)
-            return Py_NewRef(args[0]);
-        if (n == 1 && more == 0 && of_numbers(args[0]) != NULL)
-            return borrowed_from((PyArrayObject *)args[0]);
-        PyObject *found = n == 1 && more == 0 && Py_TYPE(args[0]) != known.array ? array_of(args[0], NULL) : NULL;
-        if (found != NULL)
+        PyObject *dtype = n == 2 && more == 0 ? args[1] : only_keyword("dtype", args, n, names);
+        PyObject *found = n + more == 1 || (n + more == 2 && dtype != NULL) ? as_it_is(args[0], dtype) : NULL;
+        if (found != NULL || PyErr_Occurred())
             return found;
     }
     else if (f->size == AS_COPY) {
-        PyObject *found = is_plain && n + more <= 2 ? array_of(args[0], n + more == 2 ? args[1] : NULL) : NULL;
+        int is_copy = n == 1 && only_keyword("copy", args, n, names) == Py_True;
+        PyObject *dtype = n + more == 2 && !is_copy ? args[1] : NULL;
+        PyObject *found = (is_plain && n + more <= 2) || is_copy ? array_of(args[0], dtype) : NULL;
         if (found != NULL)
             return found;
     }
