@@ -245,6 +245,8 @@ r = np.resize(a, 5)|r = np.resize(a, (2, 2))|r = np.diag(a)|r = np.diag(a, 1)|r 
 r = np.diagflat(a, -1)|r = np.vander(a, 3, increasing=True)|r = np.eye(3, k=1)|r = np.eye(2, 4, dtype=int)
 r = np.identity(3)|r = np.tri(3, 4, 1)|r = np.full_like(a, 2)|r = np.full_like(a, b)
 r = np.full_like(a, x, dtype=int)
+r = a[i.max(), i]|r = a[i, i.min()]|a[i, i.min()] = 2; r = a|r = a[i[0], i]|r = a[i, numpy.int64(0)]
+a[i.min(), i] += 1; r = a|r = a[m[..., 0], i.max()]|r = a[i, i.max() - 9]|r = a[i, m.any()]|r = a[i, x]
 r = np.asarray(a, dtype=float)|r = np.asarray(a, float) is a|r = np.asarray(b, a.dtype)|r = np.asarray(a, int)
 r = np.asanyarray(a) is a|r = np.asanyarray(x, 'f4')|r = np.asanyarray([1, 2.5], complex)
 r = np.asarray(a, None)|r = np.array(a, copy=True)|r = np.array(a[::-1], copy=True); r[...] = 1; q = a

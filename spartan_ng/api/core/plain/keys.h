@@ -97,10 +97,16 @@ fancy_key(PyObject *key, int is_few)
             size = Py_MAX(size, 1) * PyArray_SIZE(index);
             nbytes += PyArray_NBYTES(index);
         }
-        if (is_index(index) ? 8 * size > known.surely && !is_few : !is_simple(part))
+        PyObject *taken = is_index(index)    ? Py_NewRef((PyObject *)index)
+                          : is_simple(part)  ? Py_NewRef(part)
+                          : is_integer(part) ? PyNumber_Long(part)
+                                             : NULL;
+        if (taken == NULL || (is_index(index) && 8 * size > known.surely && !is_few)) {
+            Py_XDECREF(taken);
             Py_CLEAR(plain);
+        }
         else
-            PyTuple_SET_ITEM(plain, i, Py_NewRef(index == NULL ? part : (PyObject *)index));
+            PyTuple_SET_ITEM(plain, i, taken);
         Py_XDECREF(listed);
     }
     if (plain != NULL && nbytes >= small_bytes())
