@@ -226,6 +226,18 @@ class Protocols(Methods):
         """The CPU, in DLPack's numbers."""
         return np.empty(0).__dlpack_device__()
 
+    def matvec(self, x: Any) -> Any:
+        """A matrix times a vector, as SciPy's linear operators ask what is none of NumPy's arrays
+        (`scipy.sparse.linalg.aslinearoperator`, and `cg`, `eigsh`, `svds`, ... by it)."""
+        return forced(products.matmul(self, x))
+
+    def rmatvec(self, x: Any) -> Any:
+        """A matrix's conjugate transpose times a vector, or several as columns, for linear operators."""
+        turned = self.T  # type: ignore[attr-defined]
+        return forced(products.matmul(turned.conj() if self.dtype.kind == "c" else turned, x))
+
+    rmatmat = rmatvec
+
     # --- the elements as something else -------------------------------------------------------------
 
     @told_by(np.ndarray.tolist, 1)
