@@ -21,7 +21,7 @@ from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.core.overlaps import contract_windows, has_windows, over_each_other
-from spartan_ng.api.core.quick import AS_OUTER, shortened
+from spartan_ng.api.core.quick import AS_CONTRACTED, AS_OUTER, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_array, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
@@ -314,7 +314,7 @@ GUFUNCS = {f.np: f for f in (matmul, vecdot, matvec, vecmat)}
 """Those of sub-arrays, by NumPy's objects."""
 
 
-@numpy_function(np.tensordot, front=shortened(np.tensordot, 3, AS_OUTER, frozenset({"axes"})))
+@numpy_function(np.tensordot, front=shortened(np.tensordot, 3, AS_CONTRACTED, frozenset({"axes"})))
 def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     """A sum of products over pairs of axes."""
     a, b = as_handle(a), as_handle(b)

@@ -205,6 +205,7 @@ else:
 AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED = range(7)
 AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, AS_TURNED = range(7, 13)
 AS_COUNTED, AS_SQUARE, AS_TILED, AS_WRITTEN, AS_CHOSEN, AS_SHUFFLED, AS_ROLLED = range(13, 20)
+AS_CONTRACTED = 20
 """What bounds a result's size: the operands'; what they are broadcast to; all of their products; what loops
 over all letters of the first argument make; the first argument, a shape; all arguments, a range; the second,
 how often there is each of the first. Or it is the only argument; a view of the first; what is Python's own;
@@ -212,7 +213,7 @@ numbers of a generator, as many as the last argument says; a copy of the first; 
 step whatever its lengths are. Or as `num` or the third argument says; the square of what the first says, or
 is long, and the second adds; the first as often as the second says. Or it is None, and the first is written;
 some of what a generator is given, in an order of its, or all of it, where it lies. Or a view of the first,
-which is no list."""
+which is no list. Or two arrays are summed over axes of both, as the third argument says."""
 ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
 """Keywords that say what is to be done, and nothing of where the result goes."""
 

@@ -7,9 +7,10 @@ enum { DEEPEST = 3, MOST_ITEM = 16 };
  * numbers of a generator, as many as the last argument says; a copy of the first; or a view of it that is the same step
  * whatever its lengths are. Or as `num` or the third argument says, fifty without it; as the square of what the first says,
  * or is long, and the second adds; as the first as often as the second says. Or nothing is given, and the first written;
- * some of what a generator is given, in an order of its, or all of it, where it lies. Or a view of the first, no list. */
+ * some of what a generator is given, in an order of its, or all of it, where it lies. Or a view of the first, no list. Or
+ * two arrays are summed over axes of both, as the third argument says. */
 enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, AS_TURNED,
-       AS_COUNTED, AS_SQUARE, AS_TILED, AS_WRITTEN, AS_CHOSEN, AS_SHUFFLED, AS_ROLLED, SIZES };
+       AS_COUNTED, AS_SQUARE, AS_TILED, AS_WRITTEN, AS_CHOSEN, AS_SHUFFLED, AS_ROLLED, AS_CONTRACTED, SIZES };
 
 /* What is given in a call. */
 typedef struct {
@@ -128,6 +129,49 @@ settled(PyObject *found, PyObject *given, PyObject **values, Py_ssize_t n)
     return found;
 }
 
+/* How many products each element of a contraction adds up, by the axes of the first array; 1 where nobody knows. */
+static double
+added_up(PyArrayObject *a, PyObject *axes)
+{
+    Py_ssize_t ndim = PyArray_NDIM(a), n = 2, from_end = axes == NULL || PyLong_CheckExact(axes);
+    double products = 1;
+    PyObject *first = from_end || !PyTuple_CheckExact(axes) || PyTuple_GET_SIZE(axes) != 2 ? axes : PyTuple_GET_ITEM(axes, 0);
+    if (first == axes && !from_end)
+        return 1;
+    int is_one = !from_end && PyLong_CheckExact(first);
+    if (axes != NULL && from_end)
+        n = PyLong_AsSsize_t(axes);
+    else if (!from_end && !is_one)
+        n = PyTuple_CheckExact(first) || PyList_CheckExact(first) ? PySequence_Fast_GET_SIZE(first) : -1;
+    else if (is_one)
+        n = 1;
+    for (Py_ssize_t i = 0; i < n && i < ndim; i++) {
+        PyObject *axis = from_end || is_one ? first : PySequence_Fast_GET_ITEM(first, i);
+        Py_ssize_t k = from_end ? ndim - 1 - i : PyLong_CheckExact(axis) ? PyLong_AsSsize_t(axis) : ndim;
+        k += k < 0 ? ndim : 0;
+        if (k < 0 || k >= ndim)
+            return PyErr_Clear(), 1;
+        products *= (double)PyArray_DIM(a, k);
+    }
+    PyErr_Clear(); /* a number of axes that is none of C's */
+    return Py_MAX(products, 1);
+}
+
+/* Whether a contraction is NumPy's at once, as a product of matrices would be. */
+static int
+is_quick_contraction(PyObject *x, PyObject *y, PyObject *axes)
+{
+    if (!PyArray_CheckExact(x) || !PyArray_CheckExact(y))
+        return 0;
+    PyArrayObject *a = (PyArrayObject *)x, *b = (PyArrayObject *)y;
+    double products = added_up(a, axes), small = (double)small_bytes();
+    double flops = (double)PyArray_SIZE(a) * (double)PyArray_SIZE(b) / products;
+    if (flops <= (double)known.flops && 8 * flops < small)
+        return 1;
+    double nbytes = (double)PyArray_NBYTES(a) + (double)PyArray_NBYTES(b);
+    return flops <= (double)known.most_flops && nbytes <= small && 8 * flops / products <= small;
+}
+
 /* Whether what a function is given, and what it gives, is small; `values` are the arguments as NumPy is given them. */
 static int
 are_few(int kind, Given *given, PyObject *const *args, PyObject **values, Py_ssize_t n, PyObject *names)
@@ -148,6 +192,8 @@ are_few(int kind, Given *given, PyObject *const *args, PyObject **values, Py_ssi
             && given->listed * (double)PyArray_NBYTES(given->first) < (double)least)
             return 1;
         return 8 * given->size <= (double)known.surely;
+    case AS_CONTRACTED:
+        return n >= 2 && is_quick_contraction(values[0], values[1], n > 2 || names != NULL ? values[2] : NULL);
     case AS_SHAPE:
     case AS_RANGE:
         size = kind == AS_SHAPE ? shape_size(args[0]) : range_size(args, n);
