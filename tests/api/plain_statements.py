@@ -245,6 +245,9 @@ r = np.resize(a, 5)|r = np.resize(a, (2, 2))|r = np.diag(a)|r = np.diag(a, 1)|r 
 r = np.diagflat(a, -1)|r = np.vander(a, 3, increasing=True)|r = np.eye(3, k=1)|r = np.eye(2, 4, dtype=int)
 r = np.identity(3)|r = np.tri(3, 4, 1)|r = np.full_like(a, 2)|r = np.full_like(a, b)
 r = np.full_like(a, x, dtype=int)
+r = np.maximum(a[..., None], b[..., None, :])|r = a[..., None] * b[..., None, :]|r = np.hypot(a[:1], b)
+r = np.subtract(a, b.T)|r = np.arctan2(a[..., :1], y)|r = np.tensordot(a, b, axes=(-1, 0))
+r = np.tensordot(a, a, axes=a.ndim)|r = np.tensordot(a, b, ([0, 1], [1, 0]))|r = np.tensordot(a, b, -1)
 r = a[i.max(), i]|r = a[i, i.min()]|a[i, i.min()] = 2; r = a|r = a[i[0], i]|r = a[i, numpy.int64(0)]
 a[i.min(), i] += 1; r = a|r = a[m[..., 0], i.max()]|r = a[i, i.max() - 9]|r = a[i, m.any()]|r = a[i, x]
 r = np.asarray(a, dtype=float)|r = np.asarray(a, float) is a|r = np.asarray(b, a.dtype)|r = np.asarray(a, int)

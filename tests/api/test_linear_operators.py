@@ -37,7 +37,7 @@ WAYS: dict[str, Any] = {
 @pytest.mark.parametrize("name", WAYS)
 def test_arrays_are_linear_operators(name: str, kind: str, small_bytes: int) -> None:
     rng = np.random.default_rng(0)
-    made = rng.random((N, N)) + (1j * rng.random((N, N)) if kind == "complex" else 0)
+    made: Any = rng.random((N, N)) + (1j * rng.random((N, N)) if kind == "complex" else 0)
     a, b = made + made.conj().T + 2 * N * np.eye(N), rng.random(N).astype(made.dtype)
     if "left" in name:
         a = made

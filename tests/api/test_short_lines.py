@@ -159,3 +159,30 @@ def test_lines_of_parts_in_expressions_of_several(form: str, m: int) -> None:
             names["b"] = namespace.asarray(OPERANDS[other](40, m, made))
             results.append(numpy.asarray(eval(form, names)))
         same(results[0], results[1], (form, kind, other, m))
+
+
+STACKED = (
+    "v[:, :, None] * v[:, None, :]",
+    "s[:, None, None] * v[:, :, None] * v[:, None, :]",
+    "np.maximum(v[:, :, None], v[:, None, :]) - 1",
+    "(v[:, :, None] - v[:, None, :]) ** 2 * s[:, None, None] + m",
+    "m * v[:, None, :] + v[:, :, None] * 2",
+    "np.where(m > 0, v[:, :, None], v[:, None, :]) * m",
+    "m / (v[:, :, None] + 2) > m",
+    "m * m - v[0] * s[:, None, None]",
+)
+
+
+@pytest.mark.parametrize("size", [(50, 2), (1000, 3), (700, 5), (3000, 2), (400, 6), (200, 9)])
+@pytest.mark.parametrize("form", STACKED)
+def test_lines_of_small_matrices_are_stretched(form: str, size: tuple[int, int]) -> None:
+    n, k = size
+    for kind in ("f8", "f4", "i4", "c16"):
+        results = []
+        for namespace in (np, numpy):
+            made = maker(kind, 7)
+            names: dict[str, Any] = {"np": namespace, "v": namespace.asarray(made((n, k)))}
+            names |= {"s": namespace.asarray(made((n, 1))[:, 0]), "m": namespace.asarray(made((n, k, k)))}
+            with numpy.errstate(all="ignore"):
+                results.append(numpy.asarray(eval(form, names)))
+        same(results[0], results[1], (form, kind, size))

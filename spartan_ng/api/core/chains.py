@@ -91,7 +91,7 @@ def appended(views: Views, view: View | Key) -> Views:
     return (*views, view)
 
 
-def shortened(views: Views, cell: Any) -> Views:
+def kept_short(views: Views, cell: Any) -> Views:
     """A chain over a cell as it is, or as short as it can be where it has grown long."""
     if len(views) < CHAIN:
         return views

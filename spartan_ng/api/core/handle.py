@@ -20,11 +20,11 @@ from spartan_ng.api.core.chains import (
     appended,
     before_turns,
     is_stretched,
+    kept_short,
     layout_of,
     may_overlap,
     node_through,
     seen_through,
-    shortened,
     written,
 )
 from spartan_ng.api.core.forcing import compute_nodes, on_its_own, value_of
@@ -225,14 +225,14 @@ class Handle(HandleFields):
         if self._cell.frozen:
             return copied(self)._see(view)
         self._own()
-        return make(self._cell, appended(shortened(self._views, self._cell), view))
+        return make(self._cell, appended(kept_short(self._views, self._cell), view))
 
     def _seen(self, view: View | Key, shown: Any) -> ndarray:
         """A further view whose value is at hand."""
         self._own()
         h = _new(Late.ndarray)
         cell = h._cell = self._cell
-        h._views = (*shortened(self._views, cell), view)
+        h._views = (*kept_short(self._views, cell), view)
         h._state = cell.value
         h._shown = shown
         return h  # type: ignore[no-any-return]

@@ -27,6 +27,8 @@ few_operands(PyObject *const *given, Py_ssize_t n, PyObject **plain)
     }
     if (first == NULL)
         return OF_NUMBERS;
+    if (n == 2 && !alike)
+        return stay_small(plain[0], plain[1]) ? OF_ARRAYS : 0;
     return nbytes < small_bytes() && (alike || 8 * size <= known.surely) ? OF_ARRAYS : 0;
 }
 

@@ -276,6 +276,19 @@ is_of_some_size(const npy_intp *shape, int axes, npy_intp itemsize)
     return size >= LEAST_PENDING && size * itemsize <= (double)small_bytes();
 }
 
+/* Whether an operand is better stretched by NumPy (`stretches_few`). */
+static int
+any_stretches_few(const Offered *all, const npy_intp *shape, int axes)
+{
+    for (int i = 0; i < all->n; i++) {
+        const Operand *o = &all->operands[i];
+        int ndim = o->pending != NULL ? o->pending->axes : o->array != NULL ? PyArray_NDIM(o->array) : 0;
+        if (stretches_few(o->pending != NULL ? o->pending->shape : o->array != NULL ? PyArray_DIMS(o->array) : NULL, ndim, shape, axes))
+            return 1;
+    }
+    return 0;
+}
+
 /* What a function of NumPy's gives, as an array that is pending, or of all functions that its operands are made by (a new
  * reference); NULL without an error where it is done by itself. The interpreter has called it, or
  * this operator, if that is not NULL. */
@@ -303,7 +316,7 @@ in_expression(PyObject *function, PyObject *const *given, int n, const Operator 
     npy_intp shape[MOST_AXES], bytes = 0;
     int type, axes = fitting(all.operands, n, is_where, &type, shape, &bytes);
     if (axes < 0 || bytes > small_bytes() || !called_for(function, all.operands, n, &type, &called) || !are_cast(&all, is_where, type)
-        || !is_of_some_size(shape, axes, bytes_of(called.type)))
+        || !is_of_some_size(shape, axes, bytes_of(called.type)) || any_stretches_few(&all, shape, axes))
         return NULL;
     for (int i = 0; i < n; i++)
         if (all.operands[i].number != NULL

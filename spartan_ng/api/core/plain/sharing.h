@@ -5,7 +5,7 @@
  * elements gives the same bits. Short lines are one line to it, several at a time, for which operands are gathered that
  * do not lie so, and results put where they belong. What is not alike, turned, or lies over each other is left to NumPy. */
 
-enum { MOST_SHORT = 64 }; /* elements of a line */
+enum { MOST_SHORT = 64, LEAST_GROUP = 32 }; /* elements of a line; of lines along one axis that are worth putting together */
 enum { SHORT_TO_ONE = 512 }; /* bytes of a line, for each loop of several: to call one takes as long as to gather as many */
 enum { LEAST_PIECE = 1 << 11, MOST_PIECE = 1 << 16, EACH = 4 };  /* elements; bytes of a place; pieces for each thread */
 enum { LEAST_SHARED = 1 << 14, FAR = 8 };                        /* elements; elements that a far one counts for */
@@ -209,6 +209,19 @@ common_shape(PyArrayObject **arrays, int n, npy_intp *shape)
     return axes;
 }
 
+/* Whether lines, and the axis that they lie along, have few elements, and an array is stretched along one of them: NumPy
+ * loops over the lines as they are, and what is put together of them is little. */
+static int
+stretches_few(const npy_intp *dims, int ndim, const npy_intp *shape, int axes)
+{
+    if (axes < 3 || shape[axes - 1] * shape[axes - 2] >= LEAST_GROUP)
+        return 0;
+    for (int axis = 1; axis <= 2; axis++)
+        if (shape[axes - axis] > 1 && (axis > ndim || dims[ndim - axis] == 1))
+            return ndim > 0;
+    return 0;
+}
+
 /* Let an operand take part: a number at `place`, or an array that is broadcast to the job's shape. */
 static void
 take_part(Shared *job, int i, PyArrayObject *a, char *place)
@@ -339,6 +352,9 @@ shared_in_order(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArr
     npy_intp size = PyArray_MultiplyList(job.shape, job.axes);
     if (!PyTypeNum_ISNUMBER(found) && !PyTypeNum_ISBOOL(found))
         return NULL;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (arrays[i] != NULL && stretches_few(PyArray_DIMS(arrays[i]), PyArray_NDIM(arrays[i]), job.shape, job.axes))
+            return NULL;
     if (size == 0)
         return NULL;
     for (Py_ssize_t i = 0; i < n; i++)
