@@ -108,7 +108,7 @@ r = a.repeat(2)|r = np.repeat(a, np.arange(2, dtype='u1'))|r = np.repeat(a, [])|
 r = a.astype(float)|r = a.astype(int)|r = a.astype('i4')|r = a.astype(np.uint8)|r = a.astype(np.dtype('f4'))
 r = a.astype(bool)|r = a.astype(complex)|r = a.astype(a.dtype)|r = a.astype(object)|r = a.astype('S4')
 r = a.astype('nono')
-r = a.astype(np.dtype('>f8'))|r = a.astype(float, copy=False)|r = a.astype(a.dtype, copy=False) is a
+r = a.astype(np.dtype('>f8'))|r = a.astype(float, copy=False)|r = a.astype(a.dtype, copy=False)
 r = a.astype(str)
 r = a.astype(int, 'F')|r = a.T.astype(float)|r = a.astype(int, casting='safe')|r = a.astype()
 r = a.astype(None)
@@ -248,13 +248,18 @@ r = np.full_like(a, x, dtype=int)
 r = np.maximum(a[..., None], b[..., None, :])|r = a[..., None] * b[..., None, :]|r = np.hypot(a[:1], b)
 r = np.subtract(a, b.T)|r = np.arctan2(a[..., :1], y)|r = np.tensordot(a, b, axes=(-1, 0))
 r = np.tensordot(a, a, axes=a.ndim)|r = np.tensordot(a, b, ([0, 1], [1, 0]))|r = np.tensordot(a, b, -1)
+r = np.shape(x)|r = np.ndim(x)|r = np.size(s)|r = np.expand_dims(x, 0)|r = np.reshape(x, (1, 1))
+r = np.squeeze(x)|r = np.transpose(s)|r = np.ravel(x)|r = np.broadcast_to(x, (2, 2))|r = np.atleast_2d(s)
+r = np.squeeze(s, 0)|r = np.shape(2.5)|r = np.ndim(True)|r = np.size(3j)|r = np.expand_dims(2, (0, 1))
+r = np.squeeze(2.5)|r = np.transpose(1j)|r = np.ravel(3)|r = np.expand_dims(s, 1)|r = np.reshape(2, (2,))
+r = np.expand_dims(x, 0); r[0] = 9; q = x|r = np.flip(x)|r = np.swapaxes(x, 0, 0)|r = np.moveaxis(s, (), ())
 r = a[i.max(), i]|r = a[i, i.min()]|a[i, i.min()] = 2; r = a|r = a[i[0], i]|r = a[i, numpy.int64(0)]
 a[i.min(), i] += 1; r = a|r = a[m[..., 0], i.max()]|r = a[i, i.max() - 9]|r = a[i, m.any()]|r = a[i, x]
-r = np.asarray(a, dtype=float)|r = np.asarray(a, float) is a|r = np.asarray(b, a.dtype)|r = np.asarray(a, int)
+r = np.asarray(a, dtype=float)|r = np.asarray(a, float)|r = np.asarray(b, a.dtype)|r = np.asarray(a, int)
 r = np.asanyarray(a) is a|r = np.asanyarray(x, 'f4')|r = np.asanyarray([1, 2.5], complex)
 r = np.asarray(a, None)|r = np.array(a, copy=True)|r = np.array(a[::-1], copy=True); r[...] = 1; q = a
 r = np.asanyarray([[1], [x]])
-r = a.astype(float, copy=False)|r = a.astype(a.dtype, copy=False) is a
+r = a.astype(float, copy=False)|r = a.astype(a.dtype, copy=False)
 r = np.asarray([1, 2], dtype=float)|r = np.asarray((x, 1), float)|r = np.asarray([1.5], int)
 r = np.astype(a, float)|r = np.astype(a, np.float32)|r = np.block([[a, b], [b, a]])|r = np.block([a, 1])
 r = np.select([a > b, m], [a, b], 0)|r = np.select([a > b], [1.5])|r = np.select([m, m], [a, [1, 2, 3]])

@@ -182,6 +182,7 @@ AT_ONCE = (
     "np.subtract(n[:4, None], a[None, :4])",
     "np.tensordot(m, m, axes=([0], [1]))",
     "np.tensordot(np.ones((8, 20)), np.ones((20, 4, 8)), 1)",
+    "np.shape(s), np.ndim(x), np.size(2.5)",
     "m[i, i.max()]",
     "m[i.argmin(), i] = 0.0",
     "m[i > 1, i.max()] += 1.0",

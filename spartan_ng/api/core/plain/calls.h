@@ -27,9 +27,17 @@ few_operands(PyObject *const *given, Py_ssize_t n, PyObject **plain)
     }
     if (first == NULL)
         return OF_NUMBERS;
-    if (n == 2 && !alike)
-        return stay_small(plain[0], plain[1]) ? OF_ARRAYS : 0;
     return nbytes < small_bytes() && (alike || 8 * size <= known.surely) ? OF_ARRAYS : 0;
+}
+
+/* The same for a function: two arrays that elements are taken of are broadcast as operators' are. */
+static int
+few_given(const PyUFuncObject *f, PyObject *const *given, Py_ssize_t n, PyObject **plain)
+{
+    for (Py_ssize_t i = 0; i < Py_MIN(n, MOST_OPERANDS); i++)
+        plain[i] = NULL;
+    int kind = few_operands(given, n, plain), are_both = n == 2 && f != NULL && !f->core_enabled && plain[0] != NULL && plain[1] != NULL;
+    return kind == 0 && are_both && stay_small(plain[0], plain[1]) ? OF_ARRAYS : kind;
 }
 
 /* What NumPy's function gives for operands as `few_operands` finds them, and for `out`, if that is not NULL. */
@@ -67,7 +75,7 @@ few_called(PyObject *numpys, PyObject *const *operands, Py_ssize_t n)
         return quick_product(numpys, operands[0], operands[1]);
     if (PySet_Contains(known.ufuncs, numpys) != 1)
         return NULL;
-    if (few_operands(operands, n, plain) == OF_ARRAYS)
+    if (few_given(f, operands, n, plain) == OF_ARRAYS)
         found = for_few(numpys, plain, n, NULL);
     else if (n <= MOST_OPERANDS && unlisted(operands, n, all)) {
         found = few_called(numpys, all, n);

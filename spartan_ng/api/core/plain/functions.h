@@ -40,7 +40,7 @@ applied(Function *f, PyObject *const *args, Py_ssize_t n, PyObject *place)
         return found;
     }
     if (place == NULL) {
-        int kind = few_operands(args, n, plain);
+        int kind = few_given((PyUFuncObject *)f->numpys, args, n, plain);
         if (!kind || (kind == OF_NUMBERS && n > 2))
             return NULL;
         found = for_few(f->numpys, plain, n, NULL);

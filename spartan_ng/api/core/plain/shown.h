@@ -245,10 +245,16 @@ view_of(PyObject *numpys, PyObject *ours, Lenses *lenses, PyObject *const *args,
     return found;
 }
 
-/* What a method tells of an array as Python's objects; NULL, also without an error, where Python is to see to it. */
+/* What a method, or a function, tells of an array as Python's objects, and a function of a number; NULL, also without an
+ * error, where Python is to see to it. */
 static PyObject *
 told_of(PyObject *numpys, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
+    if (is_number(args[0]) && n == 1 && names == NULL && !Py_IS_TYPE(numpys, &PyMethodDescr_Type)) {
+        PyObject *plain = plain_of(args[0]), *told = plain == NULL ? NULL : PyObject_CallOneArg(numpys, plain);
+        Py_XDECREF(plain);
+        return told;
+    }
     PyArrayObject *shown = Py_TYPE(args[0]) == known.array ? value_of((Handle *)args[0]) : NULL;
     if (shown == NULL || !is_plain_kind(shown))
         return NULL;
