@@ -204,8 +204,8 @@ else:
 
 AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED = range(7)
 AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, AS_TURNED = range(7, 13)
-AS_COUNTED, AS_SQUARE, AS_TILED, AS_WRITTEN, AS_CHOSEN, AS_SHUFFLED, AS_ROLLED = range(13, 20)
-AS_CONTRACTED = 20
+AS_COUNTED, AS_SQUARE, AS_TILED, AS_WRITTEN, AS_CHOSEN, AS_SHUFFLED = range(13, 19)
+AS_ROLLED, AS_CONTRACTED = range(19, 21)
 """What bounds a result's size: the operands'; what they are broadcast to; all of their products; what loops
 over all letters of the first argument make; the first argument, a shape; all arguments, a range; the second,
 how often there is each of the first. Or it is the only argument; a view of the first; what is Python's own;
