@@ -7,6 +7,7 @@ is replaced and never written to, so that the same object means the same state. 
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -29,9 +30,20 @@ class Heard:
     def __init__(self) -> None:
         self.texts: dict[str, None] = {}
 
+
+class _Ear(threading.local):
+    """Whom NumPy tells what it logs: who listens in a thread. There is one, so that the state that has it be
+    logged is one, too, and is made and read once."""
+
+    heard: Heard | None = None
+
     def write(self, text: str) -> None:
         """What NumPy does with what it logs."""
-        self.texts[said(text)] = None
+        if self.heard is not None:
+            self.heard.texts[said(text)] = None
+
+
+_ear = _Ear()
 
 
 def said(logged: str) -> str:
@@ -66,7 +78,7 @@ def is_strict(kinds: Mapping[str, str]) -> bool:
 def _read() -> ErrorState:
     """The state as NumPy tells it; what is heard of is warned of."""
     kinds: dict[str, Any] = dict(np.geterr())
-    if type(np.geterrcall()) is Heard:
+    if np.geterrcall() is _ear:
         kinds = {kind: "warn" if what == "log" else what for kind, what in kinds.items()}
     ignored = frozenset(kind for kind, what in kinds.items() if what == "ignore")
     if ignored == {"under"}:  # as by default
@@ -89,8 +101,12 @@ def changed_variable(change: AbstractContextManager[object]) -> ContextVar[Any] 
 
 variable = changed_variable(np.errstate(all="raise"))
 """What has the state, or None."""
+_STATES = 8
+"""States that are known at a time: that of the program, and those that are entered from there."""
 _last: tuple[Any, ErrorState] = (object(), _read())
-"""A value of the variable, kept alive so that no other gets its address, and its state."""
+"""A value of the variable, and its state."""
+_states: dict[int, tuple[Any, ErrorState]] = {}
+"""The last values and their states, by address: they are kept alive, so that no other gets theirs."""
 
 
 def error_state() -> ErrorState:
@@ -101,7 +117,13 @@ def error_state() -> ErrorState:
     value = variable.get(None)
     last = _last
     if value is not last[0]:
-        _last = last = (value, _read())
+        known = _states.get(id(value))
+        if known is None:
+            known = (value, _read())
+            if len(_states) >= _STATES:
+                _states.clear()
+            _states[id(value)] = known
+        _last = last = known
     return last[1]
 
 
@@ -116,8 +138,42 @@ def logged(kinds: dict[str, Any], to: Any) -> AbstractContextManager[object]:
     return np.errstate(call=to, **{kind: "log" if what == "warn" else what for kind, what in kinds.items()})
 
 
+_hearing: dict[tuple[Any, ...], Any] = {}
+"""By kinds, the variable's value under which who listens hears of what would be warned of."""
+
+
+class _Hearing:
+    """The error state of some kinds, whose warnings are heard."""
+
+    __slots__ = ("_before", "_heard", "_kinds", "_state")
+
+    def __init__(self, kinds: dict[str, Any], heard: Heard) -> None:
+        self._kinds, self._heard = kinds, heard
+
+    def __enter__(self) -> None:
+        self._before = _ear.heard
+        if variable is None:
+            self._state: Any = logged(self._kinds, _ear)
+            self._state.__enter__()
+        else:
+            key = (*self._kinds.items(),)
+            value = _hearing.get(key)
+            if value is None:
+                with logged(self._kinds, _ear):
+                    value = _hearing[key] = variable.get()
+            self._state = variable.set(value)
+        _ear.heard = self._heard
+
+    def __exit__(self, *raised: object) -> None:
+        _ear.heard = self._before
+        if variable is None:
+            self._state.__exit__(*raised)
+        else:
+            variable.reset(self._state)
+
+
 def entered(kinds: dict[str, Any], heard: Heard | None = None) -> AbstractContextManager[object]:
     """`np.errstate` of these kinds, whose warnings are `heard`; nothing where they are in force."""
     if heard is not None:
-        return logged(kinds, heard)
+        return _Hearing(kinds, heard)
     return _AS_IT_IS if kinds == error_state().kinds else np.errstate(**kinds)
