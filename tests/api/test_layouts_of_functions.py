@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,6 +13,7 @@ import pytest
 
 import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
+from spartan_ng.api.core import layouts
 from tests.test_programs import running_on
 
 X = numpy.random.default_rng(0).permutation(60).reshape(3, 4, 5) / 7 + 1
@@ -301,3 +303,30 @@ def compare(turned: str, name: str) -> None:
     for a in found:
         numpy.asarray(a)
     assert list(map(order, found)) == list(map(order, wanted)), "once computed"
+
+
+TAKING: list[Callable[..., Any]] = [
+    lambda a, b=2, /, c=3: None,
+    lambda a, *more, c=3: None,
+    lambda a, b=2, *, c=3, **names: None,
+]
+ARGUMENTS: list[tuple[Any, Any, Any]] = list(
+    itertools.product(
+        TAKING,
+        [(1,), (1, "b"), (1, "b", "c"), (1, "b", "c", "d")],
+        [{}, {"c": "k"}, {"d": "k"}, {"e": 5, "c": 6}, {"b": 7}],
+    )
+)
+
+
+def test_a_rule_is_given_the_arguments_in_the_order_of_parameters() -> None:
+    """Whatever was left out, and however they were given: as `inspect` has them."""
+    taken = 0
+    for function, args, keywords in ARGUMENTS:
+        with suppress(TypeError):
+            expected = inspect.signature(function).bind(*args, **keywords)
+            expected.apply_defaults()
+            found = layouts._in_order(function)(*args, **keywords)
+            assert found == (*expected.args, *expected.kwargs.values())
+            taken += 1
+    assert taken > len(ARGUMENTS) // 3

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-_TURNING = (Broadcast, Diagonal, Transpose, Windows)
+_TURNING = frozenset({Broadcast, Diagonal, Transpose, Windows})
 
 
 def _may_be_turned(a: Any) -> bool:
@@ -35,7 +35,7 @@ def _may_be_turned(a: Any) -> bool:
     shown = a._peek()
     if shown is not None:
         return shown.ndim > 1 and not shown.flags.c_contiguous
-    return a._cell.order is not None or any(v.__class__ in _TURNING for v in a._views)
+    return a._cell.order is not None or not _TURNING.isdisjoint(map(type, a._views))
 
 
 def lying_as(result: ndarray, *operands: Any) -> ndarray:
@@ -215,17 +215,16 @@ functions that they call: of universal functions like their operands, of folds l
 
 def _is_new(result: Handle, operands: list[Any]) -> bool:
     """Whether an array is no operand's."""
-    return all(a._cell is not result._cell for a in operands if isinstance(a, Handle))
+    return result._cell not in [a._cell for a in operands if isinstance(a, Handle)]
 
 
 def by_rule(numpys: Any, ours: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose results lie as its rule says, where they are new and not computed yet."""
-    rule, signature = RULES[numpys], inspect.signature(ours)
+    rule, in_order = RULES[numpys], _in_order(ours)
 
-    def lying(result: Any, arguments: inspect.BoundArguments) -> Any:
+    def lying(result: Any, given: tuple[Any, ...]) -> Any:
         if isinstance(result, list | tuple):
-            return type(result)(lying(r, arguments) for r in result)
-        given = (*arguments.args, *arguments.kwargs.values())
+            return type(result)(lying(r, given) for r in result)
         operands = [as_handle(a) if isinstance(a, np.ndarray) else a for a in given]
         if not isinstance(result, Handle) or not _is_new(result, operands):
             return result
@@ -239,13 +238,27 @@ def by_rule(numpys: Any, ours: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
         result = ours(*args, **keywords)
-        if isinstance(result, Handle) and result._cell.value is not None and not result._views:
+        is_whole = isinstance(result, Handle) and not result._views
+        if is_whole and (result._cell.value is not None or result.ndim < 2):
             return result
-        arguments = signature.bind(*args, **keywords)
-        arguments.apply_defaults()
-        return lying(result, arguments)
+        return lying(result, in_order(*args, **keywords))
 
     return call
+
+
+def _in_order(function: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    """What gives the arguments of a call that the function has taken, in the order of its parameters; sooner
+    than `Signature.bind`, which takes longer than most functions that are kept for later."""
+    parameters = inspect.signature(function).parameters.values()
+    in_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    before = [(p.name, p.default) for p in parameters if p.kind in in_place]
+    alone = [(p.name, p.default) for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+    def given(*args: Any, **keywords: Any) -> tuple[Any, ...]:
+        rest = [keywords.pop(name, default) for name, default in (*before[len(args) :], *alone)]
+        return (*args, *rest, *keywords.values())
+
+    return given
 
 
 def _described(a: Handle) -> tuple[tuple[int, ...], tuple[int, ...]]:
