@@ -435,12 +435,12 @@ def test_of_what_is_read_in_part_nothing_else_is_made(what: str) -> None:
     """Slices, rows and columns of functions, and several elements of one."""
     told = run(
         f"""
-from spartan_ng.kernels import direct
-made, real = [], direct._STEPS[direct.Op.MAP]
+from spartan_ng.kernels import stepwise
+made, real = [], stepwise.STEPS[stepwise.Op.MAP]
 def observed(node, *inputs):
     made.append(node.size)
     return real(node, *inputs)
-direct._STEPS[direct.Op.MAP] = observed
+stepwise.STEPS[stepwise.Op.MAP] = observed
 def program(np, a):
     y = {what}
     return y[0] + y[-1]

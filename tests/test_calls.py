@@ -31,8 +31,28 @@ from spartan_ng.optimizer.pipeline import PASSES
 from spartan_ng.plan.lower import lower
 from spartan_ng.plan.settings import Settings
 
-MOST = {"sum": 250, "step": 520}
+MOST = {"sum": 242, "step": 412}
 """Calls that `float(sum(X * Y))` and `w - c * (X.T @ (X @ w))` may take,"""
+MOST_OF_A_WRITE = 212
+"""and writing what a product of a line with a matrix gives to two lines, which NumPy does step by step,"""
+MOST_OF_STEPS = {
+    "a + b": 26,
+    "a * 2.0": 28,
+    "np.sqrt(m)": 29,
+    "m @ a": 36,
+    "m.T @ m": 42,
+    "m[1:] - m[:-1]": 48,
+    "m[:, 3] + 1.0": 39,
+    "np.sum(m, axis=0)": 33,
+    "m.mean(axis=0)": 108,
+    "np.where(m > 0, m, 0.0)": 98,
+    "np.clip(m, 0, 1)": 63,
+    "np.concatenate([a, b])": 45,
+    "np.sort(a)": 28,
+    "np.roll(m, 1, axis=0)": 66,
+    "m.astype(numpy.float32)": 57,
+}
+"""and steps that are kept for later,"""
 MOST_OF_PLANNING = 14_500
 """and planning programs of 24 and 25 operators together."""
 
@@ -76,6 +96,19 @@ def test_planning_takes_few_calls() -> None:
     assert found.total() <= MOST_OF_PLANNING, found.most_common(50)
 
 
+def test_steps_by_numpy_take_few_calls_beside_it() -> None:
+    found = printed("write")
+    assert any("kernels/stepwise.py" in name for name in found), "NumPy did the steps"
+    assert not any("executor.py" in name for name in found), "and no plan"
+    assert found.total() <= MOST_OF_A_WRITE, found.most_common(50)
+
+
+def test_steps_that_are_kept_for_later_take_few_calls() -> None:
+    found = printed("kept")
+    assert {name: found[name] for name, most in MOST_OF_STEPS.items() if found[name] > most} == {}
+    assert set(found) == set(MOST_OF_STEPS), "each has been counted"
+
+
 def planning() -> Counter[str]:
     """The calls of planning what `benchmarks planning` plans: for the second time, as tables are there."""
     found: Counter[str] = Counter()
@@ -106,6 +139,39 @@ def a_step() -> Counter[str]:
     return calls_of(lambda: numpy.asarray(w - 1e-3 * (X.T @ (X @ w))), v - 1e-3 * (x.T @ (x @ v)))
 
 
+def a_write() -> Counter[str]:
+    """The calls of writing a line of covariances to both triangles."""
+    x = numpy.random.default_rng(0).random((300, 300))
+    with config.override(small_bytes=1 << 19):
+        d, c = np.array(x), np.zeros(x.shape)
+        d -= 0.5
+
+        def write() -> None:
+            c[3:, 3] = c[3, 3:] = d[:, 3] @ d[:, 3:] / (len(d) - 1)
+
+        for _ in range(3):
+            write()
+        found = calls(write)
+        expected = (x[:, 3] - 0.5) @ (x[:, 3:] - 0.5) / 299
+        numpy.testing.assert_allclose(c[3, 3:], expected, rtol=1e-9)
+        numpy.testing.assert_allclose(c[3:, 3], expected, rtol=1e-9)
+    return found
+
+
+def kept_steps() -> Counter[str]:
+    """How many calls each of the steps takes that are kept for later."""
+    found: Counter[str] = Counter()
+    with config.override(small_bytes=0):
+        a, b = np.asarray(numpy.ones(1000)).persist(), np.asarray(numpy.ones(1000)).persist()
+        m = np.asarray(numpy.ones((64, 1000))).persist()
+        names = {"np": np, "numpy": numpy, "a": a, "b": b, "m": m}
+        for text in MOST_OF_STEPS:
+            step = eval(f"lambda: {text}", names)  # of the table above
+            step()
+            found[text] = calls(step).total()
+    return found
+
+
 def calls_of(program: Callable[[], Any], expected: Any) -> Counter[str]:
     """The calls of a program that is planned, once its plan is there."""
     vars(select)["HOT_S"] = watch._QUICK_S = float("inf")  # how soon it is compiled depends on the machine
@@ -115,7 +181,7 @@ def calls_of(program: Callable[[], Any], expected: Any) -> Counter[str]:
         return calls(program)
 
 
-PROGRAMS = {"planning": planning, "sum": a_sum, "step": a_step}
+PROGRAMS = {"planning": planning, "sum": a_sum, "step": a_step, "write": a_write, "kept": kept_steps}
 
 
 if __name__ == "__main__":

@@ -59,8 +59,9 @@ def watch_of(array: np.ndarray[Any, Any]) -> Any:
 
 def private_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy with the same order of axes in memory."""
-    cores = config.threads or machine.cores()
-    parts = min(cores, _MOST_THREADS, value.nbytes // _PART_BYTES)
+    parts = min(value.nbytes // _PART_BYTES, _MOST_THREADS)
+    if parts > 1:  # the system is asked for what is large
+        parts = min(parts, config.threads or machine.cores())
     if parts < 2 or value.ndim == 0 or value.dtype.hasobject:
         return value.copy(order="K")
     out = np.empty_like(value, subok=False)

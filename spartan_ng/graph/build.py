@@ -154,7 +154,7 @@ def contract(
                     f"contract: shapes {a.shape} and {b.shape} differ along a joined axis: "
                     f"{size[label]} != {n}"
                 )
-    shape = tuple(size[label] for label in labels_out)
+    shape = tuple(map(size.__getitem__, labels_out))
     params = (labels_a, labels_b, labels_out)
     format = contract_format(a, b, params, dtype)
     return Node(Op.JOIN_UPDATE, "contract", (a, b), params, shape, dtype, format)
@@ -174,7 +174,7 @@ def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
         )
     if rows == columns == 2:
         return contract(a, b, (0, 2), (2, 1), (0, 1), dtype)
-    batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
+    batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2]) if max(rows, columns) > 2 else ()
     a = broadcast(a, batch + a.shape[-2:]) if rows > 2 else a
     b = broadcast(b, batch + b.shape[-2:]) if columns > 2 else b
     letters = tuple(range(3, 3 + len(batch)))
@@ -338,28 +338,27 @@ def join_update(
 
 def slice_(a: Node, starts: Sequence[int], steps: Sequence[int], shape: tuple[int, ...]) -> Node:
     """`a[starts[i] + steps[i] * j]` for j below shape[i], on every axis."""
-    params = tuple(
-        (int(s), int(t)) if n > 1 else (int(s), 1) for s, t, n in zip(starts, steps, shape, strict=True)
-    )
-    if 0 not in shape and all(p == (0, 1) for p in params) and shape == a.shape:
+    places = zip(starts, steps, shape, strict=True)
+    params = [(int(s), int(t)) if n > 1 else (int(s), 1) for s, t, n in places]
+    if 0 not in shape and shape == a.shape and params.count((0, 1)) == len(params):
         return a
     if a.op is Op.SLICE and 0 not in shape:
-        params = tuple((s0 + t0 * s, t0 * t) for (s0, t0), (s, t) in zip(a.params, params, strict=True))
+        params = [(s0 + t0 * s, t0 * t) for (s0, t0), (s, t) in zip(a.params, params, strict=True)]
         a = a.inputs[0]
-    return Node(Op.SLICE, None, (a,), params, tuple(shape), a.dtype, a.format)
+    return Node(Op.SLICE, None, (a,), tuple(params), tuple(shape), a.dtype, a.format)
 
 
 def transpose(a: Node, axes: Sequence[int]) -> Node:
     """The axes of `a` in another order."""
     axes = tuple(axes)
-    if axes == tuple(range(a.ndim)):
+    if axes == tuple(range(len(a.shape))):
         return a
     if a.op is Op.TRANSPOSE:
-        axes = tuple(a.params[0][i] for i in axes)
+        axes = tuple(map(a.params[0].__getitem__, axes))
         a = a.inputs[0]
-        if axes == tuple(range(a.ndim)):
+        if axes == tuple(range(len(a.shape))):
             return a
-    shape = tuple(a.shape[i] for i in axes)
+    shape = tuple(map(a.shape.__getitem__, axes))
     return Node(Op.TRANSPOSE, None, (a,), (axes,), shape, a.dtype, a.format)
 
 
@@ -372,10 +371,10 @@ def reshape(a: Node, shape: tuple[int, ...]) -> Node:
 
 def reshape_step(a: Node, shape: tuple[int, ...]) -> Node:
     """The same as a step of the graph: rewriting makes no leaves, as plans read those of the program."""
-    shape = tuple(int(n) for n in shape)
+    shape = tuple(map(int, shape))
     if shape == a.shape:
         return a
-    if prod(shape) != a.size:
+    if prod(shape) != prod(a.shape):
         raise ShapeError(f"reshape: {a.size} elements of shape {a.shape} do not fill shape {shape}")
     if a.op is Op.RESHAPE:
         return reshape_step(a.inputs[0], shape)
@@ -441,6 +440,8 @@ def _weak(operand: Any) -> Any:
 
 def axes_tuple(axis: Any, ndim: int) -> tuple[int, ...]:
     """NumPy's `axis` argument (None, int or tuple) as a sorted tuple; raises `AxisError`."""
+    if type(axis) is int and -ndim <= axis < ndim:  # sooner than by NumPy's function
+        return (axis % ndim,)
     return tuple(range(ndim)) if axis is None else tuple(sorted(normalize_axis_tuple(axis, ndim)))
 
 

@@ -24,9 +24,14 @@ def map_format(
     elsewhere. What the table does not say for sure, a function may still do for the scalars at hand: 0 > 0,
     0 ** 3, 0 / 2.
     """
-    formats = [i.format for i in inputs]
-    if formats.count("dense") == len(formats) or isinstance(fn, UserFunction) or ELEMENTWISE[fn].nout != 1:
+    for i in inputs:  # without further calls: each elementwise step asks
+        if i.format != "dense":
+            break
+    else:
         return "dense"
+    if isinstance(fn, UserFunction) or ELEMENTWISE[fn].nout != 1:
+        return "dense"
+    formats = [i.format for i in inputs]
     if formats.count("compressed") == 1:
         others = [i for i in inputs if i.format != "compressed"]
         scalars = all(i.format == "dense" and i.size == 1 and i.ndim <= 2 for i in others)

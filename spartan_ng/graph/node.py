@@ -91,11 +91,12 @@ class Node(Struct, frozen=True, eq=False, weakref=True):
 
 def sliced(node: Node) -> tuple[slice, ...]:
     """A SLICE as NumPy's key."""
-    return tuple(
+    parts = [
         # Downwards to the first element, there is no number for where it ends: -1 is the last.
         slice(s, None if s + t * n < 0 else s + t * n, t)
         for (s, t), n in zip(node.params, node.shape, strict=True)
-    )
+    ]
+    return tuple(parts)
 
 
 def indices(params: tuple[Any, ...], lo: int, hi: int) -> np.ndarray[Any, Any]:

@@ -5,8 +5,9 @@ Each kind of loop that is ready-made is imported by its first product: few progr
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,10 @@ def contract(
         a, b = a.T if shape.turn_a else a, b.T if shape.turn_b else b
         # On its own, a product that keeps arithmetic busy has all of BLAS's threads.
         out = out if out is not None and a.dtype == b.dtype == out.dtype else None
-        found = _compiled_product(a, b, out) if in_threads else _product_of_few_lines(a, b)
-        if found is not None:
-            return found
+        if a.ndim == b.ndim == 2:  # BLAS reads a vector's matrix once
+            found = _compiled_product(a, b, out) if in_threads else _product_of_few_lines(a, b)
+            if found is not None:
+                return found
         return _multiply_in_threads(a, b, out) if in_threads else np.matmul(a, b, out=out)
     if not shape.inner:
         return _outer(a, b, shape, lo)
@@ -86,9 +88,9 @@ def contract_and_sums(
 
 
 def _product_of_few_lines(a: Any, b: Any) -> Any:
-    from spartan_ng.kernels.compiled import few_lines
+    from spartan_ng.kernels.compiled.few_lines import product  # of a module, not a package: half the time
 
-    return few_lines.product(a, b)
+    return product(a, b)
 
 
 def dense_product(a: Any, b: Any, out: Any = None) -> Any:
@@ -97,17 +99,18 @@ def dense_product(a: Any, b: Any, out: Any = None) -> Any:
     return np.matmul(a, b, out=out) if found is None else found
 
 
-def load_products() -> None:
+@cache
+def load_products() -> tuple[ModuleType, ...]:
     """Import what multiplies matrices that BLAS is slow with, which the first product does else."""
-    from spartan_ng.kernels.compiled import few_lines, narrow, tall  # noqa: F401
+    from spartan_ng.kernels.compiled import few_lines, narrow, tall
+
+    return few_lines, tall, narrow
 
 
 def _compiled_product(a: Any, b: Any, out: Any = None) -> Any:
     """The product of matrices that BLAS is slow with on one thread; None where it is not, or has to do it
     (for now)."""
-    from spartan_ng.kernels.compiled import few_lines, narrow, tall
-
-    for kind in (few_lines, tall, narrow):
+    for kind in load_products():
         found = kind.product(a, b, out)
         if found is not None:
             return found

@@ -8,11 +8,10 @@ the best kernel there is. Views and operators on a few elements cost next to not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.callers import warn_user
@@ -29,20 +28,12 @@ from spartan_ng.costs.operations import of_node, work_of_node
 from spartan_ng.costs.profile import ONE_THREAD
 from spartan_ng.costs.tuned import DIRECT_FLOPS, FRESH
 from spartan_ng.error_state import Heard, entered, error_state
-from spartan_ng.graph.node import OPERATORS, Node, Op, indices, sliced, topological
+from spartan_ng.graph.node import OPERATORS, Node, Op, topological
 from spartan_ng.graph.windows import are_windows, is_every_start
-from spartan_ng.kernels.contract import contract
-from spartan_ng.kernels.formats import dense
-from spartan_ng.kernels.line_sorts import line_function
-from spartan_ng.kernels.searches import searched
+from spartan_ng.kernels.stepwise import JOINS, OF_WINDOWS, STEPS, is_zero
 from spartan_ng.kernels.stored import StoredSteps, is_sparse_graph
 from spartan_ng.memory import copied_bytes
-from spartan_ng.ops.elementwise import ELEMENTWISE
-from spartan_ng.ops.folds import FOLDS, ArgFold, fold_whole
-from spartan_ng.ops.line_states import LINE_STATES
-from spartan_ng.ops.matrices import evaluate_matrices
 from spartan_ng.ops.scans import SCANS
-from spartan_ng.scratch import copy_fits
 
 _LYING_OTHERWISE = frozenset({Op.BROADCAST, Op.TRANSPOSE, Op.SLICE})
 MOST_NODES = 24
@@ -71,27 +62,30 @@ def run_direct(
     if not most_bytes:
         return None
     order = topological(roots) if order is None else order
-    if len(order) > MOST_NODES and len(order) > MOST_NODES * (1 + sum(map(_is_of_vector, order))):
+    nbytes = {node: node.nbytes for node in order}
+    of_vectors = [node for node in order if node.fn == "contract" and _is_of_vector(node, nbytes)]
+    if len(order) > MOST_NODES * (1 + len(of_vectors)):
         return None
-    tiny = _tiny_bytes(order)
+    tiny = _tiny_bytes(of_vectors, nbytes)
     counted, touched, alone = 0, 0, True
     matrices: dict[Node, tuple[int, Node]] = {}
     for node in order:
         if not _has_step(node):
             return _run_sparse(roots, order) if node.format == "csr" else None
-        if node.op in OPERATORS or (node in roots and not _is_zero(node)):
-            nbytes = [node.nbytes, *(i.nbytes for i in node.inputs)]
-            if max(nbytes) > tiny:
-                counted, touched = counted + 1, touched + sum(nbytes)
-                alone = alone and (
-                    _is_read_alone(node, matrices) or (counted == 1 and _is_stream(node, threads))
-                )
+        own = nbytes[node]
+        if node.op in OPERATORS or (node in roots and not is_zero(node)):
+            touches = [own, *map(nbytes.__getitem__, node.inputs)]
+            if max(touches) > tiny:
+                counted, touched = counted + 1, touched + sum(touches)
+                is_read_alone = node in of_vectors and _is_read_alone(node, matrices, nbytes)
+                alone = alone and (is_read_alone or (counted == 1 and _is_stream(node, threads)))
                 much = touched > (most_bytes if counted == 1 else most_bytes // 8)
                 if not alone and (much or _operations(node) > DIRECT_FLOPS):
                     return None
-        elif node.nbytes > (TINY_BYTES if node.op is Op.INDEX else most_bytes) and _is_made(node):
+        elif own > (TINY_BYTES if node.op is Op.INDEX else most_bytes) and _is_made(node):
             return None
-        if _copied_bytes(node) > copied_bytes():
+        is_copied = node.op is Op.RESHAPE or node.fn == "contract"
+        if is_copied and (copied := _copied_bytes(node)) and copied > copied_bytes():
             return None
     return run_stepwise(roots, order)
 
@@ -116,9 +110,10 @@ def _stepped_s(order: Sequence[Node], stored: StoredSteps | None) -> float:
         is_outside = node.data is not None and node.data.source is not None
         here = stored if stored is not None and stored.meets(node) else None
         has_step = _has_step(node) if here is None else here.has_step(node)
-        if is_outside or not node.size or not has_step:
+        if is_outside or 0 in node.shape or not has_step:
             return math.inf
-    return sum(_stepped_ns(node, stored) for node in order) / 1e9
+    steps = [node for node in order if stored is not None or node.op in OPERATORS]
+    return sum([_stepped_ns(node, stored) for node in steps]) / 1e9
 
 
 def _stepped_ns(node: Node, stored: StoredSteps | None) -> int:
@@ -126,9 +121,9 @@ def _stepped_ns(node: Node, stored: StoredSteps | None) -> int:
     plan would leave to BLAS and its threads, too, those of the memory."""
     if stored is not None and stored.meets(node):
         return ONE_THREAD.compute_ns(*stored.work(node), 1)
-    if node.op not in OPERATORS or is_every_start(node) or are_windows(node):
+    if node.op not in OPERATORS or (node.fn in OF_WINDOWS and (is_every_start(node) or are_windows(node))):
         return 0
-    touched = FRESH * node.nbytes + sum(i.nbytes for i in node.inputs)
+    touched = FRESH * node.nbytes + sum([i.nbytes for i in node.inputs])
     operations = 0 if _is_of_matrices(node) else work_of_node(node)
     return ONE_THREAD.compute_ns(operations, touched, 1)
 
@@ -158,17 +153,26 @@ def _stepwise(
 ) -> list[Any]:
     if stored is None and is_sparse_graph(order):
         stored = StoredSteps(roots, order)
-    last = {i: node for node in order for i in node.inputs}
-    stay = {*roots, *(node for node in order if node.op is Op.DATA)}
-    known: dict[Node, Any] = {}
+    last: dict[Node, Node] = {}
+    stay = set(roots)
     for node in order:
-        step = _STEPS[node.op] if stored is None or not stored.meets(node) else stored.step
-        known[node] = step(node, *[known[i] for i in node.inputs])
+        if node.op is Op.DATA:
+            stay.add(node)
+        for i in node.inputs:
+            last[i] = node
+    known: dict[Node, Any] = {}
+    leaves: list[Any] = []
+    made: Any = None
+    for node in order:
+        step = STEPS[node.op] if stored is None or not stored.meets(node) else stored.step
+        known[node] = made = step(node, *map(known.__getitem__, node.inputs))
+        if node.op is Op.DATA:
+            leaves.append(made)
         for i in node.inputs:
             if last[i] is node and i not in stay:
                 known.pop(i, None)
         after()
-    leaves = [known[n] for n in order if n.op is Op.DATA]
+    del made
     found: list[Any] = []
     for root in roots:
         if stored is not None and root.format == "csr":
@@ -199,24 +203,23 @@ def _copied_bytes(node: Node) -> int:
         return node.nbytes if isinstance(value, np.ndarray) and not value.flags.c_contiguous else 0
     if node.fn != "contract":
         return 0
-    return sum(i.size * node.dtype.itemsize for i in node.inputs if i.dtype != node.dtype)
+    return sum([i.size * node.dtype.itemsize for i in node.inputs if i.dtype != node.dtype])
 
 
-def _is_of_vector(node: Node) -> bool:
-    """Whether a node is a product of a matrix and a vector: BLAS reads the matrix once."""
-    floats = node.fn == "contract" and node.dtype.char in "fdFD" and any(i.ndim == 1 for i in node.inputs)
-    return floats and node.ndim == 1 and node.nbytes * FLAT < max(i.nbytes for i in node.inputs)
+def _is_of_vector(product: Node, nbytes: Mapping[Node, int]) -> bool:
+    """Whether a product is one of a matrix and a vector: BLAS reads the matrix once."""
+    a, b = product.inputs
+    floats = product.dtype.char in "fdFD" and 1 in (len(a.shape), len(b.shape))
+    return floats and len(product.shape) == 1 and nbytes[product] * FLAT < max(nbytes[a], nbytes[b])
 
 
-def _is_read_alone(node: Node, matrices: dict[Node, tuple[int, Node]]) -> bool:
-    """Whether a node is a product of a vector and a matrix that no pass reads for another, too: none of
+def _is_read_alone(node: Node, matrices: dict[Node, tuple[int, Node]], nbytes: Mapping[Node, int]) -> bool:
+    """Whether in a product of a vector and a matrix this is one that no pass reads for another, too: none of
     `matrices`, which have the axis that is summed and the last product; or one along the same axis with what
     is made of that product, and needs all of it."""
-    if not _is_of_vector(node):
-        return False
-    matrix = max(node.inputs, key=lambda i: i.nbytes)
+    matrix = max(node.inputs, key=nbytes.__getitem__)
     labels = node.params[node.inputs.index(matrix)]
-    axis = next(i for i, x in enumerate(labels) if x not in node.params[2])
+    axis = [x in node.params[2] for x in labels].index(False)
     while matrix.op is Op.TRANSPOSE:
         axis = matrix.params[0][axis]
         (matrix,) = matrix.inputs
@@ -237,10 +240,10 @@ def _is_made_of(node: Node, step: Node) -> bool:
     return False
 
 
-def _tiny_bytes(order: Sequence[Node]) -> int:
-    """Bytes that count for nothing: few of them, or few beside the matrix of a product with a vector."""
-    of_vectors = [max(i.nbytes for i in node.inputs) for node in order if _is_of_vector(node)]
-    return max(TINY_BYTES, min(of_vectors, default=0) // FLAT)
+def _tiny_bytes(of_vectors: Sequence[Node], nbytes: Mapping[Node, int]) -> int:
+    """Bytes that count for nothing: few of them, or few beside the matrices of products with vectors."""
+    matrices = [max(map(nbytes.__getitem__, node.inputs)) for node in of_vectors]
+    return max(TINY_BYTES, min(matrices, default=0) // FLAT)
 
 
 def _is_stream(node: Node, threads: int) -> bool:
@@ -307,17 +310,8 @@ def _has_step(node: Node) -> bool:
     if node.op is Op.SCAN:
         return node.fn in SCANS and len(node.inputs) == 1
     if node.op is Op.JOIN_UPDATE:
-        return isinstance(node.fn, str) and node.fn in _JOINS
-    return node.op in _STEPS and (node.fn is None or isinstance(node.fn, str))
-
-
-def _is_zero(node: Node) -> bool:
-    """Whether a node is zeros, which the operating system hands out for nothing as long as nobody writes to
-    them: for others than memory has room for, a plan makes a file."""
-    if node.op is not Op.BROADCAST or node.inputs[0].data is None or not copy_fits(node.nbytes):
-        return False
-    value = node.inputs[0].data.value
-    return value.nbytes <= TINY_BYTES and not any(value.tobytes())
+        return isinstance(node.fn, str) and node.fn in JOINS
+    return node.op in STEPS and (node.fn is None or isinstance(node.fn, str))
 
 
 def _operations(node: Node) -> int:
@@ -328,122 +322,9 @@ def _operations(node: Node) -> int:
 def _owned(value: Any, node: Node, others: Sequence[Any]) -> Any:
     """A contiguous array whose memory nobody else has, also none of `others` (leaves and other results)."""
     array = np.asarray(value, node.dtype)
-    owner = _memory_of(array)
-    whole = type(owner) is np.ndarray and owner.flags.owndata and owner.size == array.size
-    own = whole and array.flags.c_contiguous and all(owner is not _memory_of(o) for o in others)
+    owner = array if array.base is None else array.base
+    own = type(owner) is np.ndarray and owner.flags.owndata and owner.size == array.size
+    own = own and array.flags.c_contiguous
+    for other in others if own else ():
+        own = own and owner is not (other if other.base is None else other.base)
     return array if own else np.array(array, order="C")
-
-
-def _memory_of(value: Any) -> Any:
-    """Whose memory a value lies in."""
-    return value if value.base is None else value.base
-
-
-# --- one function an operator, on whole values -----------------------------------------------------
-
-
-def _map(node: Node, *inputs: Any) -> Any:
-    if node.size and is_every_start(node):
-        return sliding_window_view(np.arange(sum(node.shape) - 1, dtype=node.dtype), node.shape[1])
-    if node.fn == "cast":
-        return inputs[0].astype(node.dtype)
-    row = ELEMENTWISE[str(node.fn)]
-    if row.nout > 1:
-        return row.function(*inputs)[node.params[0]]
-    if not row.is_ufunc:
-        return row.function(*inputs)
-    # As operands lie: across that, each element is a line of the cache.
-    alike = next((x for x in inputs if np.shape(x) == node.shape and node.ndim > 1), np.empty(0))
-    return row.function(*inputs, out=np.empty_like(alike, node.dtype, subok=False, shape=node.shape))
-
-
-def _fold(node: Node, x: Any, where: Any = None) -> Any:
-    (axes,) = node.params
-    row = FOLDS[str(node.fn)]
-    if isinstance(row, ArgFold):
-        return row.find(x, axis=axes[0])
-    return fold_whole(row, x, axes, node.dtype, where)
-
-
-def _scan(node: Node, x: Any) -> Any:
-    out = np.empty(node.shape, node.dtype)
-    SCANS[str(node.fn)].cumulate(x, node.params[0], out)
-    return out
-
-
-def _join(node: Node, *inputs: Any) -> Any:
-    return _JOINS[str(node.fn)](node, *inputs)
-
-
-def _assign(node: Node, base: Any, value: Any) -> Any:
-    out = base.copy()
-    out[tuple(slice(s, s + t * n, t) for (s, t), n in zip(node.params, value.shape, strict=True))] = value
-    return out
-
-
-def _take(node: Node, a: Any, indices: Any) -> Any:
-    (axis,) = node.params
-    if not are_windows(node):
-        return np.take(a, indices, axis=axis)
-    starts, length = indices.shape
-    shown = sliding_window_view(a, length, axis)[(slice(None),) * axis + (slice(starts),)]
-    return np.moveaxis(shown, -1, axis + 1)
-
-
-def _scatter(node: Node, base: Any, indices: Any, values: Any) -> Any:
-    (accumulate,) = node.params
-    out = base.copy()
-    if accumulate:
-        getattr(np, accumulate).at(out, indices, values)
-    else:
-        out[indices] = values
-    return out
-
-
-def _along_axis(node: Node, *inputs: Any) -> Any:
-    name, axis, keywords = node.params
-    return line_function(name)(*inputs, axis=axis, **dict(keywords))
-
-
-def _broadcast(node: Node, a: Any) -> Any:
-    return np.zeros(node.shape, node.dtype) if _is_zero(node) else np.broadcast_to(a, node.shape)
-
-
-def _matrices(node: Node, *inputs: Any) -> Any:
-    name, batch, stacked, keywords = node.params
-    return evaluate_matrices(name, inputs, stacked, node.shape[:batch], node.shape[-1], node.dtype, keywords)
-
-
-def _line_state(node: Node, x: Any) -> Any:
-    line = LINE_STATES[str(node.fn)](*node.params)
-    return line.value(line.state(x, 0))
-
-
-_JOINS: dict[str, Callable[..., Any]] = {
-    "contract": lambda node, a, b: dense(contract(a, b, *node.params)),
-    "concatenate": lambda node, *inputs: np.concatenate(inputs, node.params[0]),
-    "assign": _assign,
-    "take": _take,
-    "search": lambda node, a, values: searched(a, values, *node.params),
-    "scatter": _scatter,
-    "along_axis": _along_axis,
-    "matrices": _matrices,
-    **dict.fromkeys(LINE_STATES, _line_state),
-    "bincount": lambda node, x, weights=None: np.bincount(x, weights, node.params[0]),
-}
-
-_FILTERS: dict[Any, Callable[..., Any]] = {"compress": lambda a, mask: a[mask], "nonzero": np.flatnonzero}
-
-_STEPS: dict[Op, Callable[..., Any]] = {
-    Op.DATA: lambda node: node.data.value,
-    Op.INDEX: lambda node: indices(node.params, 0, node.shape[0]),
-    Op.MAP: _map,
-    Op.FOLD: _fold,
-    Op.SCAN: _scan,
-    Op.FILTER: lambda node, *inputs: _FILTERS[node.fn](*inputs),
-    Op.JOIN_UPDATE: _join,
-    Op.SLICE: lambda node, a: a[sliced(node)],
-    Op.TRANSPOSE: lambda node, a: a.transpose(node.params[0]),
-    Op.RESHAPE: lambda node, a: a.reshape(node.shape),
-    Op.BROADCAST: _broadcast,
-}

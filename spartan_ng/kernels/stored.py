@@ -26,7 +26,7 @@ _EXTREMES = frozenset({"maximum", "minimum"})
 
 def is_sparse_graph(order: Sequence[Node]) -> bool:
     """Whether there are CSR arrays in a graph."""
-    return any(node.format == "csr" for node in order)
+    return "csr" in [node.format for node in order]
 
 
 class StoredSteps:

@@ -11,7 +11,7 @@ from spartan_ng.api.core import forcing
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.kernels import contract as products
-from spartan_ng.kernels import direct
+from spartan_ng.kernels import stepwise
 from tests.test_programs import running_on
 
 N = 5_000
@@ -220,7 +220,7 @@ def test_a_product_is_made_once_a_step(program, monkeypatch):
         return multiply(a, b, *args)
 
     multiply = products.contract
-    monkeypatch.setattr(direct, "contract", contract)
+    monkeypatch.setattr(stepwise, "contract", contract)
     monkeypatch.setattr(EmbeddedBackend, "run", None)  # a plan's passes are no faster than BLAS
     A = np.random.default_rng(0).random((300, 300)) + np.eye(300)
     found: list[float] = []

@@ -12,7 +12,7 @@ import spartan_ng as np
 from benchmarks.simulated import SimulatedBackend
 from spartan_ng.api.algebra import factorizations
 from spartan_ng.config import config
-from spartan_ng.kernels import direct, rows
+from spartan_ng.kernels import rows, stepwise
 from spartan_ng.ops import matrices
 from tests.test_programs import running_on
 
@@ -140,7 +140,7 @@ def test_a_matrix_is_decomposed_once_whichever_part_is_asked_for_first(
         calls.append(name)
         return evaluate(name, *args)
 
-    for module in (rows, direct):
+    for module in (rows, stepwise):
         monkeypatch.setattr(module, "evaluate_matrices", counted)
     numpy.save(tmp_path / "x.npy", numpy.random.default_rng(0).random((5000, 30)))
     wanted = PARTS[name](numpy, numpy.nan_to_num(numpy.load(tmp_path / "x.npy")))

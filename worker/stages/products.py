@@ -142,7 +142,7 @@ def _sparse(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
 
 def is_sparse_product(stage: Fused) -> bool:
     """Whether the stage's one row is such a product: nothing joins it."""
-    return [(row.kind, row.format) for row in stage.rows] == [("contract", "csr")]
+    return len(stage.rows) == 1 and (stage.rows[0].kind, stage.rows[0].format) == ("contract", "csr")
 
 
 def run_sparse_product(ex: Executor, run: Run, stage: Fused, operands: list[Any]) -> None:

@@ -34,10 +34,9 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-def _product_dtype(a: ndarray, b: ndarray, dtype: Any = None) -> np.dtype[Any]:
+def _product_dtype(one: np.dtype[Any], other: np.dtype[Any], dtype: Any = None) -> np.dtype[Any]:
     if dtype is not None:
         return np.dtype(dtype)  # type: ignore[no-any-return]
-    one, other = a.dtype, b.dtype
     return one if one == other and one.isnative else np.result_type(one, other)
 
 
@@ -66,11 +65,12 @@ def matmul(
     subok: bool = True,
 ) -> ndarray:
     """The matrix product; leading axes are batches, `axes` says where the matrices lie otherwise."""
-    if not (isinstance(x1, Handle) and isinstance(x2, Handle)) and out is dtype is axes is None:
-        found = beside_scipys(x1, x2)
+    a, b = x1, x2
+    if not (isinstance(a, Handle) and isinstance(b, Handle)):
+        found = beside_scipys(a, b) if out is dtype is axes is None else None
         if found is not None:
             return found
-    a, b = as_handle(x1), as_handle(x2)
+        a, b = as_handle(a), as_handle(b)
     if axes is not None:
         cores = (min(a.ndim, 2), min(b.ndim, 2), min(a.ndim, 2) + min(b.ndim, 2) - 2)
         found = _on_axes(lambda x, y: matmul(x, y, casting=casting, dtype=dtype), a, b, axes, cores)
@@ -106,11 +106,12 @@ def _larger(a: ndarray, b: ndarray, out: Any, casting: str = "same_kind", dtype:
                 with alone():
                     build.matmul(a._node(), b._node(), a.dtype)
                 raise
-    if not _are_numbers(a, b):
-        np.matmul.resolve_dtypes((a.dtype, b.dtype, None))  # NumPy's error, of dates and durations
-    kind = _product_dtype(a, b, dtype)
+    one, other = a.dtype, b.dtype
+    if one.kind not in NUMBER_KINDS or other.kind not in NUMBER_KINDS:
+        np.matmul.resolve_dtypes((one, other, None))  # NumPy's error, of dates and durations
+    kind = _product_dtype(one, other, dtype)
     if dtype is not None:  # NumPy's error, where the rule forbids it
-        np.matmul.resolve_dtypes((a.dtype, b.dtype, None), signature=(kind.type,) * 3, casting=casting)  # type: ignore[arg-type]
+        np.matmul.resolve_dtypes((one, other, None), signature=(kind.type,) * 3, casting=casting)  # type: ignore[arg-type]
     if kind.kind == "O":
         return stored("matmul", gathered(np.matmul, a, b), out, casting=casting, broadcast=True)
     result = wrap_node(build.matmul(build.cast(a._node(), kind), build.cast(b._node(), kind), kind))
@@ -172,10 +173,11 @@ def _check_exactly(a: ndarray, b: ndarray, out: Any) -> None:
     """`dot` takes only what it would have made itself as its `out`."""
     shape = a.shape[:-1] + b.shape[:-2] + b.shape[-1:] if a.ndim and b.ndim > 1 else a.shape[:-1]
     shape = shape if a.ndim and b.ndim else a.shape or b.shape
-    if out.shape != shape or out.dtype != _product_dtype(a, b) or not out.flags.c_contiguous:
+    kind = _product_dtype(a.dtype, b.dtype)
+    if out.shape != shape or out.dtype != kind or not out.flags.c_contiguous:
         raise ValueError(
             f"output array is not acceptable (must have the right datatype, number of dimensions, and be "
-            f"a C-Array): {out.dtype} of shape {out.shape} for {_product_dtype(a, b)} of shape {shape}"
+            f"a C-Array): {out.dtype} of shape {out.shape} for {kind} of shape {shape}"
         )
 
 
@@ -339,7 +341,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     first, second = [i for i, _ in pairs], [j for _, j in pairs]
     if len(set(first)) < len(first) or len(set(second)) < len(second):
         raise ValueError(f"tensordot: an axis is named twice: {first} and {second}")
-    kind = _product_dtype(a, b)
+    kind = _product_dtype(a.dtype, b.dtype)
     size = prod(n for i, n in enumerate(a.shape) if i not in first) * prod(
         n for j, n in enumerate(b.shape) if j not in second
     )

@@ -29,7 +29,8 @@ def at_once(a: Any, b: Any, size: int, flops: int) -> bool:
 def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | None:
     """NumPy's product of small vectors and matrices that fit together, without further questions; written
     where the elements of `out` lie, if they are here and nobody else's."""
-    x, y = a._peek(), b._peek()
+    x = a._peek() if a._views else a._cell.value
+    y = b._peek() if b._views else b._cell.value
     if x is None or y is None:
         one_is_here = function is np.matmul and out is None and not (x is None and y is None)
         return _quick_sparse(a, b, x, y) if one_is_here else None

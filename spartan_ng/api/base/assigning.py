@@ -30,12 +30,13 @@ from spartan_ng.graph.node import Node
 def setitem(a: Handle, key: Any, value: Any) -> None:
     """`a[key] = value`."""
     a._check_writable()
-    if keys.names_fields(key):
+    is_simple = keys.is_simple(key)
+    if not is_simple and keys.names_fields(key):
         setitem(fields(a, key, a._peek()), ..., value)
         return
     if stays(a.dtype) and not a._cell.frozen:
         make(a._cell)._force()
-    if keys.is_simple(key):
+    if is_simple:
         _set(a, key, value)
     else:
         by_key(_set, a, key, value)
@@ -43,20 +44,20 @@ def setitem(a: Handle, key: Any, value: Any) -> None:
 
 def _set(a: Handle, key: Any, value: Any) -> None:
     """`a[key] = value` of what has no fields."""
-    if not keys.is_simple(key):
+    is_simple = keys.is_simple(key)
+    if not is_simple:
         key = keys.plain_key(key)
+        is_simple = keys.is_simple(key)
     if isinstance(value, np.ndarray) and is_subclass(value):
-        value = _of_subclass(value, a.dtype, keys.is_simple(key) and keys.is_element(key, a.ndim))
-    if isinstance(value, np.generic) and (
-        keys.is_simple(key) or a.dtype.kind in "SU" or value.dtype.kind in _TEXTS
-    ):
+        value = _of_subclass(value, a.dtype, is_simple and keys.is_element(key, a.ndim))
+    if isinstance(value, np.generic) and (is_simple or a.dtype.kind in "SU" or value.dtype.kind in _TEXTS):
         value = _held(value, a.dtype)
-    known = forced(value) if stays(a.dtype) or not isinstance(value, Handle) else value._peek()
-    plain = key if keys.is_simple(key) else _plain_key(key)
+    known = forced(value) if not isinstance(value, Handle) or stays(a.dtype) else value._peek()
+    plain = key if is_simple else _plain_key(key)
     if (known is None or plain is None or a._cell.value is None) and _is_part(a, key):
-        parts = key if isinstance(key, tuple) else (key,)
+        parts = () if is_simple else key if isinstance(key, tuple) else (key,)
         if a._have_here(value, *parts):
-            known, plain = forced(value), _plain_key(key)
+            known, plain = forced(value), plain if is_simple else _plain_key(key)
     if known is not None and plain is not None and a._cell.value is not None:
         target = a._in_place()
         if target is not None:
@@ -65,10 +66,10 @@ def _set(a: Handle, key: Any, value: Any) -> None:
     if a.dtype.char == "c" and isinstance(value, str | bytes):  # a character an element
         value = np.array(value, "c")
     is_array = isinstance(value, Handle | np.ndarray | np.generic) or is_sparse(value) or is_array_like(value)
-    if (a.dtype.hasobject or not is_array) and keys.is_simple(key) and keys.is_element(key, a.ndim):
+    if (a.dtype.hasobject or not is_array) and is_simple and keys.is_element(key, a.ndim):
         value = _one(numpys(value), a.dtype, a.ndim)
     new = as_handle(value, None if is_array else a.dtype)
-    if keys.is_simple(key):
+    if is_simple:
         if new.ndim and keys.is_element(key, a.ndim):
             _check_element(a.dtype, new)
         part = _view(a, key)

@@ -280,7 +280,8 @@ def count_of(a: ndarray, axis: Any, where: Any) -> Any:
         kept: Any = wrap_node(counter(masked.mask)) if known is None else known
         return kept * math.prod(rest[i - 1] for i in axes if i > 0)
     if where is True:
-        return math.prod(a.shape[i] for i in build.axes_tuple(axis, a.ndim))
+        shape = a.shape
+        return math.prod(map(shape.__getitem__, build.axes_tuple(axis, len(shape))))
     mask = build.broadcast(where._node(), a.shape)
     return reduce("add", wrap_node(mask), axis, np.intp, keepdims=True)
 

@@ -40,7 +40,7 @@ def is_read_only(views: Views) -> bool:
 
 def is_stretched(views: Views) -> bool:
     """Whether several elements of what is seen may be one, which is written to where it lies in memory."""
-    return any(isinstance(v, Broadcast) and v.writeable for v in views)
+    return bool(views) and True in [v.__class__ is Broadcast and v.writeable for v in views]
 
 
 def may_overlap(a: Any) -> bool:
@@ -226,8 +226,11 @@ def seen_through(base: Any, views: Views) -> Any:
 def node_through(base: Node, views: Views) -> Node:
     """What a chain of views shows of a node."""
     for view in views:
-        for step in view_steps(view, base.shape):
-            base = step.apply(base)
+        if view.__class__ not in _KEYS:
+            base = view.apply(base)  # type: ignore[union-attr]
+        else:
+            for step in basic_steps(view, base.shape):
+                base = step.apply(base)
     return base
 
 
@@ -266,15 +269,19 @@ def expanded(key: Any, ndim: int, consumed: Any = None) -> list[Any]:
     `consumed(item)` says how many axes an item takes (1 for integers and slices if it is left out).
     """
     items = list(key) if isinstance(key, tuple) else [key]
-    takes = consumed or (lambda item: 0 if item is None else 1)
-    used = sum(takes(i) for i in items if i is not Ellipsis)
+    used, dots, at = 0, 0, len(items)
+    for n, item in enumerate(items):
+        if item is Ellipsis:
+            dots, at = dots + 1, n
+        elif consumed is not None:
+            used += consumed(item)
+        elif item is not None:
+            used += 1
     if used > ndim:
         raise IndexError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
-    dots = [n for n, i in enumerate(items) if i is Ellipsis]
-    if len(dots) > 1:
+    if dots > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
-    at = dots[0] if dots else len(items)
-    return items[:at] + [slice(None)] * (ndim - used) + items[at + len(dots) :]
+    return items[:at] + [slice(None)] * (ndim - used) + items[at + dots :]
 
 
 def basic_steps(key: Any, shape: tuple[int, ...]) -> tuple[View, ...]:
@@ -298,7 +305,7 @@ def basic_steps(key: Any, shape: tuple[int, ...]) -> tuple[View, ...]:
         axis += 1
     found: list[View] = []
     # A whole slice of every axis shows the array itself.
-    if tuple(lengths) != shape or any(t < 0 for t in steps):
+    if tuple(lengths) != shape or min(steps, default=1) < 0:
         found.append(Slice(tuple(starts), tuple(steps), tuple(lengths)))
     if final != lengths:
         found.append(Reshape(tuple(final)))

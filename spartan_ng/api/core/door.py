@@ -163,8 +163,9 @@ def is_shown_again(value: Any) -> bool:
     them."""
     if value.base is None or 0 in value.strides:
         return False
-    below = sum((n - 1) * abs(step) for n, step in zip(value.shape, value.strides, strict=True))
-    nbytes = below + value.itemsize
+    nbytes = value.itemsize
+    for n, step in zip(value.shape, value.strides, strict=True):
+        nbytes += (n - 1) * abs(step)
     return bool(0 < nbytes < value.nbytes) and (is_small(nbytes) or works_here())
 
 

@@ -11,17 +11,17 @@ filtered arrays tell of nothing: they are computed of what their mask leaves out
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from spartan_ng.error_state import error_state
 from spartan_ng.graph.node import Node
 
-_quiet: weakref.WeakKeyDictionary[Node, frozenset[str]] = weakref.WeakKeyDictionary()
-"""The kinds of errors that were ignored where a lazy node was built."""
-_AS_IT_IS = nullcontext()
+T = TypeVar("T")
+_quiet: dict[weakref.ref[Node], frozenset[str]] = {}
+"""The kinds of errors that were ignored where a lazy node was built, as long as it lives."""
 _KINDS = frozenset({"divide", "over", "under", "invalid"})
 
 
@@ -29,17 +29,20 @@ def note(node: Node) -> None:
     """Remember what is ignored where `node` is built."""
     ignored = error_state().ignored
     if ignored:
-        _quiet[node] = ignored
+        _quiet[weakref.ref(node, _quiet.pop)] = ignored
 
 
 def quieten(node: Node) -> None:
     """Tell nobody of errors in `node`: NumPy does not compute some of its elements."""
-    _quiet[node] = _KINDS
+    _quiet[weakref.ref(node, _quiet.pop)] = _KINDS
 
 
-def as_noted(nodes: Iterable[Node]) -> AbstractContextManager[object]:
-    """The error state to compute nodes in: what was ignored where one of them was built stays ignored."""
+def as_noted(nodes: Iterable[Node], function: Callable[..., T], *args: Any) -> T:
+    """What a function gives in the error state to compute nodes in: what was ignored where one of them was
+    built stays ignored."""
     if not _quiet:
-        return _AS_IT_IS
-    ignored = frozenset[str]().union(*(_quiet[n] for n in nodes if n in _quiet))
-    return np.errstate(**dict.fromkeys(ignored, "ignore"))  # type: ignore[arg-type]
+        return function(*args)
+    found = map(_quiet.get, map(weakref.ref, nodes))
+    ignored = frozenset[str]().union(*filter(None, found))
+    with np.errstate(**dict.fromkeys(ignored, "ignore")):  # type: ignore[arg-type]
+        return function(*args)

@@ -94,12 +94,11 @@ def compute_nodes(nodes: Sequence[Node]) -> list[ArrayRef]:
             if len(node.shape) > 1:
                 turned = _turned(wanted)
                 break
-        with as_noted(order):
-            if not turned:
-                refs = dict(zip(wanted, evaluate(wanted, order), strict=True))
-            else:
-                made = [turned[n][0] if n in turned else n for n in wanted]
-                refs = dict(zip(wanted, evaluate(made), strict=True))
+        if not turned:
+            found = as_noted(order, evaluate, wanted, order)
+        else:
+            found = as_noted(order, evaluate, [turned[n][0] if n in turned else n for n in wanted])
+        refs = dict(zip(wanted, found, strict=True))
         for node, (_, axes) in turned.items():
             refs[node] = refs[node].with_axes(tuple(map(int, np.argsort(axes))))
     finally:
@@ -138,8 +137,7 @@ def once(node: Node) -> Any:
     with _begins:
         _running.add(this := object())
     try:
-        with as_noted(topological([node])):
-            return value_of(evaluate([node])[0])
+        return value_of(as_noted(topological([node]), evaluate, [node])[0])
     finally:
         _running.discard(this)
 

@@ -86,7 +86,7 @@ class Handle(HandleFields):
         node = cell.node if cell._node is None else cell._node
         if not self._views:
             return node
-        known = self._kept(node)
+        known = self._kept(node) if self._state.__class__ is weakref.ref else None
         if isinstance(known, Node):
             return known
         if known is not None:
@@ -182,10 +182,8 @@ class Handle(HandleFields):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the elements."""
-        cell = self._cell
-        if cell.masked is not None and not self._views:
-            return cell.masked.a.dtype
-        return self._known().dtype  # type: ignore[no-any-return]
+        masked = None if self._views else self._cell.masked
+        return (self._known() if masked is None else masked.a).dtype
 
     @property
     def ndim(self) -> int:
@@ -286,15 +284,15 @@ class Handle(HandleFields):
         """Evaluate the array, and what a write of a part of it needs, where the part is written in place;
         whether it is."""
         cell, stretched = self._cell, may_overlap(self)
+        if cell.frozen or not (stretched or door.works_here()):
+            return False
         base = make(cell)
-        if not (stretched or door.works_here()) or cell.frozen or base.format != "dense":
-            return False
-        if not stretched and base._lies_outside():  # is not read for a part: the write is a step
-            return False
+        if cell.value is None and (base.format != "dense" or (not stretched and base._lies_outside())):
+            return False  # what lies outside is not read for a part: the write is a step
         settle(base, *others)
         if stretched:
             self._memory()  # from workers, too
-        else:
+        elif cell.value is None:
             base._force()
         return cell.value is not None
 
@@ -435,11 +433,11 @@ def copied(a: Any, order: Any = "C") -> ndarray:
 
 def settle(*arrays: Any) -> None:
     """Evaluate several arrays together; their elements stay where they are."""
-    handles = [
-        a._unturned()
-        for a in arrays
-        if isinstance(a, Handle) and (a._found() if a._views else a._peek()) is None
-    ]
-    waiting = [(h, n) for h in handles if (n := h._node()).data is None]
-    for (h, node), ref in zip(waiting, compute_nodes([n for _, n in waiting]), strict=True):
-        h._settle(ref, node)
+    waiting = []
+    for a in arrays:
+        if isinstance(a, Handle) and (a._found() if a._views else a._cell.value) is None:
+            asked = a._unturned() if a._views else a
+            if (node := asked._node()).data is None:
+                waiting.append((asked, node))
+    for (asked, node), ref in zip(waiting, compute_nodes([n for _, n in waiting]), strict=True):
+        asked._settle(ref, node)

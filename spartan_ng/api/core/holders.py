@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from math import prod
 from types import CodeType
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.backlog import FEW, Backlog, inner_backlog, is_light, is_much, work_ns
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.callers import USERS, UserLine, frame_of_the_users, place_of, whose
-from spartan_ng.graph.node import Node
+from spartan_ng.graph.node import VIEWS, Node
 
 
 class Adopter(Protocol):
@@ -78,11 +78,17 @@ def hold(node: Node, cell: Adopter) -> bool:
     for operand in node.inputs:
         if operand.inputs:
             held = _find(ref(operand))
-            references = max(references, _references(operand))
+            if (known := _references(operand)) > references:
+                references = known
+            while held is None and operand.op in VIEWS:  # which take nothing
+                (operand,) = operand.inputs
+                held = _find(ref(operand))
+            if held is None and not operand.inputs:
+                continue
             before = inner_backlog(operand, known_backlog) if held is None else held[3]
-            little = max(little, before[0])
-            steps = max(steps, before[1])
-            work = max(work, before[2])
+            if steps:
+                before = max(little, before[0]), max(steps, before[1]), max(work, before[2])
+            little, steps, work = before
     if steps:
         little = little + 1 if door.is_small(prod(node.shape) * node.dtype.itemsize) else 0
         work += work_ns(node) if steps > FEW else 0
@@ -145,12 +151,15 @@ def lazy() -> Iterator[tuple[Node, Any]]:
             yield node, cell
 
 
-def newest(count: int) -> Iterator[tuple[Node, Any]]:
-    """Of the lazy nodes that cells have held, the last `count`: those that one holds still, and that cell."""
+def newest(count: int, known: Container[Node]) -> list[tuple[Node, Any]]:
+    """Of the lazy nodes that cells have held, the last `count`: those of them that one holds still, and that
+    cell, but for what is `known`."""
+    found = []
     for key in reversed(list(_held)[-count:]):
         node = key()
-        if node is not None and (cell := holder_of(node)) is not None:
-            yield node, cell
+        if node is not None and node not in known and (cell := holder_of(node)) is not None:
+            found.append((node, cell))
+    return found
 
 
 def written_at(order: Iterable[Node]) -> dict[Node, UserLine]:

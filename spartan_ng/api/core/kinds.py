@@ -19,6 +19,9 @@ NUMBER_KINDS = "biufc"
 """The kinds of dtypes of numbers, and of truth values."""
 
 
+_SEQUENCES, _NUMPYS = (list, tuple), (np.ndarray, np.generic)
+
+
 def as_dtype(dtype: Any) -> np.dtype[Any]:
     """A `dtype=` argument; a class of dtypes stands for the one that NumPy would make."""
     if isinstance(dtype, type) and issubclass(dtype, np.dtype):
@@ -46,18 +49,19 @@ def is_subclass(a: Any) -> bool:
 def any_stays(values: Iterable[Any]) -> bool:
     """Whether one of NumPy's values, also in lists of them, has elements that never leave the driver: NumPy
     works on them at once, however many bytes there are."""
-    return any(
-        any_stays(v)
-        if isinstance(v, list | tuple)
-        else isinstance(v, np.ndarray | np.generic) and v.nbytes > 0 and stays(v.dtype)
-        for v in values
-    )
+    for v in values:  # no generator: calls of large arrays ask
+        if isinstance(v, _SEQUENCES):
+            if any_stays(v):
+                return True
+        elif isinstance(v, _NUMPYS) and v.nbytes > 0 and stays(v.dtype):
+            return True
+    return False
 
 
 def stays(dtype: Any) -> bool:
     """Whether elements never leave the driver: objects, those of dtypes that are not NumPy's own, and what
     takes no memory."""
-    return dtype.hasobject or not dtype.itemsize or is_foreign(dtype)
+    return dtype.hasobject or not dtype.itemsize or not 0 <= dtype.num < _OWN_DTYPES
 
 
 def is_foreign(dtype: Any) -> bool:

@@ -85,7 +85,7 @@ def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ..
     alike = True
     for a in args:
         if isinstance(a, Handle):
-            a = a._peek()
+            a = a._peek() if a._views else a._cell.value
             if a is None:
                 return None
             if a.shape:
@@ -112,8 +112,16 @@ def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ..
 
 def values_here(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """NumPy values of operands that are numbers or dense arrays of this process, however large, or None."""
-    known = tuple(a._found() if isinstance(a, Handle) else a for a in args)
-    return known if all(type(a) is np.ndarray or type(a) in NUMBERS for a in known) else None
+    known = []
+    for a in args:
+        value = a
+        if isinstance(a, Handle):
+            value = a._peek() if a._views else a._cell.value
+            value = a._found() if value is None else value
+        if type(value) is not np.ndarray and type(value) not in NUMBERS:
+            return None
+        known.append(value)
+    return tuple(known)
 
 
 def has_objects(*operands: Any) -> bool:
@@ -235,6 +243,8 @@ def stored(
     TypeError : the casting rule forbids it (as NumPy's `UFuncTypeError`), or `out` is no array
     ShapeError : `out` has not the shape of the result, or, with `broadcast`, one that it is broadcast to
     """
+    if out is None and where is True:
+        return result
     mask = mask_of(where)
     if out is None and mask is True:
         return result

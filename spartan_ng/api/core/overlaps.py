@@ -23,7 +23,7 @@ MOST_STEPS = 12
 def has_windows(args: Sequence[Any]) -> bool:
     """Whether some of the operands are windows here that lie over each other."""
     known = values_here(tuple(args))
-    return known is not None and any(type(a) is np.ndarray and door.is_shown_again(a) for a in known)
+    return True in [type(a) is np.ndarray and door.is_shown_again(a) for a in known or ()]
 
 
 def over_each_other(args: Sequence[Any], made: int) -> tuple[Any, ...] | None:

@@ -54,9 +54,8 @@ def siblings_of(asked: Sequence[Node], order: Sequence[Node]) -> list[tuple[Node
 
 def _others(order: Sequence[Node]) -> list[tuple[Node, Any]]:
     """The last arrays that there are besides those of `order`, as far as there is room, and their cells."""
-    known = set(order)
-    found = [(node, cell) for node, cell in newest(_SEEN * len(order)) if node not in known]
-    return [(node, cell) for node, cell in found if is_affordable(node)]
+    found = newest(_SEEN * len(order), set(order))
+    return [(node, cell) for node, cell in found if is_affordable(node)] if found else found
 
 
 def _shared(asked: Sequence[Node], order: Sequence[Node], apart: Sequence[int]) -> set[Node]:

@@ -56,9 +56,9 @@ Late.wrap = wrap  # the methods of numbers make arrays
 
 def wrap_node(node: Node) -> ndarray:
     """An array for a node; one without axes is what NumPy would return as a scalar."""
-    if node.shape:
-        return wrap_array(node)
     note(node)
+    if node.shape:
+        return make(Cell(node=node))
     if not node.dtype.isnative:
         node = build.cast(node, node.dtype.newbyteorder("="))
     h = _new(Late.number_of(node.dtype.type))

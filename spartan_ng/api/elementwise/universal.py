@@ -264,8 +264,8 @@ class ufunc(QuickFunction, Folding, Writing):
             is_ours = isinstance(a, Handle) and (a._cell.shared or a._cell.borrowed)
             if (is_ours or type(a) is np.ndarray) and lends(a):
                 return on_loan(self._lazy, args, asked, casting, True)
-        operands = [a if isinstance(a, Handle) else operand(a) for a in args]
-        kinds = tuple(map(kind_of, operands))
+        operands = [a if isinstance(a, Handle) or type(a) in WEAK else operand(a) for a in args]
+        kinds = tuple([type(o) if type(o) in WEAK else o.dtype for o in operands])
         strict = error_state().is_strict
         if strict or have_to_stay(kinds) or (asked is not None and asked.of_texts_or_objects()):
             run = gathered if strict and not in_process() else by_numpy
@@ -285,7 +285,9 @@ class ufunc(QuickFunction, Folding, Writing):
             if len(orders) == 1:
                 (result._cell.order,) = orders
             return result
-        return lying_as(wrap_node(self.node(operands, asked, casting, kinds)), *operands)
+        node = self.node(operands, asked, casting, kinds)
+        found = wrap_node(node)
+        return lying_as(found, *operands) if len(node.shape) > 1 else found
 
     def node(
         self,

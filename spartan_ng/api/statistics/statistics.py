@@ -107,11 +107,12 @@ def _counts(where: Any) -> bool:
 
 def _elements_where(a: ndarray, where: Any, axis: Any) -> Any:
     """A mask of elements; as NumPy counts them first, shapes and axes have their errors before dtypes."""
+    if where is True:
+        return True
     shape = np.shape(where)
     if shape and build.broadcast_shapes("where", shape, a.shape) != a.shape:
         raise ShapeError(f"where: a mask of shape {shape} does not broadcast to elements of shape {a.shape}")
-    if where is not True:
-        reductions.folded_axes(axis, a.ndim)
+    reductions.folded_axes(axis, a.ndim)
     return mask_of(where)
 
 
