@@ -240,6 +240,15 @@ holds_objects(PyObject *found)
     return PyArray_CheckExact(found) && PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)found));
 }
 
+/* Whether an argument bounds the result by how many numbers it has, also as a list of them. */
+static int
+bounds_result(int size, Py_ssize_t place, PyObject *a)
+{
+    int takes = place == 0 ? size == AS_SQUARE || size == AS_TILED || size == AS_REPEATED : place == 1 && size == AS_REPEATED;
+    int depth = size == AS_SQUARE ? 1 : DEEPEST_LISTED; /* the diagonal of a matrix is a view of it */
+    return takes && (PyList_CheckExact(a) || PyTuple_CheckExact(a)) && counted(a, depth) > 0;
+}
+
 /* What NumPy's function gives for all arguments, those of keywords last, where what it is given, and what it gives, is
  * small; NULL, also without an error, where Python is to see to it. */
 static PyObject *
@@ -249,7 +258,13 @@ at_once(PyObject *numpys, int size, PyObject *const *args, Py_ssize_t n, PyObjec
     Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), i = 0;
     Given given = NOTHING_GIVEN;
     for (; i < total; i++) {
-        values[i + 1] = given_value(args[i], DEEPEST, &given);
+        PyObject *a = bounds_result(size, i, args[i]) ? PyArray_FROM_O(args[i]) : Py_NewRef(args[i]);
+        if (a == NULL) { /* lists of unlike lengths, of which ours says the same */
+            PyErr_Clear();
+            goto done;
+        }
+        values[i + 1] = given_value(a, DEEPEST, &given);
+        Py_DECREF(a);
         if (values[i + 1] == NULL)
             goto done;
     }
