@@ -48,4 +48,6 @@ def _shaped(
         if operand.ndim and found is None:
             return None
         inputs.append(operand if found is None else found)
+    if all(operand.shape != shape for operand in inputs):  # numbers alone, of which the step makes one
+        return None
     return replace(node, inputs=tuple(inputs), shape=shape)

@@ -9,7 +9,7 @@ Cubed (https://cubed-dev.github.io/cubed): every plan has a projected memory, kn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import accumulate
 from math import prod
 
@@ -116,6 +116,9 @@ def _beside_bytes(plan: Plan, stage: Stage, memory_bytes: int) -> int:
 
 def _whole(plan: Plan, stage: Stage) -> Iterator[int]:
     """A worker's bytes of sources that a stage has in memory as a whole, of each part once."""
+    if isinstance(stage, Assemble):
+        yield _assembled_bytes(plan, stage, [*_outside(plan, stage)])
+        return
     along, _ = stage_band(stage) or (None, 0)
     cut = [d for d, parts in enumerate(stage.cut(plan.slots).parts) if parts > 1]
     found: dict[tuple[object, ...], Read] = {}
@@ -144,7 +147,11 @@ def _arriving_bytes(plan: Plan, number: int) -> int:
         return arrived
     if isinstance(stage, Combine):
         return arrived + max(arrived, -(-sum(plan.slots[s].nbytes for s in stage.states) // (tasks * parts)))
-    together = sum(_together_bytes(plan, stage, grid, read) for read in dict.fromkeys(stage.views()))
+    scattered = [read for read in dict.fromkeys(stage.views()) if _is_scattered(plan, stage, grid, read)]
+    if isinstance(stage, Assemble):
+        together = _assembled_bytes(plan, stage, scattered)
+    else:
+        together = sum(stage.share_bytes(plan.slots, read) for read in scattered)
     return arrived + max(arrived, -(-together // parts))
 
 
@@ -160,18 +167,34 @@ def _between_bytes(plan: Plan, stage: Stage) -> int:
     return times * sum(_share(plan.slots[n]) for n in stage.written_slots()) if times else 0
 
 
-def _together_bytes(plan: Plan, stage: Stage, grid: Tiling, read: Read) -> int:
-    """Bytes of an operand of which a task finds parts in several tiles; 0 where it lies in one, or nobody
-    can know."""
+def _is_scattered(plan: Plan, stage: Stage, grid: Tiling, read: Read) -> bool:
+    """Whether a task finds parts of an operand in several tiles; not where it lies in one, or nobody can
+    know."""
     slot = plan.slots[read.slot] if read.slot != VALUE else None
     if slot is None or slot.is_outside or slot.tiling.ntiles <= 1 or slot.tiling.duplicate:
-        return 0
-    if isinstance(stage, Assemble) and stage.how == "reshape":  # a box that covers the tile's elements
-        lines = 2 * prod(read.shape[1:]) * slot.dtype.itemsize
-        return min(_share(plan.slots[stage.slot]) + lines, slot.nbytes)
-    if not isinstance(stage, Fused | Assemble | ScanTile | ScanTotals | SortParts):
-        return 0
-    return 0 if is_own(read, slot, grid) else stage.share_bytes(plan.slots, read)
+        return False
+    if isinstance(stage, Assemble):
+        cut = zip(read.shape, plan.slots[stage.slot].shape, grid.parts, strict=False)
+        # What is shorter than the result has its tiles elsewhere than the result.
+        if stage.how == "reshape" or any(n != whole and parts > 1 for n, whole, parts in cut):
+            return True
+    elif not isinstance(stage, Fused | ScanTile | ScanTotals | SortParts):
+        return False
+    return not is_own(read, slot, grid)
+
+
+def _assembled_bytes(plan: Plan, stage: Assemble, reads: Sequence[Read]) -> int:
+    """Bytes of what a task sees of operands that it puts together, at most: its tile may be all of one of
+    them."""
+    own = prod(_tile_shape(plan.slots[stage.slot]))
+    if stage.how == "reshape":  # a box that covers the tile's elements
+        seen = [min(own + 2 * prod(read.shape[1:]), prod(plan.slots[read.slot].shape)) for read in reads]
+    else:
+        seen = [min(own, prod(axis.size for axis in read.axes)) for read in reads]
+    sizes = [plan.slots[read.slot].dtype.itemsize for read in reads]
+    most = sum(n * size for n, size in zip(seen, sizes, strict=True))
+    # Each element is one of a concatenation's operands', and of no other's.
+    return min(most, own * max(sizes, default=0)) if stage.how == "concatenate" else most
 
 
 def _slots(stage: Stage) -> Iterator[int]:
@@ -222,7 +245,9 @@ def _share(slot: Slot) -> int:
     # Of a sparse array the tiles are taken to be alike.
     if slot.expected_bytes is not None:
         return -(-slot.expected_bytes // prod(slot.tiling.parts))
-    n = slot.dtype.itemsize
-    for size, parts in zip(slot.shape, slot.tiling.parts, strict=True):
-        n *= -(-size // parts)
-    return n
+    return prod(_tile_shape(slot)) * slot.dtype.itemsize
+
+
+def _tile_shape(slot: Slot) -> tuple[int, ...]:
+    """The shape of the largest tile of an array."""
+    return tuple(-(-size // parts) for size, parts in zip(slot.shape, slot.tiling.parts, strict=True))

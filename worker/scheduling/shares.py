@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.lib.stride_tricks import as_strided
 
-from spartan_ng.arrays import WHOLE, Box, box_of, box_shape, box_slices, cover, part_span
+from spartan_ng.arrays import Box, box_of, box_shape, box_slices, cover, part_span
 from spartan_ng.kernels.blocks import Cut, cut_tile
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
@@ -34,7 +34,7 @@ from spartan_ng.plan.stages import (
     SortParts,
     Stage,
 )
-from spartan_ng.worker.memory.regions import PiecedOperand, identity, resolve
+from spartan_ng.worker.memory.regions import Piece, PiecedOperand, identity, resolve
 
 if TYPE_CHECKING:
     from spartan_ng.kernels.ordered import Ordered
@@ -125,8 +125,24 @@ def _lying(slot: Slot) -> Any:
 
 
 def task_of(plan: Plan, stage: Stage, rank: int) -> Task:
-    """The share of `rank` in a stage."""
-    return _SHARES[type(stage)](plan, stage, rank)
+    """The share of `rank` in a stage. What its operands show of one part of a source is asked for once."""
+    task = _SHARES[type(stage)](plan, stage, rank)
+    for own in task.runs():
+        if any(plan.slots[operand.slot].is_outside for operand in own.operands):
+            own.operands = _asked_once(plan, own.operands)
+    return task
+
+
+def _asked_once(plan: Plan, operands: Sequence[PiecedOperand]) -> list[PiecedOperand]:
+    """Operands of which those that show the same part of a source have their pieces in common."""
+    pieces: dict[tuple[Any, ...], tuple[Piece, ...]] = {}
+    found = []
+    for own in operands:
+        if plan.slots[own.slot].is_outside:
+            part = (own.slot, *(piece.region for piece in own.pieces))
+            own = replace(own, pieces=pieces.setdefault(part, own.pieces))
+        found.append(own)
+    return found
 
 
 def _fused_task(plan: Plan, stage: Fused, rank: int) -> Task:
@@ -155,20 +171,16 @@ def _finish_task(plan: Plan, finish: Fused | None, box: Box, rank: int) -> Task 
 
 def _grid_task(plan: Plan, reads: tuple[Read, ...], box: Box | None, rank: int, stretch: bool = True) -> Task:
     """A box of the domain, and what it reads. An array that is read as it lies and turned, or stretched, is
-    asked for once: its operands have their pieces in common. So have those of a source that show the same
-    part along other dimensions, as both of a matrix's product with itself; of tiles these are predicted to
-    move for each."""
+    asked for once: its operands have their pieces in common. What shows the same part along other dimensions,
+    as both of a matrix's product with itself, does so of sources only: of tiles these are predicted to move
+    for each."""
     if box is None:
         return Task(None)
     operands: list[PiecedOperand] = []
     same: dict[tuple[Any, ...], PiecedOperand] = {}
     for read in reads:
         own = resolve(read, box, plan.slots[read.slot], rank, stretch)
-        part: Sequence[Any] = read.axes
-        if plan.slots[read.slot].is_outside:
-            spans = (box[a.label] if a.label != WHOLE else (0, a.size) for a in read.axes)
-            part = [(a.start, a.step, span) for a, span in zip(read.axes, spans, strict=True)]
-        first = same.setdefault((read.slot, *part), own)
+        first = same.setdefault((read.slot, *read.axes), own)
         operands.append(own if own is first else replace(own, pieces=first.pieces))
     return Task(box, operands)
 

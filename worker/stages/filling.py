@@ -41,10 +41,8 @@ def filling(ex: Executor, run: Run, stage: SortParts, task: Task) -> Callable[[]
             return lambda: lambda part, lo, hi: first.part(0, lo, hi).into(part)
         return lambda: lambda part, lo, hi: np.copyto(part, dense(first)[lo:hi])
     follows = [any(axis.label == 0 for axis in read.axes) for read in stage.reads]
-    operands = [
-        operand.present(ex.read(value)) if isinstance(value, Unread) and not along else value
-        for operand, value, along in zip(task.operands, found, follows, strict=True)
-    ]
+    whole = ex.read_all(task.operands, [None if f else v for f, v in zip(follows, found, strict=True)])
+    operands = [v if f else w for f, v, w in zip(follows, found, whole, strict=True)]
     return lambda: _Rows(ex, run, stage, task, operands).fill
 
 

@@ -260,12 +260,9 @@ def opened(
             window = Window(slot, value, read, axis, task.box, length)
             windows.append(window)
         shown[i] = window
-    found: list[Any] = []
-    for i, (operand, value) in enumerate(zip(task.operands, operands, strict=True)):
-        if i in shown:
-            found.append(shown[i].seen(operand, value.region))
-        else:
-            found.append(operand.present(ex.read(value)) if isinstance(value, Unread) else value)
+    each = enumerate(zip(task.operands, operands, strict=True))
+    seen = [shown[i].seen(operand, v.region) if i in shown else v for i, (operand, v) in each]
+    found = ex.read_all(task.operands, seen)
     if not windows:
         yield found, None
         return
@@ -280,5 +277,4 @@ def opened(
                 continue
             yield found, bands
             return
-    each = zip(task.operands, operands, strict=True)
-    yield [o.present(ex.read(v)) if isinstance(v, Unread) else v for o, v in each], None
+    yield ex.read_all(task.operands, operands), None
