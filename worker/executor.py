@@ -328,18 +328,6 @@ class Executor(BlockThreads):
             unread.into(out)
         return out
 
-    def read_all(self, operands: Sequence[PiecedOperand], values: Sequence[Any]) -> list[Any]:
-        """Operands as arrays: what `unread_all` has left to be read is, and once what several show."""
-        given: dict[int, Any] = {}
-        found = []
-        for operand, value in zip(operands, values, strict=True):
-            if isinstance(value, Unread):
-                if id(value) not in given:
-                    given[id(value)] = self.read(value)
-                value = operand.present(given[id(value)])
-            found.append(value)
-        return found
-
     def gather(self, run: Run, operand: PiecedOperand) -> Any:
         """The operand's region in the array's own axes."""
         return self._finish(run, operand, self._start(run, operand))

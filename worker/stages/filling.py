@@ -23,6 +23,7 @@ from spartan_ng.plan.stages import SortParts
 from spartan_ng.sources import Unread
 from spartan_ng.worker.memory.regions import PiecedOperand
 from spartan_ng.worker.scheduling.shares import Task
+from spartan_ng.worker.stages.windows import read_all
 
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
@@ -41,7 +42,7 @@ def filling(ex: Executor, run: Run, stage: SortParts, task: Task) -> Callable[[]
             return lambda: lambda part, lo, hi: first.part(0, lo, hi).into(part)
         return lambda: lambda part, lo, hi: np.copyto(part, dense(first)[lo:hi])
     follows = [any(axis.label == 0 for axis in read.axes) for read in stage.reads]
-    whole = ex.read_all(task.operands, [None if f else v for f, v in zip(follows, found, strict=True)])
+    whole = read_all(ex, task.operands, [None if f else v for f, v in zip(follows, found, strict=True)])
     operands = [v if f else w for f, v, w in zip(follows, found, whole, strict=True)]
     return lambda: _Rows(ex, run, stage, task, operands).fill
 
