@@ -24,9 +24,11 @@ from spartan_ng.config import config
 from spartan_ng.costs import Profile
 from spartan_ng.errors import MemoryBudgetError, WorkerLost, WorkersChanged
 from spartan_ng.graph.node import Node, Op, topological
+from spartan_ng.graph.windows import are_windows
 from spartan_ng.ops.functions import UserFunction
 from spartan_ng.planner import Planner
 
+_VIEWS = frozenset({Op.BROADCAST, Op.SLICE, Op.TRANSPOSE})
 _GROWTH = 4
 """No step of what stays is larger than so many times what it reads: the workers have the memory."""
 
@@ -96,7 +98,10 @@ class Home(Generic[_S]):
         here, there = driver(), self._planner
         try:
             here_s = here.predicted_s(here.plan(roots, order, 1)[0].plan)
-            there_s = there.predicted_s(there.plan(roots, order, self.backend.workers)[0].plan)
+            there_s = here_s
+            if self._may_gain():
+                there_s = there.predicted_s(there.plan(roots, order, self.backend.workers)[0].plan)
+                there_s += self.backend.profile.part_s()
         except (MemoryBudgetError, WorkerLost, WorkersChanged):  # whoever runs it says what that means
             return None
         sending_s = self.backend.profile.move_ns(sum(ref.nbytes for ref in leaves)) / 1e9
@@ -104,6 +109,14 @@ class Home(Generic[_S]):
         # What staying would cost with this program, too: the array is bought when rent has come to its price.
         stays = billed + here_s - there_s <= sending_s
         return Bargain(tuple(leaves), here_s, there_s, sending_s) if stays else None
+
+    def _may_gain(self) -> bool:
+        """Whether all workers together are faster than the driver at anything: those that share its
+        processors are not, and to make plans for them would take longer than many programs."""
+        theirs = self.backend.profile
+        own: Profile = self.here().backend.profile
+        pairs = zip(theirs.together(theirs.workers), own.together(1), strict=True)
+        return any(together > alone for together, alone in pairs)
 
     def bill(self, struck: Bargain) -> None:
         """A program has stayed: each of its arrays has its share of what that cost, by its bytes."""
@@ -115,7 +128,7 @@ class Home(Generic[_S]):
 
     def _leaves(self, roots: Sequence[Node], order: Sequence[Node]) -> list[ArrayRef]:
         """The arrays that would have to be sent, or none where the program cannot stay: it reads what workers
-        have or files, calls a user's function, makes more than it reads, or all that it reads is small."""
+        have or files, calls a user's function, or makes more than it reads, and more than is small."""
         leaves: dict[ArrayRef, None] = {}
         for node in order:
             ref = node.data
@@ -128,8 +141,13 @@ class Home(Generic[_S]):
             leaves[ref] = None
         nbytes = sum(ref.nbytes for ref in leaves)
         made = sum(root.nbytes for root in roots)
-        largest = max((n.nbytes for n in order if n.op is not Op.BROADCAST), default=0)
-        fits = nbytes > config.small_bytes and made <= nbytes and largest <= _GROWTH * nbytes
+        # Views take no memory, however often they show it again, and windows' places are never made.
+        windows = [n for n in order if are_windows(n)]
+        shown = {*windows, *(n.inputs[1] for n in windows), *(n for n in order if n.op in _VIEWS)}
+        largest = max((n.nbytes for n in order if n not in shown), default=0)
+        room = max(nbytes, config.small_bytes)
+        # What is made here may have to be sent after all, where workers may gain anything by that.
+        fits = made <= (1 if self._may_gain() else _GROWTH) * room and largest <= _GROWTH * room
         return list(leaves) if fits else []
 
 

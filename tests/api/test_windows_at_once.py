@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import tracemalloc
 from typing import Any
+from unittest.mock import patch
 
 import numpy
 import pytest
@@ -101,7 +102,10 @@ def test_what_is_shown_again_is_told_by_its_addresses(some: Some) -> None:
             with config.override(small_bytes=small):
                 assert door.is_shown_again(shown) == (below < shown.nbytes)
                 with running_on(SimulatedBackend(2)):
-                    assert door.is_shown_again(shown) == (below <= small and below < shown.nbytes)
+                    for sooner in (False, True):
+                        with patch.object(door, "is_sooner_here", lambda steps, nbytes, is_=sooner: is_):
+                            read = sooner or below <= small
+                            assert door.is_shown_again(shown) == (read and below < shown.nbytes)
         assert not door.is_shown_again(a)
         assert not door.is_shown_again(numpy.broadcast_to(a, (9, *a.shape)))
 

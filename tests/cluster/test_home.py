@@ -51,10 +51,13 @@ class Prices(Home):
     """A home where everything takes what is said."""
 
     def __init__(self, here_s: float, there_s: float, sending_s: float) -> None:
-        profile = SimpleNamespace(move_ns=lambda nbytes: sending_s * 1e9)
+        profile = SimpleNamespace(move_ns=lambda nbytes: sending_s * 1e9, part_s=float)
         there: Any = Priced(there_s)
         super().__init__(SimpleNamespace(profile=profile, workers=4), there, lambda backend: None)
         self.priced: Any = Priced(here_s)
+
+    def _may_gain(self) -> bool:
+        return True
 
     def asked(self, *leaves: ArrayRef):
         roots, order = program(*leaves)
@@ -113,8 +116,46 @@ def test_what_an_array_has_cost_counts_for_every_program_over_it():
     assert at.asked(b) is not None
 
 
-def test_small_arrays_are_not_asked_for():
-    assert Prices(0.0, 1.0, 1.0).asked(leaf(A[:3])) is None
+@pytest.mark.parametrize(("here_s", "stays"), [(0.5, True), (3.0, False)])
+def test_small_arrays_have_their_price_too(here_s, stays):
+    """A job of the workers takes longer than some milliseconds of NumPy's work."""
+    assert (Prices(here_s, 1.0, 1.0).asked(leaf(A[:3])) is not None) is stays
+
+
+def windows_of(xp, a):
+    return xp.lib.stride_tricks.sliding_window_view(a, 50, axis=0)
+
+
+SHOWN = {
+    "a mean of short windows": lambda xp, a: xp.lib.stride_tricks.sliding_window_view(a, 4, 0).mean(axis=-1),
+    "a mean of windows": lambda xp, a: windows_of(xp, a).mean(axis=-1),
+    "windows and a kernel": lambda xp, a: windows_of(xp, a) @ xp.linspace(-1, 1, 50),
+    "their extremes, some of them": lambda xp, a: windows_of(xp, a)[::5].max(axis=-1),
+    "a product of them": lambda xp, a: (windows_of(xp, a) * xp.linspace(-1, 1, 50)).sum(axis=-1),
+    "a deviation": lambda xp, a: windows_of(xp, a).std(axis=-1),
+    "their places": lambda xp, a: windows_of(xp, a).argmax(axis=-1),
+    "what is stretched": lambda xp, a: xp.broadcast_to(a, (50, *a.shape)).sum(axis=0),
+}
+
+
+def test_lines_of_what_stays_are_walked_over_where_they_are():
+    """A step of the graph for each would be thousands, to be planned."""
+    with running_on(SimulatedBackend(3)):
+        spans = [row.max() - row.min() for row in np.array(A) + 1]
+        numpy.testing.assert_allclose(np.array(spans), numpy.ptp(A + 1, axis=1))
+        assert session.current().last_run is None
+        home: Any = session.current()._home
+        plan, _ = home.here().last_run
+        assert len(plan.stages) < len(A) / 4
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_shows_an_array_again_counts_what_it_takes(name):
+    """Many times as many elements as there are in memory are no reason to send it."""
+    with running_on(SimulatedBackend(3)):
+        found = SHOWN[name](np, np.array(A)).persist()
+        assert session.current().last_run is None
+        numpy.testing.assert_allclose(numpy.asarray(found), SHOWN[name](numpy, A))
 
 
 @pytest.mark.parametrize("options", [{"small_bytes": 0}, {"disabled_passes": frozenset({"home"})}], ids=str)
@@ -172,7 +213,7 @@ def test_what_workers_have_stays_with_them(workers):
 
 def test_users_functions_and_what_grows_are_for_the_workers(workers):
     called = np.map(lambda tile: tile + 1, np.array(A)).persist()
-    grown = (np.array(A)[:, :, None] * np.arange(3.0)).persist()
+    grown = (np.array(A)[:, :, None] * np.arange(6.0)).persist()
     assert not lies_here(called)
     assert not lies_here(grown)
 

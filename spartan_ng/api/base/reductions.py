@@ -145,7 +145,7 @@ def _is_folded_now(value: Any, axis: Any) -> bool:
     axes = folded_axes(axis, value.ndim)
     is_short = axes == (value.ndim - 1,) and value.shape[-1] <= WINDOW_ELEMENTS
     made = math.prod(n for i, n in enumerate(value.shape) if i not in axes)
-    return not is_short and value.dtype.kind in "biufc" and door.is_made_here(8 * made)
+    return not is_short and value.dtype.kind in "biufc" and door.is_made_of(value, made)
 
 
 def _fold(name: str, a: ndarray, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:

@@ -159,18 +159,31 @@ def most_lines_kept(mask: Any, nbytes: int) -> int:
 
 def is_shown_again(value: Any) -> bool:
     """Whether a view shows elements again and again, as windows that lie over each other do, which are few
-    bytes in memory, or lie where programs run: NumPy reads them as they lie, and a pass would make all of
-    them."""
+    bytes in memory, or read where they lie before programs would: NumPy does that, and a pass would make all
+    of them."""
     if value.base is None or 0 in value.strides:
         return False
+    nbytes = _spanned_bytes(value)
+    return bool(0 < nbytes < value.nbytes) and (is_small(nbytes) or _is_read_here(nbytes, value.size))
+
+
+def _spanned_bytes(value: Any) -> int:
+    """Bytes of the memory from the first to the last element of a view."""
     nbytes = value.itemsize
     for n, step in zip(value.shape, value.strides, strict=True):
         nbytes += (n - 1) * abs(step)
-    return bool(0 < nbytes < value.nbytes) and (is_small(nbytes) or works_here())
+    return int(nbytes)
+
+
+def is_made_of(value: Any, size: int) -> bool:
+    """Whether so many numbers are made at once of what shows elements again: they are small, or there is room
+    for them where programs run, and no more of them than elements where these run on workers."""
+    few = size * value.itemsize <= _spanned_bytes(value)
+    return is_small(8 * size) or (8 * size <= copied_bytes() and is_open() and (few or in_process()))
 
 
 def is_made_here(nbytes: int) -> bool:
-    """Whether so many bytes are made at once of what is shown again: they are small, or there is room for
+    """Whether so many bytes are made at once on the way to a result: they are small, or there is room for
     them where programs run."""
     return is_small(nbytes) or (works_here() and nbytes <= copied_bytes())
 
@@ -191,7 +204,13 @@ def is_left_here(nbytes: int, steps: int) -> bool:
     """Whether NumPy takes so many bytes of the driver's, which are not small, as one piece of work of so many
     steps: nothing fuses with that, so that workers gain only what more of them do at a time, and wait for the
     bytes."""
-    return nbytes < copied_bytes() and is_open() and (in_process() or is_sooner_here(steps, nbytes))
+    return nbytes < copied_bytes() and _is_read_here(nbytes, steps)
+
+
+def _is_read_here(nbytes: int, steps: int) -> bool:
+    """Whether NumPy reads so many bytes of the driver's as they lie, in so many steps: programs run here, or
+    it is done before workers that have yet to be sent them."""
+    return is_open() and (in_process() or is_sooner_here(steps, nbytes))
 
 
 def is_written_here(target: Any, flops: int) -> bool:
@@ -272,4 +291,4 @@ def is_grouped(tests: int, nbytes: int) -> bool:
 def is_walked_over(picks: int, nbytes: int) -> bool:
     """Whether a program that has asked for so many elements, or lines, one by one wants an array of those
     here."""
-    return picks > _PICKS and nbytes <= _PICKED_BYTES and works_here()
+    return picks > _PICKS and nbytes <= _PICKED_BYTES and is_open()

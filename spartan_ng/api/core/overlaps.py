@@ -30,12 +30,14 @@ def over_each_other(args: Sequence[Any], made: int) -> tuple[Any, ...] | None:
     """NumPy's values of operands that are numbers here, of which some are windows that lie over each other,
     and the others small, where there is room for a result of so many elements; None of others."""
     known = values_here(tuple(args))
-    if known is None or not door.is_made_here(8 * made):
+    if known is None:
         return None
     arrays = [a for a in known if type(a) is np.ndarray]
-    rest = [a.nbytes for a in arrays if not door.is_shown_again(a)]
-    if len(rest) == len(arrays) or any(a.dtype.kind not in "biufc" for a in arrays):
+    again = [door.is_shown_again(a) for a in arrays]
+    is_made = any(door.is_made_of(a, made) for a, is_again in zip(arrays, again, strict=True) if is_again)
+    if not is_made or any(a.dtype.kind not in "biufc" for a in arrays):
         return None
+    rest = (a.nbytes for a, is_again in zip(arrays, again, strict=True) if not is_again)
     return known if door.is_small(sum(rest)) else None
 
 
@@ -86,7 +88,7 @@ def _sum_of(known: Sequence[Any], labels: Sequence[list[int]], out: list[int], *
 def sum_of_products(node: Node, axes: Collection[int]) -> Any:
     """The sum along axes of a product that has yet to be made, of windows that lie over each other and what
     is small: a contraction, too. None of others, and of what is not finite, of which the plan warns."""
-    if node.dtype.char not in "fdFDlq" or not node.size or not door.works_here():
+    if node.dtype.char not in "fdFDlq" or not node.size or not door.is_open():
         return None
     factors = _factors(node, MOST_STEPS)
     if factors is None or len(factors) < 2 or np.result_type(*factors) != node.dtype:
