@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from tests.api.answers import differences
 
 SPELLINGS = [numpy.float32, numpy.dtype("f4"), "f4", "float32", numpy.float64, float, "d"]
 X = numpy.arange(1.0, 13).reshape(3, 4)
@@ -51,3 +53,52 @@ def test_a_dtype_is_taken_as_numpy_takes_it(name, small):
             wanted, found = CALLS[name](numpy, X, dtype), CALLS[name](np, np.array(X), dtype)
             assert found.dtype == wanted.dtype, dtype
             numpy.testing.assert_allclose(numpy.asarray(found), wanted, rtol=1e-5)
+
+
+OWN = [
+    *"?Og",
+    "i1",
+    "u2",
+    "i4",
+    "i8",
+    "u8",
+    "f2",
+    "f4",
+    "f8",
+    "c8",
+    "c16",
+    "m8[s]",
+    "M8[s]",
+    ">f8",
+    "S3",
+    "U3",
+]
+ASKED: list[Any] = [
+    None,
+    *SPELLINGS[3:],
+    int,
+    "i4",
+    bool,
+    complex,
+    "f4",
+    object,
+    "m8[s]",
+    "m8",
+    "M8[s]",
+    ">f8",
+    "U5",
+]
+
+
+@pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "eager"])
+def test_every_kind_of_elements_in_every_dtype_is_numpys_or_its_error(small, some):
+    """Also where one is none of numbers, or has an order of bytes: `np.dtype("f8") == None` is true."""
+    value = numpy.arange(12).reshape(3, 4) % 5
+
+    def asked(name, kind, dtype):
+        x = value.astype(kind)
+        return f"{name} of {kind} in {dtype}", lambda xp: CALLS[name](xp, xp.array(x), dtype)
+
+    calls = itertools.starmap(asked, some(itertools.product(CALLS, OWN, ASKED), 1500))
+    with np.config.override(small_bytes=small):
+        assert not differences(calls)

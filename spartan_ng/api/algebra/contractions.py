@@ -19,7 +19,7 @@ from spartan_ng.api.core.cell import laid_out
 from spartan_ng.api.core.conversion import as_handle, in_order
 from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.core.handle import settle
-from spartan_ng.api.core.kinds import NUMBER_KINDS
+from spartan_ng.api.core.kinds import are_numbers
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored, values_here
 from spartan_ng.api.core.overlaps import contract_windows
@@ -138,7 +138,8 @@ def einsum(
     if order in ("A", "a"):
         order = "F" if all(a._layout().flags.f_contiguous for a in arrays) else "C"
     other = out is not None and out.dtype != np.result_type(*(a.dtype for a in arrays))
-    if other or any(a.dtype.kind not in NUMBER_KINDS for a in arrays):
+    turned = dtype is not None and not dtype.isnative
+    if other or turned or not all(are_numbers(a.dtype, dtype) for a in arrays):
         return by_numpy(np.einsum, *operands, out=out, dtype=dtype, order=order, casting=casting)  # type: ignore[no-any-return]
     if len(arrays) == 1 and out is None and set(terms[0]) == set(result):
         shown, term = _diagonals(arrays[0], terms[0])

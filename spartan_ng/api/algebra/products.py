@@ -17,7 +17,7 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.conversion import array_of, as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import Handle
-from spartan_ng.api.core.kinds import NUMBER_KINDS
+from spartan_ng.api.core.kinds import NUMBER_KINDS, without_details
 from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.core.overlaps import contract_windows, has_windows, over_each_other
@@ -107,13 +107,16 @@ def _larger(a: ndarray, b: ndarray, out: Any, casting: str = "same_kind", dtype:
                     build.matmul(a._node(), b._node(), a.dtype)
                 raise
     one, other = a.dtype, b.dtype
-    if one.kind not in NUMBER_KINDS or other.kind not in NUMBER_KINDS:
+    are_numbers = one.kind in NUMBER_KINDS and other.kind in NUMBER_KINDS
+    if dtype is not None:  # NumPy's error, where the rule forbids it
+        nothing = (np.zeros((0, 0), of) for of in (one, other))
+        np.matmul(*nothing, dtype=dtype, casting=casting)  # type: ignore[call-overload]
+    elif not are_numbers:
         np.matmul.resolve_dtypes((one, other, None))  # NumPy's error, of dates and durations
     kind = _product_dtype(one, other, dtype)
-    if dtype is not None:  # NumPy's error, where the rule forbids it
-        np.matmul.resolve_dtypes((one, other, None), signature=(kind.type,) * 3, casting=casting)  # type: ignore[arg-type]
-    if kind.kind == "O":
-        return stored("matmul", gathered(np.matmul, a, b), out, casting=casting, broadcast=True)
+    if kind.kind == "O" or not are_numbers:
+        asked = {} if dtype is None else {"dtype": dtype, "casting": casting}
+        return stored("matmul", gathered(np.matmul, a, b, **asked), out, casting=casting, broadcast=True)
     result = wrap_node(build.matmul(build.cast(a._node(), kind), build.cast(b._node(), kind), kind))
     return stored("matmul", result, out, casting=casting, broadcast=True)
 
@@ -377,7 +380,8 @@ def trace(
     """The sum of the diagonal."""
     if isinstance(a, str | PathLike):
         raise ValueError(f"trace: {a!r} is no matrix; np.tracing({a!r}) records what runs")
-    return reductions.sum(manipulation.diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    lines = manipulation.diagonal(a, offset, axis1, axis2)
+    return reductions.sum(lines, -1, without_details(dtype), out)
 
 
 @numpy_function(np.kron)

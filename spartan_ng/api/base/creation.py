@@ -320,7 +320,8 @@ def arange(
         raise TypeError("arange() requires stop to be specified.")
     kind = None if dtype is None else np.dtype(dtype).kind
     if kind in ("m", "M") or any(isinstance(n, _WHOLE) for n in (start, stop, step)):
-        return wrap(np.arange(start, stop, step, dtype=dtype))
+        ends = (start, stop) if "start" in numbers else (stop,)  # dates have no first one
+        return wrap(np.arange(*ends, step=step, dtype=dtype))  # type: ignore[call-overload]
     few: Any = np.arange(type(start)(0), type(stop)(0), type(step)(1), dtype=dtype)
     if not step:
         raise ZeroDivisionError("division by zero")

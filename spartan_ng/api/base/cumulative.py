@@ -13,7 +13,7 @@ from spartan_ng.api.base import reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.handle import Handle
-from spartan_ng.api.core.kinds import NUMBER_KINDS
+from spartan_ng.api.core.kinds import are_numbers, without_details
 from spartan_ng.api.core.layouts import asked_of_tiny, lie, lying_as
 from spartan_ng.api.core.operands import check_output, stored
 from spartan_ng.api.core.outputs import folds_in, is_other
@@ -45,7 +45,7 @@ def accumulate(name: str, a: Any, axis: int = 0, dtype: Any = None, out: Any = N
     if value is not None and reductions.is_prompt(value):
         scan = getattr(np, name).accumulate  # elements that are objects have the user's code
         result = wrap((scan if value.dtype.hasobject else partial(told, scan))(value, axis, dtype))
-    elif a.dtype.kind not in NUMBER_KINDS:
+    elif not are_numbers(a.dtype, dtype):
         result = gathered(_with_room(name), a, axis, dtype)
     else:
         result = lying_as(wrap_node(_scanned(name, a, axis, dtype)), a)
@@ -88,7 +88,7 @@ def _scanned(name: str, a: ndarray, axis: Any, dtype: Any) -> Node:
 
 
 def _cumulative(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> ndarray:
-    a = as_handle(a)
+    a, dtype = as_handle(a), without_details(dtype)
     axis = None if axis is None else operator.index(axis)
     if axis is not None and isinstance(out, Handle | np.ndarray):
         build.axis_index(axis, max(a.ndim, 1))  # before whether `out` may be written to, unlike `accumulate`

@@ -55,7 +55,8 @@ def concatenate(
     if given is None:  # Python's numbers are weak
         kinds = [a if type(a) in WEAK else p.dtype for a, p in zip(arrays, parts, strict=True)]
     kind = np.dtype(given) if given is not None else np.result_type(*kinds)
-    if given is not None and kind.kind in "SU" and not kind.itemsize:  # as long as the longest text
+    is_any = kind in (np.dtype("S"), np.dtype("U"), np.dtype("m8"), np.dtype("M8"))
+    if given is not None and is_any:  # as long as the longest text, in the smallest unit
         kind = np.result_type(*(np.zeros(0, p.dtype).astype(kind).dtype for p in parts))
     for a, p in zip(arrays, parts, strict=True):
         if type(a) not in WEAK and not np.can_cast(p.dtype, kind, casting):  # type: ignore[arg-type]

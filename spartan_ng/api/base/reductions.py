@@ -14,7 +14,7 @@ from spartan_ng.api.core.conversion import as_handle, numbers_here, numpys
 from spartan_ng.api.core.dispatch import by_numpy, gathered, numpy_function
 from spartan_ng.api.core.forcing import compute_nodes, counter, known_count, remember_count, value_of
 from spartan_ng.api.core.handle import Handle
-from spartan_ng.api.core.kinds import NUMBER_KINDS, is_foreign
+from spartan_ng.api.core.kinds import NUMBER_KINDS, are_numbers, is_foreign
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
 from spartan_ng.api.core.operands import check_output, mask_of, stored
 from spartan_ng.api.core.outputs import folds_in
@@ -85,10 +85,11 @@ def reduce(
         _check_starts(name, a, axis, where)
         initial = _NONE
     kind = own_dtype.kind
-    timely = kind in "mM" and _is_time_fold(name, kind) and dtype in (None, own_dtype)
+    # Asked of None itself: a dtype that is compared with it is taken to be float64's.
+    timely = kind in "mM" and dtype is None and _is_time_fold(name, kind)
     # A fold begins with 0.0 here; with -0.0, sums of nothing else stay -0.0.
     signed = name == "add" and initial is not _NONE and _is_negative_zero(numpys(initial))
-    if name not in FOLDS or not (kind in NUMBER_KINDS or timely) or signed:
+    if name not in FOLDS or not (are_numbers(own_dtype, dtype) or timely) or signed:
         return gathered(getattr(np, name).reduce, a, axis, dtype, out, keepdims, initial, where)  # type: ignore[no-any-return]
     masked = a._masked()
     if masked is not None and where is True and _stays_filtered(masked, axis):

@@ -29,6 +29,17 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     return np.dtype(float if dtype is None else dtype)
 
 
+def without_details(dtype: Any) -> np.dtype[Any] | None:
+    """A `dtype=` argument as NumPy's methods in C read it, which drop order of bytes, unit and length; None
+    where there is none."""
+    return None if dtype is None else np.dtype(as_dtype(dtype).char)
+
+
+def are_numbers(own: np.dtype[Any], dtype: Any) -> bool:
+    """Whether elements of a dtype are numbers, and so are those of a `dtype=` that they are worked on in."""
+    return own.kind in NUMBER_KINDS and (dtype is None or as_dtype(dtype).kind in NUMBER_KINDS)
+
+
 def same_bytes(a: np.dtype[Any], b: np.dtype[Any]) -> bool:
     """Whether elements of one dtype are another's; texts of any length lie in their dtype's own memory."""
     return a is b or (a == b and a.kind != "T")

@@ -48,6 +48,8 @@ def cov(
             other = other.T
         x = joining.concatenate((x, other), 0)
     kind = np.result_type(x.dtype, np.float64) if dtype is None else np.dtype(dtype)
+    if kind.kind not in "fc":
+        np.cov(np.ones((2, 2)), dtype=kind)  # NumPy's error, which has nowhere to put the means
     x = x.astype(kind)
     ddof = (0 if bias else 1) if ddof is None else ddof
     weights = _observed(fweights, aweights, x.shape[1])
