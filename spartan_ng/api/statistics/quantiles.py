@@ -179,7 +179,7 @@ def _median(
     n = lines.count
     kind = a.dtype.newbyteorder("=") if a.dtype.kind in "fcm" else np.dtype(np.float64)
     middle = joining.stack([lines.at((n - 1) // 2), lines.at(n // 2)])
-    result = lines.result(mean(middle, 0, kind), keepdims)
+    result = lines.result(mean(middle, 0, None if kind == middle.dtype else kind), keepdims)
     found = result if result.ndim or keepdims else result[()]
     return stored("median", found, out, casting="unsafe", broadcast=broadcast)
 
