@@ -89,3 +89,10 @@ def settings_are_kept() -> Iterator[None]:
             user._raise_in(threading.get_ident(), user.Interrupted)
             for _ in range(1000):
                 pass
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_on_the_driver() -> Iterator[None]:
+    """What is asked is what workers do; see tests/cluster/test_home.py for what they do not."""
+    with config.override(disabled_passes=frozenset({"home"})):
+        yield

@@ -14,20 +14,12 @@ import pytest
 
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.local import LocalCluster
-from spartan_ng.config import config
 from spartan_ng.master.server import MasterServer
 from spartan_ng.session import Session
 from spartan_ng.wire.access import Access, private_folder
 from spartan_ng.wire.keys import Keys, keygen
 from spartan_ng.worker.server import WorkerServer
 from tests.waiting import Gate, until
-
-
-@pytest.fixture(autouse=True)
-def nothing_stays_on_the_driver() -> Iterator[None]:
-    """What is asked is what workers do; see tests/cluster/test_home.py for what they do not."""
-    with config.override(disabled_passes=frozenset({"home"})):
-        yield
 
 
 def litter() -> set[str]:
