@@ -28,6 +28,7 @@ from spartan_ng.plan.cascade import scanned_rows
 from spartan_ng.plan.destinations import destinations, sink_of
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.stages import (
+    Assemble,
     Combine,
     Fused,
     ScanTile,
@@ -66,9 +67,12 @@ class Program:
         """Stages whose share other workers may run, too, where this one is slow."""
         self.remote_reads = self._count_remote_reads()
         self.dynamic = frozenset(s for stage in plan.stages for s in stage.sought_slots())
+        reshapes = (s for s in plan.stages if isinstance(s, Assemble) and s.how == "reshape")
+        self._shown = frozenset(read.slot for stage in reshapes for read in stage.reads)
+        """Slots whose tiles others may be views of."""
         self.dying = self._last_uses()
         for stage, task, slots in zip(plan.stages, self.tasks, self.dying, strict=True):
-            if isinstance(stage, ScanTile) and task.box is not None:
+            if isinstance(stage, ScanTile | Assemble) and task.box is not None:
                 task.dying = self._dying_operand(stage, task.box, slots)
         self.backed = frozenset(i for i, stage in enumerate(plan.stages) if self._is_backed(i, stage))
         self.is_shared = bool(self.lends or self.backed)
@@ -106,20 +110,23 @@ class Program:
                         count[operand.slot] += sum(p.rank == self.rank for p in operand.pieces)
         return count
 
-    def _dying_operand(self, stage: ScanTile, box: Box, dying: list[int]) -> int | None:
-        """The read whose whole tile dies with the stage, where its last row is the scan itself."""
-        stored = [w.slots[0] for w in stage.writes if w.reducer is None]
-        if stage.rows[-1].kind != "scan" or not stored:
-            return None
-        out = self.plan.slots[stored[0]]
-        for i, read in enumerate(stage.reads):
-            slot = self.plan.slots[read.slot]
-            plain = read.labels == tuple(range(len(stage.domain))) == read.order
+    def _dying_operand(self, stage: ScanTile | Assemble, box: Box, dying: list[int]) -> int | None:
+        """The read whose whole tile dies with the stage, and may hold its result: of a pass that ends with a
+        scan, or what parts are assigned to."""
+        if isinstance(stage, Assemble):
+            among, stored = (stage.reads[:1], [stage.slot]) if stage.how == "assign" else ((), [])
+        else:
+            among = stage.reads if stage.rows[-1].kind == "scan" else ()
+            stored = [w.slots[0] for w in stage.writes if w.reducer is None]
+        for i, read in enumerate(among if stored else ()):
+            slot, out = self.plan.slots[read.slot], self.plan.slots[stored[0]]
+            plain = read.labels == tuple(range(len(box))) == read.order
             plain = plain and all((a.start, a.step) == (0, 1) for a in read.axes)
-            # Neither this rank nor another may ask for the tile once it is written over;
-            alone = read.slot in dying and read.slot not in self.dynamic and not self.remote_reads[read.slot]
+            # Neither this rank nor another may ask for the tile once it is written over, nor see it reshaped,
+            alone = read.slot in dying and read.slot not in self.dynamic | self._shown
+            alone = alone and not self.remote_reads[read.slot]
             same = (slot.shape, slot.dtype, slot.format) == (out.shape, out.dtype, out.format)
-            # and a second read of it would see what the scan has written.
+            # and a second read of it would see what has been written.
             once = sum(r.slot == read.slot for r in stage.reads) == 1
             if plain and alone and same and once and slot.tiling.box_on(slot.shape, self.rank) == box:
                 return i

@@ -81,7 +81,7 @@ class Task(Struct):
     packed: dict[tuple[Any, ...], Task] = field(default_factory=dict)
     """The task with its rows cut for compressed operands, by which they are and their numbers of groups."""
     dying: int | None = None
-    """Of a scan: the operand whose tile may hold the result, since nobody else needs it any more."""
+    """Of a scan, or an assignment: the operand whose tile may hold the result, since nobody else needs it."""
 
     def blocks(self, stage: Fused) -> Cut:
         """The interpreter's blocks, which a run that is compiled has no need of."""

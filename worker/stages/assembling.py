@@ -21,7 +21,7 @@ from spartan_ng.plan.stages import (
 from spartan_ng.scratch import put
 from spartan_ng.worker.scheduling.shares import Task
 from spartan_ng.worker.stages.fused import run_finish
-from spartan_ng.worker.stages.results import shares_inputs
+from spartan_ng.worker.stages.results import dying_tile, shares_inputs
 
 if TYPE_CHECKING:
     from spartan_ng.worker.blocks import Run
@@ -84,8 +84,15 @@ def run_assemble(ex: Executor, run: Run, stage: Assemble, task: Task) -> None:
     if stage.how == "reshape":
         ex.put(run, stage.slot, _reshaped(ex, run, stage, task, shape, slot.shape))
         return
-    out = ex.store.allocate(shape, slot.dtype)
-    pairs = [(out[p], dense(v)) for p, v in zip(task.places, ex.load_all(run, task.operands), strict=True)]
+    operands, places = ex.load_all(run, task.operands), task.places
+    out = None
+    if task.dying is not None:  # all but the parts that are assigned is there
+        out = dying_tile(ex, run, stage.reads[task.dying].slot, operands[task.dying])
+    if out is None:
+        out = ex.store.allocate(shape, slot.dtype)
+    else:
+        operands, places = operands[1:], places[1:]
+    pairs = [(out[p], dense(v)) for p, v in zip(places, operands, strict=True)]
     # What is assigned is written over what was there; all else has places of its own.
     for together in [[pair] for pair in pairs] if stage.how == "assign" else [pairs]:
         pieces = [piece for place, value in together for piece in _pieces(place, value, block_bytes())]

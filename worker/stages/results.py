@@ -77,6 +77,16 @@ def shares_inputs(ex: Executor, run: Run, tile: Any) -> bool:
     return any(isinstance(g, np.ndarray) and np.may_share_memory(g, tile) for g in given)
 
 
+def dying_tile(ex: Executor, run: Run, slot: int, operand: Any) -> Any | None:
+    """The tile of a dying operand, to be written over, unless it is (part of) somebody's input."""
+    if type(operand) is not np.ndarray or not (operand.flags.c_contiguous and operand.flags.writeable):
+        return None
+    if shares_inputs(ex, run, operand):
+        return None
+    ex.store.drop(run.keys[slot])  # a job that is stopped now leaves half of it overwritten
+    return operand
+
+
 def threads_for_lines(ex: Executor, task: Task) -> int | None:
     """How many threads memory has room for, where each works on lines that no block cuts; None for all."""
     limited = task.uncut_bytes and ex.store.pool is not None

@@ -33,8 +33,8 @@ from spartan_ng.worker.stages.results import (
     Totals,
     add_state,
     adding,
+    dying_tile,
     finish,
-    shares_inputs,
 )
 from spartan_ng.worker.stages.windows import Bands, opened
 
@@ -128,7 +128,7 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
     with _in_order(ex, run, stage, task) as (operands, quiet, cuts):
         before = _before(ex, run, task, stage.axis)
         dying = task.dying
-        own = None if dying is None else _own(ex, run, stage.reads[dying].slot, operands[dying])
+        own = None if dying is None else dying_tile(ex, run, stage.reads[dying].slot, operands[dying])
         places = ResultPlaces(ex, run, stage.writes, task.box, own)
         known = None if stage.totals is None else run.chunks.pop(stage.totals, None)
         scanning = _Scanning(ex, quiet, task, operands, places, in_parts=stage.band is not None)
@@ -139,16 +139,6 @@ def run_scan(ex: Executor, run: Run, stage: ScanTile, task: Task) -> None:
             ex.put(run, write.slots[0], places.tiles[k])
         else:
             finish(ex, run, task, k, scanning.totals[k], places)
-
-
-def _own(ex: Executor, run: Run, slot: int, operand: Any) -> Any | None:
-    """The tile of a dying operand, to be scanned in place, unless it is (part of) somebody's input."""
-    if type(operand) is not np.ndarray or not (operand.flags.c_contiguous and operand.flags.writeable):
-        return None
-    if shares_inputs(ex, run, operand):
-        return None
-    ex.store.drop(run.keys[slot])  # a job that is stopped now leaves half of it overwritten
-    return operand
 
 
 def _before(ex: Executor, run: Run, task: Task, axis: int) -> State | None:
