@@ -111,12 +111,12 @@ class Home(Generic[_S]):
         return Bargain(tuple(leaves), here_s, there_s, sending_s) if stays else None
 
     def _may_gain(self) -> bool:
-        """Whether all workers together are faster than the driver at anything: those that share its
-        processors are not, and to make plans for them would take longer than many programs."""
+        """Whether all workers together are faster than the driver at anything, or have memory of their own:
+        those that share its processors are not, and to plan for them would take longer than many programs."""
         theirs = self.backend.profile
         own: Profile = self.here().backend.profile
         pairs = zip(theirs.together(theirs.workers), own.together(1), strict=True)
-        return any(together > alone for together, alone in pairs)
+        return theirs.limited or any(together > alone for together, alone in pairs)
 
     def bill(self, struck: Bargain) -> None:
         """A program has stayed: each of its arrays has its share of what that cost, by its bytes."""
