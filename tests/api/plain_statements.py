@@ -143,7 +143,8 @@ r = a[:, i]|r = a[i, :]|r = a[i, None]|r = a[m, 0]|r = a[m, m]|r = a[i, t]|r = a
 a[:, i] = 1|a[t, i] = 5|a[i, 1:] = 2|a[99 + i] = 1|r = a[99 + i]|r = a[i * 1.0]|a[i * 1.0] = 2|r = a[-i]
 r = a[m[:2]]|a[m[:2]] = 1|with lazily(np): q = a + b;; a[i] = 1; r = q|q = a[i]; a[i] = 9; r = q
 q = a[...]; q[i] = 9; r = a + 0|a[i] = a|a[a > 0] = s|a[0] = s|r = -a|r = +a|r = abs(a)|r = ~a|r = len(a)
-r = list(a)|r = [*a][:1]|r = bool(a)|r = a.T[0]|r = a[0][0]|r = hash(a)|r = a[1:][::-1][:2]
+r = list(a)|r = [*a][:1]|r = bool(a)|r = a.T[0]|r = a[0][0]|r = a[1:][::-1][:2]
+r = hash(a) if a.ndim or a == a else 0
 r = a[0] + a[1]|r = a[:2] + a[-2:]|a[0], a[1] = a[1], a[0]|a[0] -= 1|a[0, 0] += 2|a[1:] *= 2
 a[...] = a[::-1]|a += a[::-1]|a -= a|r = a[0]; r += 1|r = a[0]; r[0] = 1|r = a[1:]; r[...] = 3; del r
 for _ in range(20): a = a[::-1]|for _ in range(20): a = a[...]|for _ in range(18): a = a[...]; a[...] = 5

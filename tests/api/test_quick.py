@@ -33,7 +33,13 @@ def python(*command, pure="0", **more):
     done = subprocess.run(
         [sys.executable, *command],
         cwd=ROOT,
-        env={**os.environ, PURE_VARIABLE: pure, "PYTHONPATH": os.pathsep.join(sys.path), **more},
+        env={
+            **os.environ,
+            PURE_VARIABLE: pure,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "PYTHONHASHSEED": "0",  # dates are hashed with it, as texts are
+            **more,
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -190,8 +190,9 @@ def _part(node: Any, axis: int, start: int, length: int) -> Any:
 @numpy_function(np.resize, front=shortened(np.resize, 2, AS_TILED))
 def resize(a: Any, new_shape: Any) -> ndarray:
     """Another size, the elements repeated as needed."""
-    found = resized(manipulation.ravel(a), shape_tuple(new_shape), True)
-    return found.astype(found.dtype.newbyteorder("="), copy=False)  # NumPy joins repetitions, one at least
+    found = resized(a := manipulation.ravel(a), shape_tuple(new_shape), True)
+    joined = "=" if a.size and found.size else "|"  # NumPy joins repetitions, where there are elements
+    return found.astype(found.dtype.newbyteorder(joined), copy=False)
 
 
 def resized(a: Handle, shape: Any, repeated: bool = False) -> ndarray:
@@ -205,8 +206,7 @@ def resized(a: Handle, shape: Any, repeated: bool = False) -> ndarray:
         return tile(flat, -(-size // flat.size))[:size].reshape(lengths).copy()  # type: ignore[no-any-return]
     if not flat.size:
         return constants.zeros(lengths, flat.dtype)
-    more = constants.zeros(size - flat.size, flat.dtype)
-    return joining.concatenate([flat, more]).reshape(lengths)
+    return joining.concatenate([flat, constants.zeros(size - flat.size, flat.dtype)]).reshape(lengths)
 
 
 @numpy_function(np.insert, eager=True)
