@@ -75,7 +75,7 @@ def matmul(
         cores = (min(a.ndim, 2), min(b.ndim, 2), min(a.ndim, 2) + min(b.ndim, 2) - 2)
         found = _on_axes(lambda x, y: matmul(x, y, casting=casting, dtype=dtype), a, b, axes, cores)
         return stored("matmul", found, out, casting=casting, broadcast=True)
-    if _is_watched(a, b):
+    if error_state().is_strict and _is_watched(a, b):
         return _watched(np.matmul, a, b, out=out, casting=casting, dtype=dtype)
     quickly = quick(np.matmul, a, b, out) if dtype is None and casting == "same_kind" else None
     return _larger(a, b, out, casting, dtype) if quickly is None else quickly
@@ -117,8 +117,11 @@ def _larger(a: ndarray, b: ndarray, out: Any, casting: str = "same_kind", dtype:
     if kind.kind == "O" or not are_numbers:
         asked = {} if dtype is None else {"dtype": dtype, "casting": casting}
         return stored("matmul", gathered(np.matmul, a, b, **asked), out, casting=casting, broadcast=True)
-    result = wrap_node(build.matmul(build.cast(a._node(), kind), build.cast(b._node(), kind), kind))
-    return stored("matmul", result, out, casting=casting, broadcast=True)
+    x, y = a._node(), b._node()
+    if one != kind or other != kind:
+        x, y = build.cast(x, kind), build.cast(y, kind)
+    result = wrap_node(build.matmul(x, y, kind))
+    return result if out is None else stored("matmul", result, out, casting=casting, broadcast=True)
 
 
 def _labels(a: int, b: int) -> tuple[tuple[list[int], list[int]], list[int]]:

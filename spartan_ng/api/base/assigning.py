@@ -54,7 +54,8 @@ def _set(a: Handle, key: Any, value: Any) -> None:
         value = _held(value, a.dtype)
     known = forced(value) if not isinstance(value, Handle) or stays(a.dtype) else value._peek()
     plain = key if is_simple else _plain_key(key)
-    if (known is None or plain is None or a._cell.value is None) and _is_part(a, key):
+    is_lazy = known is None or plain is None or a._cell.value is None
+    if is_lazy and (a._views or basic_steps(key, a.shape) if is_simple else _is_part(a, key)):
         parts = () if is_simple else key if isinstance(key, tuple) else (key,)
         if a._have_here(value, *parts):
             known, plain = forced(value), plain if is_simple else _plain_key(key)
@@ -118,9 +119,8 @@ def _one(value: Any, dtype: np.dtype[Any], ndim: int) -> Any:
 
 
 def _is_part(a: Handle, key: Any) -> bool:
-    """Whether `key` names a part of the array's memory; masks choose among all elements, in one pass."""
-    if keys.is_simple(key):
-        return bool(a._views or basic_steps(key, a.shape))
+    """Whether a key of arrays names a part of the array's memory; masks choose among all elements, in one
+    pass."""
     return not keys.is_mask(key) or may_overlap(a)
 
 

@@ -288,7 +288,8 @@ def basic_steps(key: Any, shape: tuple[int, ...]) -> tuple[View, ...]:
     """A basic index as a slice of every axis, and a reshape where axes come or go."""
     starts, steps, lengths, final = [], [], [], []
     axis = 0
-    for item in expanded(key, len(shape)):
+    is_whole = key.__class__ is tuple and len(key) == len(shape) and None not in key and ... not in key
+    for item in key if is_whole else expanded(key, len(shape)):
         if item is None:
             final.append(1)
             continue

@@ -114,7 +114,7 @@ def _operator(function: ufuncs.ufunc, reflected: bool = False) -> Callable[[Any,
             if reflected or self.dtype.kind not in "iu":
                 return NotImplemented  # Python repeats the sequence, or says that it cannot
             return other * int(self._force())  # type: ignore[operator]
-        if not is_operand(other):
+        if not (isinstance(other, Handle) or is_operand(other)):
             if reflected and function is ufuncs.multiply and isinstance(other, np.ndarray):
                 return other * self._force()  # a matrix asks what the other one is
             return _theirs(numpys, other, self) if reflected else _theirs(numpys, self, other)
@@ -215,7 +215,8 @@ class Arithmetic(Handle):
 
     @plainly(np.matmul)
     def __matmul__(self, other: Any) -> Any:
-        return products.matmul.function(self, other) if is_operand(other) else _theirs(np.matmul, self, other)
+        is_ours = isinstance(other, Handle) or is_operand(other)
+        return products.matmul.function(self, other) if is_ours else _theirs(np.matmul, self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
         return products.matmul.function(other, self) if is_operand(other) else _theirs(np.matmul, other, self)
