@@ -68,10 +68,11 @@ def reduce(
         return by_numpy(getattr(np, name).reduce, a, axis, dtype, out=out, keepdims=keepdims)  # type: ignore[no-any-return]
     if out is not None and dtype is None and name not in LOGICAL:
         dtype = folds_in(name, own_dtype, out.dtype)
-        if dtype is None:
+        if dtype is None or (dtype.kind in "mM" and dtype != own_dtype):
             options = {} if initial is _NONE else {"initial": numpys(initial)}
             options |= {} if where is True else {"where": where}
             return by_numpy(getattr(np, name).reduce, a, axis, out=out, keepdims=keepdims, **options)  # type: ignore[no-any-return]
+        dtype = None if dtype.kind in "mM" else dtype  # units are not asked for by name
     value = promptly(a)
     flags = where._peek() if isinstance(where, Handle) else where
     if flags is not None and out is None and value is not None and _is_folded_now(value, axis):
@@ -85,7 +86,6 @@ def reduce(
         _check_starts(name, a, axis, where)
         initial = _NONE
     kind = own_dtype.kind
-    # Asked of None itself: a dtype that is compared with it is taken to be float64's.
     timely = kind in "mM" and dtype is None and _is_time_fold(name, kind)
     # A fold begins with 0.0 here; with -0.0, sums of nothing else stay -0.0.
     signed = name == "add" and initial is not _NONE and _is_negative_zero(numpys(initial))
@@ -281,8 +281,7 @@ def count_of(a: ndarray, axis: Any, where: Any) -> Any:
         kept: Any = wrap_node(counter(masked.mask)) if known is None else known
         return kept * math.prod(rest[i - 1] for i in axes if i > 0)
     if where is True:
-        shape = a.shape
-        return math.prod(map(shape.__getitem__, build.axes_tuple(axis, len(shape))))
+        return math.prod(map(a.shape.__getitem__, build.axes_tuple(axis, a.ndim)))
     mask = build.broadcast(where._node(), a.shape)
     return reduce("add", wrap_node(mask), axis, np.intp, keepdims=True)
 
