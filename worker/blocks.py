@@ -90,10 +90,6 @@ class BlockThreads:
         self._apart = Threads(self.threads, waits=True)
         """For what others may be faster with: who waits for it can go on without."""
 
-    def wake(self) -> None:
-        """Have the threads for blocks there before the first pass asks for them."""
-        self._helpers.wake()
-
     def close(self) -> None:
         """Let the threads go."""
         self._helpers.close()

@@ -122,8 +122,7 @@ class EmbeddedBackend:
         self._executor.program(plan).lay_out(self.threads)
 
     def expect(self, plan: Plan) -> None:
-        """Have ready what a run that is about to come takes besides: threads, and memory for its results."""
-        self._executor.wake()
+        """Have memory ready for the results of a run that is about to come."""
         results = [plan.slots[slot] for slot in plan.asked]
         self._recycler.expect([s.nbytes for s in results if s.format == "dense" and not s.is_outside])
 

@@ -35,10 +35,6 @@ class Threads:
         self._lock = threading.Lock()
         self._begin()
 
-    def wake(self) -> None:
-        """Start all threads now: work that is to come does not wait for that."""
-        self._start(self.count)
-
     def close(self) -> None:
         """Let the threads go once they have done what they were given; later work is the caller's alone."""
         self._end()
