@@ -56,8 +56,9 @@ def _recorded_bytes() -> int | None:
 def earlier_plans() -> list[str]:
     """The digests of the plans that the last start came to, in their order."""
     content = None
-    with suppress(OSError, RuntimeError):
-        content = read_sealed(_record())
+    if came_to_plans():  # a record of steps alone is empty, and stays
+        with suppress(OSError, RuntimeError):
+            content = read_sealed(_record())
     found = content or b""
     return [found[i : i + _DIGEST_BYTES].hex() for i in range(0, len(found), _DIGEST_BYTES)]
 

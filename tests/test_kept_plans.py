@@ -335,6 +335,16 @@ def test_what_a_program_came_to_is_ready_when_it_starts_again(
         backend.close()
 
 
+def test_a_record_of_steps_stays_until_there_are_plans(folder: Path) -> None:
+    starts.note_steps()
+    for _ in range(2):
+        assert starts.earlier_plans() == []
+        assert (starts.came_to_steps(), starts.came_to_plans()) == (True, False)
+    starts.note_plans(["00" * 32])
+    starts.note_steps()
+    assert (starts.earlier_plans(), starts.came_to_plans()) == (["00" * 32], True)
+
+
 def test_what_the_first_plan_takes_is_ready_when_a_program_starts_again(folder: Path) -> None:
     """Memory for its results; not for those of later plans, which may have that of these."""
     x, y = (sp.array(np.linspace(a, 2, 1_000_000)) for a in (-1, 1))
