@@ -121,7 +121,7 @@ def _add(chain: list[tuple[View, Any]], view: View, base: Any, shown: Any) -> No
         return
     if chain:
         last, first = chain[-1]
-        if (joined := _as_one(last, view, base)) is not None:
+        if (joined := _as_one(last, view)) is not None:
             chain.pop()
             _add(chain, joined, first, shown)
             return
@@ -146,8 +146,8 @@ def _shows_all(view: View, base: Any) -> bool:
     return isinstance(view, Recast) and view.dtype == base.dtype and view.dtype.kind in PLAIN
 
 
-def _as_one(last: View, view: View, between: Any) -> View | None:
-    """Two views as one, if there is such a view; the first of them shows `between`."""
+def _as_one(last: View, view: View) -> View | None:
+    """Two views as one, if there is such a view."""
     if isinstance(view, Slice) and isinstance(last, Slice):
         return last.then(view)
     if isinstance(view, Transpose) and isinstance(last, Transpose):
@@ -155,7 +155,7 @@ def _as_one(last: View, view: View, between: Any) -> View | None:
     if isinstance(view, Reshape) and isinstance(last, Reshape):
         return view
     if isinstance(view, Recast) and isinstance(last, Recast):
-        alike = view.dtype.itemsize == between.dtype.itemsize and between.dtype.kind in PLAIN
+        alike = view.dtype.itemsize == last.dtype.itemsize and last.dtype.kind in PLAIN
         return view if alike and view.dtype.kind in PLAIN else None
     return view if isinstance(view, Broadcast) and view == last else None
 
