@@ -14,7 +14,6 @@ rounds counts: a first run can only be disturbed.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from scipy import sparse
 import spartan_ng
 from benchmarks import report, texts
 from benchmarks.case import Inputs
+from benchmarks.fresh import run_fresh
 from benchmarks.texts import Text
 from spartan_ng.config import config
 
@@ -173,14 +173,12 @@ def _met(ratio: float, limit: float) -> str:
 
 
 def _child(name: str, side: str, cache: str) -> Seconds:
-    """What `runs` gives of a side in its own process, which keeps byte code, as installations do."""
-    environment = {**os.environ, "SPARTAN_NG_CACHE_DIR": cache}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    command = [sys.executable, "-m", "benchmarks.cold", "--child", name, side]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{name}: {side} failed\n{done.stderr}")
-    return tuple(map(float, done.stdout.splitlines()[-1].split()))
+    """What `runs` gives of a side in its own process."""
+    try:
+        told = run_fresh(["-m", "benchmarks.cold", "--child", name, side], {"SPARTAN_NG_CACHE_DIR": cache})
+    except subprocess.CalledProcessError as error:
+        raise RuntimeError(f"{name}: {side} failed\n{error.stderr}") from error
+    return tuple(map(float, told.splitlines()[-1].split()))
 
 
 def runs(name: str, side: str) -> Seconds:

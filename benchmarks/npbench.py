@@ -11,7 +11,6 @@ from __future__ import annotations
 import builtins
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,8 @@ from typing import Any
 
 import click
 import numpy
+
+from benchmarks.fresh import run_fresh
 
 PROMISED = {"S": ((1.2, 2.0), None), "M": ((0.6, 1.3), (1.0, 1.6))}
 """For each preset our time over NumPy's, warm and cold: the geometric mean, and the largest."""
@@ -135,14 +136,13 @@ def times(checkout: Path, name: str, preset: str, namespace: str, workers: int) 
 
 def _in_a_process(arguments: list[str], namespace: str, limit_s: float) -> dict[str, Any]:
     """What `times` gives in a new process, or what is wrong with it."""
-    command = [sys.executable, "-m", __spec__.name, *arguments, "--inside", namespace]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=limit_s)
+        told = run_fresh(["-m", __spec__.name, *arguments, "--inside", namespace], limit_s=limit_s)
     except subprocess.TimeoutExpired:
         return {"wrong": f"{namespace}: not done after {limit_s:g} s"}
     except subprocess.CalledProcessError as error:
         return {"wrong": f"{namespace}: {(error.stderr.splitlines() or ['?'])[-1]}"}
-    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+    return json.loads(told.splitlines()[-1])  # type: ignore[no-any-return]
 
 
 @click.command(help=__doc__)

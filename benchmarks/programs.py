@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from statistics import geometric_mean, median
@@ -18,6 +16,8 @@ from typing import Any
 
 import click
 import numpy
+
+from benchmarks.fresh import run_fresh
 
 SIZES_MB = (0.1, 1.0, 1.1, 10.0, 100.0)
 WARM, COLD = 1.2, 1.5
@@ -331,10 +331,9 @@ def _ours(name: str, nbytes: int) -> tuple[float, float]:
 
 
 def _in_a_process(name: str, namespace: str, nbytes: int, workers: int) -> tuple[float, float]:
-    command = [sys.executable, "-m", __spec__.name, name, "--inside", namespace, "--bytes", str(nbytes)]
-    command += ["--workers", str(workers)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    cold, warm = json.loads(done.stdout.splitlines()[-1])
+    command = ["-m", __spec__.name, name, "--inside", namespace, "--bytes", str(nbytes)]
+    told = run_fresh([*command, "--workers", str(workers)])
+    cold, warm = json.loads(told.splitlines()[-1])
     return cold, warm
 
 
