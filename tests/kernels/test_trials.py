@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
+import sys
 from math import prod
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,3 +76,18 @@ def test_memory_in_lines_is_all_there_and_begins_with_a_line(nbytes: int) -> Non
         memory = whole_lines(nbytes)
         assert memory.nbytes == nbytes
         assert memory.__array_interface__["data"][0] % LINE_BYTES == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is in memory is asked of Linux")
+def test_a_trial_in_a_large_tile_touches_small_pages() -> None:
+    """Of which the system fills no more with zeros than lie around the block."""
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    before = resident()
+    guards = trial.Guards()
+    tile = guards.empty((1 << 10, 1 << 15), "f8")
+    tile[:, 7] = 1.0  # a page of each line
+    assert resident() - before < tile.nbytes // 8
+    assert guards.intact

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 
 from spartan_ng.memory import copied_bytes
 from spartan_ng.scratch import on_disk
+from spartan_ng.system.mapping import LARGE_PAGE, Reservation
 
 SHARE = 1 << 10
 """The part of the work that is done twice, at most: a thousandth, but no less than"""
@@ -59,10 +60,14 @@ class Guards:
 
 def _memory(nbytes: int) -> Any:
     """So many bytes, in a file without a name where memory has no room for them: of a tile, a block of some
-    columns touches every page."""
-    if nbytes <= copied_bytes():
-        return np.empty(nbytes, np.uint8)
-    return on_disk((nbytes,), np.dtype(np.uint8))
+    columns touches every page.
+
+    Most touch few, which are small ones then: NumPy's large memory comes in large pages, each of which the
+    system fills with zeros as a whole.
+    """
+    if nbytes > copied_bytes():
+        return on_disk((nbytes,), np.dtype(np.uint8))
+    return np.empty(nbytes, np.uint8) if nbytes < LARGE_PAGE else Reservation(nbytes, False).array()
 
 
 def most_elements(size: int, of_products: bool = False) -> int:
