@@ -28,6 +28,8 @@ _NUMPY_VARIABLE = "NUMPY_MADVISE_HUGEPAGE"
 """Environment variable by which NumPy is told to ask for no large pages."""
 _LARGE_BYTES = 32 << 20
 """Blocks from this size on are the system's own; glibc comes to the same by itself once it has seen one."""
+_FIRST_BYTES = 60 << 20
+"""What the heap begins with; of twice `_LARGE_BYTES` all would be given back at once."""
 _SMALL_BYTES = 128 << 10
 """glibc's own such size before it has seen any."""
 _SHARE = 64
@@ -95,23 +97,39 @@ def begin_in_large_pages() -> None:
         return
     if os.environ.get(_NUMPY_VARIABLE) != "0":
         _asked = _sbrk(0)
+        _option(_M_TOP_PAD, _FIRST_BYTES)
+        nbytes = _TOP_PAD_BYTES
+        while _sbrk(0) == _asked and nbytes < _LARGE_BYTES:  # little more than there is, which is soon used
+            nbytes *= 2
+            _free(_malloc(nbytes))
         _option(_M_TOP_PAD, _LARGE_BYTES)
-        go_on_in_large_pages()
+        _ask(_sbrk(0))
 
 
 def go_on_in_large_pages() -> None:
-    """Have memory in such pages for blocks of up to so many bytes as come from the heap, if it began so."""
-    global _asked
+    """Have what the heap has taken from the system since the last time come in such pages, if it began so,
+    and as much again ahead.
+
+    The allocator writes to the end of what is asked for, where the system then fills a page with zeros:
+    nothing is asked for where what there was has been enough.
+    """
     if _asked is None:
         return
     assert _sbrk is not None, "asked by who has it"
     assert _malloc is not None, "asked by who has it"
     assert _free is not None, "asked by who has it"
+    if _sbrk(0) > _asked:
+        # so much is there then; a little more would be given back at once
+        _free(_malloc(_LARGE_BYTES // 8 * 7))
+    _ask(_sbrk(0))
+
+
+def _ask(end: int) -> None:
+    """Ask for large pages from where that was done last."""
+    global _asked
+    assert _asked is not None, "asked where there are to be some"
     assert _madvise is not None, "asked by who has it"
-    _free(_malloc(_LARGE_BYTES // 8 * 7))  # so much is there then; a little more would be given back at once
-    end = _sbrk(0)
-    if end != _asked:
-        if end > _asked:
-            begin = _asked // mmap.PAGESIZE * mmap.PAGESIZE
-            _madvise(begin, end - begin, mmap.MADV_HUGEPAGE)
-        _asked = end
+    if end > _asked:
+        begin = _asked // mmap.PAGESIZE * mmap.PAGESIZE
+        _madvise(begin, end - begin, mmap.MADV_HUGEPAGE)
+    _asked = end

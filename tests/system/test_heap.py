@@ -158,3 +158,38 @@ def test_the_heap_begins_in_large_pages_where_numpy_may_ask_for_them():
     assert asked(NUMPY_MADVISE_HUGEPAGE="1") >= 32 << 20
     assert asked(NUMPY_MADVISE_HUGEPAGE="0") == 0
     assert asked(NUMPY_MADVISE_HUGEPAGE="1", SPARTAN_NG_MEMORY_BYTES="100000000") == 0
+
+
+AHEAD = """
+import re
+import numpy
+import spartan_ng
+from spartan_ng.system.heap import go_on_in_large_pages
+
+def size():
+    with open("/proc/self/maps") as file:
+        parts = re.findall(r"(\\w+)-(\\w+) .*\\[heap\\]", file.read())
+    return sum(int(hi, 16) - int(lo, 16) for lo, hi in parts)
+
+begun, arrays = size(), []
+for _ in range(450):
+    go_on_in_large_pages()
+    arrays.append(numpy.empty(100_000, numpy.uint8))
+print(size() - begun)
+arrays += [numpy.empty(1 << 20, numpy.uint8) for _ in range(80)]
+go_on_in_large_pages()
+grown = size()
+print(grown - begun)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="what is in memory is asked of Linux")
+def test_the_heap_takes_more_ahead_only_where_it_has_grown():
+    """Its allocator writes to the end of what is asked for: a large page each time."""
+    environment = {**os.environ, "NUMPY_MADVISE_HUGEPAGE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", AHEAD], capture_output=True, text=True, check=True, env=environment
+    )
+    still, more = map(int, done.stdout.split())
+    assert still == 0 < more
