@@ -11,7 +11,6 @@ and leaves the first that it made when it ends, where nobody waits for it.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
@@ -34,6 +33,7 @@ from spartan_ng.starts import KEPT, earlier_plans, kept_folder, note_plans
 from spartan_ng.system.ownership import why_not_own
 from spartan_ng.system.processes import after_fork
 from spartan_ng.system.sealed import put_sealed, read_sealed
+from spartan_ng.system.signs import signs_of
 
 MOST = 64
 """Plans that a process looks for, and that it leaves behind: who makes more goes on for long."""
@@ -201,25 +201,6 @@ def _version() -> str:
     here = Path(__file__).parent
     signs = [np.__version__, *signs_of([here / maker for maker in MAKERS])]
     return hashlib.sha256("\n".join(signs).encode()).hexdigest()[:_DIGITS]
-
-
-def signs_of(places: Iterable[Path]) -> list[str]:
-    """By what Python knows whether its byte code is of these files, or of all in these folders."""
-    signs: list[str] = []
-    waiting: list[str] = [str(place) for place in places]
-    while waiting:
-        place = waiting.pop()
-        if place.endswith(".py"):
-            status = os.stat(place)
-            signs.append(f"{place} {status.st_size} {status.st_mtime_ns}")
-        else:
-            with os.scandir(place) as entries:
-                waiting += sorted(e.path for e in entries if e.name.endswith(".py") or _is_room(e))
-    return signs
-
-
-def _is_room(entry: os.DirEntry[str]) -> bool:
-    return entry.name != "__pycache__" and "." not in entry.name and entry.is_dir()
 
 
 kept_plans = KeptPlans()

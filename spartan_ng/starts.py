@@ -69,7 +69,7 @@ def note_plans(digests: Sequence[str]) -> None:
         return
     record = _record()
     put_sealed(record, b"".join(map(bytes.fromhex, digests)))
-    _thin_out(record)
+    keep_newest(record.parent, _PREFIX)
 
 
 def note_steps() -> None:
@@ -78,18 +78,22 @@ def note_steps() -> None:
         record = _record()
         record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         record.touch()
-        _thin_out(record)
+        keep_newest(record.parent, _PREFIX)
 
 
-def _thin_out(record: Path) -> None:
-    """Remove the records of programs beyond `PROGRAMS`, the oldest first."""
-    known = [(file.stat().st_mtime, file) for file in record.parent.glob(f"{_PREFIX}*")]
+def keep_newest(folder: Path, prefix: str) -> None:
+    """Remove what is of programs beyond `PROGRAMS`, the oldest first: the files whose names begin so."""
+    known = [(file.stat().st_mtime, file) for file in folder.glob(f"{prefix}*")]
     for _, file in sorted(known)[:-PROGRAMS]:
         with suppress(OSError):  # others may be at it
             file.unlink()
 
 
-def _record() -> Path:
-    """The file for what this process has been asked to run."""
+def program_name() -> str:
+    """What files are called for that are of what this process has been asked to run."""
     digest = hashlib.sha256("\0".join(sys.orig_argv).encode(errors="surrogateescape")).hexdigest()
-    return kept_folder() / f"{_PREFIX}{digest[:_NAME_DIGITS]}"
+    return digest[:_NAME_DIGITS]
+
+
+def _record() -> Path:
+    return kept_folder() / f"{_PREFIX}{program_name()}"

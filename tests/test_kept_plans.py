@@ -26,7 +26,7 @@ from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.backends.embedded import EmbeddedBackend
 from spartan_ng.config import config
 from spartan_ng.graph import build
-from spartan_ng.kept_plans import MAKERS, kept_plans, signs_of
+from spartan_ng.kept_plans import MAKERS, kept_plans
 from spartan_ng.kernels.compiled import select
 from spartan_ng.kernels.compiled.cache import _thin_out
 from spartan_ng.kernels.compiled.compile import compiler
@@ -34,6 +34,7 @@ from spartan_ng.ops.functions import UserFunction
 from spartan_ng.planner import Planned, Planner
 from spartan_ng.starts import CACHE_VARIABLE
 from spartan_ng.system.sealed import put_sealed
+from spartan_ng.system.signs import signs_of
 from spartan_ng.worker import executor
 from spartan_ng.worker.scheduling import program
 from tests.programs import Program, programs

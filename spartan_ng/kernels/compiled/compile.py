@@ -127,7 +127,7 @@ class Compiler:
     def load_ahead(self) -> None:
         """Load what loads kernels, where any lie on disk: the first one takes a millisecond then, not 30."""
         try:
-            if has_kernels(self._folder()):
+            if has_kernels(self.folder):
                 native.begin()
         except (ImportError, OSError, MemoryError):  # no compiler is found, or no room for it
             pass
@@ -143,7 +143,7 @@ class Compiler:
         """Whether a kernel lay on disk when that was asked first."""
         if kernel.is_kept is None:
             try:
-                kernel.is_kept = is_kept(self._folder(), kernel_name(kernel.source))
+                kernel.is_kept = is_kept(self.folder, kernel_name(kernel.source))
             except (ImportError, OSError, MemoryError):  # no compiler is found, or no room for it
                 kernel.is_kept = False
         return kernel.is_kept
@@ -251,7 +251,7 @@ class Compiler:
         cannot be loaded."""
         start, name = time.perf_counter(), kernel_name(kernel.source)
         try:
-            if not self.is_kept(kernel) or (code := find(self._folder(), name)) is None:
+            if not self.is_kept(kernel) or (code := find(self.folder, name)) is None:
                 return False
             with record.span("compile"):
                 kernel.function = native.load_code(name, code)
@@ -262,7 +262,7 @@ class Compiler:
 
     def _load(self, source: str) -> Function:
         """The compiled function, from the disk where some process has compiled it before, or does so now."""
-        directory, name = self._folder(), kernel_name(source)
+        directory, name = self.folder, kernel_name(source)
         code = find(directory, name)
         if code is None:
             # Workers of one host begin a stage at one time: the first compiles, the others find what it made.
@@ -279,9 +279,11 @@ class Compiler:
 
     def source_file(self, kernel: Kernel) -> Path:
         """Where people find the kernel's source."""
-        return keep_source(self._folder(), kernel_name(kernel.source), kernel.source)
+        return keep_source(self.folder, kernel_name(kernel.source), kernel.source)
 
-    def _folder(self) -> Path:
+    @property
+    def folder(self) -> Path:
+        """Where kernels lie on disk."""
         if self._directory is None or not self._directory.is_dir():
             self._directory = cache_directory()
         return self._directory

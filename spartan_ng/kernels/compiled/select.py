@@ -34,6 +34,7 @@ from spartan_ng.kernels.compiled.compile import Kernel, compiler
 from spartan_ng.kernels.compiled.formulas import OF_OUR_OWN
 from spartan_ng.kernels.compiled.prepared import Compiled, Signature, signature
 from spartan_ng.kernels.compiled.proof import flaw
+from spartan_ng.kernels.compiled.proved import known_proofs
 from spartan_ng.kernels.compiled.sampled import Sampled, SparseSignature, prepare_sampled, sparse_signature
 from spartan_ng.kernels.compiled.sampled_proof import flaw_at_nonzeros
 from spartan_ng.kernels.compiled.segments import VIEWS, NumpyStep, Segment, Step, compiles, split
@@ -138,6 +139,12 @@ class Tier:
             if choice is not None and all(map(compiler.is_kept, choice.kernels)):
                 for kernel in choice.kernels:
                     compiler.request(kernel)
+                if isinstance(choice, FittedKernel) and known_proofs.is_known(
+                    choice.body, signature(operands)
+                ):
+                    with self._lock:
+                        self._trust.admit(choice)
+                    known_proofs.note(choice.body, signature(operands))
 
     def _saved_s(self, choice: FittedKernel | Sampled) -> float:
         """What the interpreter is predicted to take for what would be compiled."""
@@ -156,8 +163,15 @@ class Tier:
     def _is_trusted(self, choice: FittedKernel | Sampled, operands: list[Any]) -> bool:
         """Whether a compiled stage may take the interpreter's place: it has to prove itself first."""
         what = f"the stage {self.stage.name!r}"
+
+        def proof() -> str:
+            said = _flaw(choice, operands)
+            if not said and isinstance(choice, FittedKernel):
+                known_proofs.note(choice.body, signature(operands))
+            return said
+
         with self._lock:
-            trusted = self._trust.of(choice, lambda: _flaw(choice, operands), what, choice.kernels)
+            trusted = self._trust.of(choice, proof, what, choice.kernels)
         if not trusted:
             self._give_up(operands, "its kernel was wrong on a trial")
         return trusted

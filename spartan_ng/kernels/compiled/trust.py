@@ -34,6 +34,10 @@ class Trust:
         """Ask for all proofs anew."""
         self._known.clear()
 
+    def admit(self, key: Hashable) -> None:
+        """Ask for no proof of this, which is known to have given one."""
+        self._known[key] = True
+
     def of(self, key: Hashable, flaw: Callable[[], str], what: str, kernels: Sequence[Kernel]) -> bool:
         """Whether kernels may be used; `flaw` says what they make otherwise than NumPy, empty if nothing.
 
