@@ -116,6 +116,8 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
             a, left = _with_shapes(a), None  # which NumPy refuses below, in its words
         if isinstance(a, Handle):
             return as_handle(a, dtype)
+        if left is None and np.dtype(dtype) == object and _are_unlike(a):
+            return make(Cell(_as_elements(a)))
         if left:
             settle(*left)
             a = _with_values(a)
@@ -174,6 +176,23 @@ def _nested(items: Any, left: list[Handle] | None, dtype: Any = None, depth: int
     if all(i is j for i, j in zip(parts, items, strict=True)):
         return items
     return tuple(parts) if isinstance(items, tuple) else parts
+
+
+def _are_unlike(items: Any) -> bool:
+    """Whether items are arrays whose first axes have several lengths: as objects each is an element."""
+    return (
+        any(isinstance(i, Handle) for i in items)
+        and all(isinstance(i, Handle | np.ndarray) and i.ndim and not is_sparse(i) for i in items)
+        and len({i.shape[0] for i in items}) > 1
+    )
+
+
+def _as_elements(items: Any) -> Any:
+    """Arrays as they are: NumPy would have the objects of each first, and come to this then."""
+    found = np.empty(len(items), object)
+    for place, item in enumerate(items):
+        found[place] = item
+    return found
 
 
 class _RaggedError(ValueError):

@@ -199,9 +199,13 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool | Callable[[
     checked, quicker = _leaving_subclasses(ours, numpys), QUICKER.get(numpys, numpys)
     own, theirs = (frozenset(inspect.signature(f).parameters) for f in (ours, numpys))
     takes_out, beyond = "out" in own, own - theirs
+    joins = next(iter(inspect.signature(ours).parameters)) in _JOINED
 
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
+        if joins and args and type(args[0]) is Late.ndarray and args[0].ndim == 1:
+            if args[0].dtype.hasobject:  # ours, perhaps, which NumPy would ask us to join
+                args = list(args[0]), *args[1:]
         if keywords and not beyond.isdisjoint(keywords):
             return checked(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
@@ -231,6 +235,8 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool | Callable[[
     return in_front(call, numpys, theirs - _ELSEWHERE, most, AS_GIVEN)  # type: ignore[return-value]
 
 
+_JOINED = frozenset({"arrays", "tup"})
+"""What the parameter is called of functions that join several arrays."""
 _ELSEWHERE = frozenset({"device", "like", "out"})
 """Keywords that say where the result goes, or whose it is."""
 
