@@ -6,6 +6,7 @@ Each kind of loop that is ready-made is imported by its first product: few progr
 from __future__ import annotations
 
 from functools import cache, lru_cache
+from itertools import takewhile
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spartan_ng.compressed import is_compressed
-from spartan_ng.costs.choices import is_one_loop
+from spartan_ng.costs.choices import is_one_loop, is_stack_of_lines
 from spartan_ng.error_state import error_state
 from spartan_ng.kernels.formats import dense, is_sparse_block
 from spartan_ng.memory import budget_bytes, copied_bytes
@@ -53,19 +54,33 @@ def contract(
     if shape.batch and not (shape.rows or shape.columns):
         # Sums along lines of two arrays alike: a product of matrices would be one of each line.
         return np.einsum(a, la, b, lb, lo)
-    found = _gone_over(a, b, la, lb, lo) if shape.of_lines else None
+    is_looped = shape.of_lines and _is_one_loop(a, b, la, lb, lo)
+    found = _looped(a, b, la, lb, lo) if is_looped or _is_along_stack(a, b, shape, lo) else None
     return _batched(a, b, shape) if found is None else found
 
 
-def _gone_over(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
-    """A stack of products of a matrix and a vector, in one loop over the elements of the matrices: for BLAS
-    each is a call of its own, which NumPy makes with the interpreter's lock. None where matmul is faster, or
-    has something to tell of the results, as einsum has not."""
-    matrices, vectors, labels = (a, b, la) if a.ndim > b.ndim else (b, a, lb)
+def _is_one_loop(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> bool:
+    """Whether a stack of products of a matrix and a vector is best made in one loop over the elements of the
+    matrices: for BLAS each is a call of its own, which NumPy makes with the interpreter's lock."""
+    matrices, labels = (a, la) if a.ndim > b.ndim else (b, lb)
     stacked = [n for n, x in zip(matrices.shape, labels, strict=True) if x in lo and x in la and x in lb]
-    if not is_one_loop(matrices, prod(stacked)) or vectors.dtype != matrices.dtype:
-        return None
-    if error_state().is_strict:
+    return is_one_loop(matrices, prod(stacked))
+
+
+def _is_along_stack(a: Any, b: Any, shape: _Arrangement, lo: Labels) -> bool:
+    """Whether products of small matrices are best made in one loop along their stack, whose elements lie side
+    by side: for BLAS, which has each matrix side by side, both are copied, and each is a call of its own."""
+    n = shape.trailing
+    if not n or a.strides[-1] != a.itemsize or b.strides[-1] != b.itemsize:
+        return False
+    columns = [m for m, x in zip(b.shape, shape.all_b, strict=True) if x not in shape.all_a]
+    return is_stack_of_lines(a.size * prod(columns), prod(a.shape[-n:]))
+
+
+def _looped(a: Any, b: Any, la: Labels, lb: Labels, lo: Labels) -> Any:
+    """The products in NumPy's loops over elements; None where matmul has something to tell of them, as einsum
+    has not."""
+    if a.dtype != b.dtype or error_state().is_strict:
         return None
     found = np.einsum(a, la, b, lb, lo)
     return found if found.dtype.kind not in "fc" or np.isfinite(found).all() else None
@@ -151,6 +166,9 @@ class _Arrangement:
             and len(self.columns) <= 1
             and self.order_out == sorted(self.order_out)
         )
+        ends = zip(la[::-1], lb[::-1], lo[::-1], strict=False)
+        self.trailing = len(list(takewhile(lambda last: len({*last}) == 1, ends)))
+        """How many of the last labels of both operands are the last of the result."""
         self.of_lines = bool(self.batch) and bool(self.rows) != bool(self.columns)
         self.turn_a = self.plain and self.order_a != sorted(self.order_a)
         self.turn_b = self.plain and self.order_b != sorted(self.order_b)

@@ -113,12 +113,11 @@ def go_on_in_large_pages() -> None:
     The allocator writes to the end of what is asked for, where the system then fills a page with zeros:
     nothing is asked for where what there was has been enough.
     """
-    if _asked is None:
+    if _asked is None or _sbrk is None or (end := _sbrk(0)) == _asked:
         return
-    assert _sbrk is not None, "asked by who has it"
     assert _malloc is not None, "asked by who has it"
     assert _free is not None, "asked by who has it"
-    if _sbrk(0) > _asked:
+    if end > _asked:
         # so much is there then; a little more would be given back at once
         _free(_malloc(_LARGE_BYTES // 8 * 7))
     _ask(_sbrk(0))

@@ -10,7 +10,7 @@ import pytest
 import spartan_ng as np
 from spartan_ng.config import config
 
-SHAPES = {
+SHAPES: dict[str, Any] = {
     "lines": [(2,), (3,), (4,)],
     "lines of one length": [(3,), (3,)],
     "layers": [(4, 3), (3,), (3, 2), (2,)],
@@ -50,13 +50,14 @@ def answer(call: Any) -> Any:
 @pytest.mark.parametrize("name", SHAPES)
 def test_arrays_become_elements_where_they_do_by_numpy(name: str, kind: Any, lazy: bool) -> None:
     with config.override(**({"small_bytes": 0} if lazy else {})):
-        wanted, given = kind(arrays(numpy, SHAPES[name])), kind(arrays(np, SHAPES[name]))
+        wanted, given = [[*arrays(s, SHAPES[name])] for s in (numpy, np)]
         for make in (lambda s, a: s.array(a, dtype=object), lambda s, a: s.asarray(a, object)):
-            assert answer(lambda m=make: m(np, given)) == answer(lambda m=make: m(numpy, wanted))
+            assert answer(lambda m=make: m(np, kind(given))) == answer(lambda m=make: m(numpy, kind(wanted)))
         if name in ("lines", "layers"):
-            found = np.array(given, dtype=object)
+            found: Any = np.array(kind(given), dtype=object)
+            assert found.shape == (len(SHAPES[name]),)
             assert all(x is y for x, y in zip(found, given, strict=True))
-            mixed = np.array([given[0], *wanted[1:]], dtype=object)
+            mixed: Any = np.array([given[0], *wanted[1:]], dtype=object)
             assert elements(mixed) == elements(numpy.array(wanted, dtype=object))
 
 

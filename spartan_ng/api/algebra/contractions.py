@@ -6,7 +6,7 @@ import string
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache, reduce
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, takewhile
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +27,7 @@ from spartan_ng.api.core.quick import AS_LOOPS, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.copying import is_mapped
-from spartan_ng.costs.choices import WINDOW_LOOPS, is_one_loop
+from spartan_ng.costs.choices import WINDOW_LOOPS, is_one_loop, is_stack_of_lines
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node, Op
@@ -45,26 +45,27 @@ class _Work(NamedTuple):
     made : elements of the result
     lines : of how many products of a matrix, with a vector of its own, it is a stack; 0: of others
     is_single : whether it is a product of matrices, or several, and no stack of them
+    stacked : elements of a stack that lies along the last axes of two terms and the result
     """
 
     products: int
     made: int
     lines: int
     is_single: bool
+    stacked: int
 
 
 @lru_cache(maxsize=1024)
 def _work(text: str, *shapes: tuple[int, ...]) -> _Work:
-    """What spelled terms take; with an ellipsis at most, and nothing further."""
-    if "." in text:
-        size = prod(map(prod, shapes))
-        return _Work(size, size, 0, False)
-    left, arrow, result = text.replace(" ", "").partition("->")
+    """What spelled terms take."""
+    left, arrow, result = _without_ellipses(text.replace(" ", ""), shapes).partition("->")
     terms, lengths = left.split(","), dict[str, int]()
     for term, shape in zip(terms, shapes, strict=False):
         for letter, length in zip(term, shape, strict=False):
             lengths[letter] = max(length, lengths.get(letter, 1))
     kept = set(result) if arrow else {c for c in lengths if left.count(c) == 1}
+    ends = [c[::-1] for c in (*terms, result)]
+    alike = list(takewhile(lambda c: len({*c}) == 1, zip(*ends, strict=False)))
     few, many = sorted(terms, key=len) if len(terms) == 2 else ("", "")
     stack, rows = set(few) & kept, set(many) - set(few)
     is_of_lines = set(few) < set(many) and len(set(many)) == len(many) and len(set(few)) == len(few)
@@ -74,7 +75,25 @@ def _work(text: str, *shapes: tuple[int, ...]) -> _Work:
         prod(lengths[c] for c in kept & set(lengths)),
         prod(lengths[c] for c in stack) if is_of_lines else 0,
         not any(kept & set(a) & set(b) for a, b in combinations(terms, 2)),
+        prod(lengths.get(c, 1) for c, *_ in alike) if alike and len(terms) == 2 else 0,
     )
+
+
+def _without_ellipses(text: str, shapes: Sequence[tuple[int, ...]]) -> str:
+    """Terms with a letter for each axis that an ellipsis stands for, those of which end together."""
+    if "..." not in text:
+        return text
+    left, arrow, result = text.partition("->")
+    terms = left.split(",")
+    free = [c for c in string.ascii_letters if c not in text]
+    counts = [len(shape) - len(t.replace("...", "")) for t, shape in zip(terms, shapes, strict=False)]
+    own = ["".join(free[-n:]) if "..." in t and n > 0 else "" for t, n in zip(terms, counts, strict=False)]
+    spelled = ",".join(t.replace("...", o) for t, o in zip(terms, own, strict=False))
+    most = max(own, key=len)
+    if not arrow:
+        letters = left.replace("...", "").replace(",", "")
+        result = "..." + "".join(sorted(c for c in letters if letters.count(c) == 1))
+    return f"{spelled}->{result.replace('...', most)}"
 
 
 def _adds(text: str, a: Any) -> bool:
@@ -96,7 +115,8 @@ def _at_once(text: str, known: Sequence[Any], how: dict[str, Any]) -> Any:
         return np.einsum(text, *known, **how) if is_a_stack and is_one_loop(largest, work.lines) else None
     nbytes = work.made * max((a.itemsize for a in arrays), default=1)
     adds_nothing = work.products == work.made and door.is_small(nbytes)
-    if door.is_looped(work.products) or work.products <= WINDOW_LOOPS * np.size(largest) or adds_nothing:
+    few = door.is_looped(work.products) or work.products <= WINDOW_LOOPS * np.size(largest)
+    if few or adds_nothing or is_stack_of_lines(work.products, work.stacked):
         return np.einsum(text, *known, **how)
     if not work.is_single or how.get("dtype") is not None or not door.is_small(nbytes):
         return None

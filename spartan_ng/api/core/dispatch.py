@@ -203,9 +203,8 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool | Callable[[
 
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
-        if joins and args and type(args[0]) is Late.ndarray and args[0].ndim == 1:
-            if args[0].dtype.hasobject:  # ours, perhaps, which NumPy would ask us to join
-                args = list(args[0]), *args[1:]
+        if joins and args and _is_line_of_objects(args[0]):
+            args = list(args[0]), *args[1:]
         if keywords and not beyond.isdisjoint(keywords):
             return checked(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):
@@ -233,6 +232,11 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool | Callable[[
 
     most = 2 if takes_out else sys.maxsize
     return in_front(call, numpys, theirs - _ELSEWHERE, most, AS_GIVEN)  # type: ignore[return-value]
+
+
+def _is_line_of_objects(a: Any) -> bool:
+    """Whether it may hold arrays of ours, which NumPy would ask us to join."""
+    return type(a) is Late.ndarray and a.ndim == 1 and a.dtype.hasobject
 
 
 _JOINED = frozenset({"arrays", "tup"})
