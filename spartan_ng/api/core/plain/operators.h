@@ -359,23 +359,26 @@ power_of(PyObject *a, PyObject *b, PyObject *modulus, const char *callers)
     if (together != NULL || PyErr_Occurred() || settle_all() < 0)
         return together;
     if (modulus == Py_None) {
-        PyArrayObject *x = NULL;
-        if (Py_TYPE(a) == known.array && (PyLong_CheckExact(b) || PyFloat_CheckExact(b))) {
+        int is_ours = Py_TYPE(a) == known.array, is_pythons = PyLong_CheckExact(b) || PyFloat_CheckExact(b);
+        if (is_ours && is_pythons) {
             PyObject *taken = power_taken_over(op, a, b, callers);
             if (taken != NULL || PyErr_Occurred())
                 return taken;
-            x = shown_of((Handle *)a);
         }
+        PyArrayObject *x = is_ours ? shown_of((Handle *)a) : NULL;
         PyArrayObject *exponents = Py_TYPE(b) == known.array ? shown_of((Handle *)b) : NULL;
         PyObject *found = exponents != NULL && PyArray_NDIM(exponents) > 0 ? at_once_of_two(op->numpys, a, b) : NULL;
         if (found != NULL || PyErr_Occurred())
             return found;
-        if (x == NULL || !stay_small((PyObject *)x, b))
+        int is_one = is_number(b) || (exponents != NULL && PyArray_NDIM(exponents) == 0);
+        if (x == NULL || !is_one || !stay_small((PyObject *)x, exponents != NULL ? (PyObject *)exponents : b))
             return by_methods(op, &Quick, a, b);
         Py_INCREF(x);
-        found = shared_power(op, (PyObject *)x, b, NULL);
+        PyObject *exponent = exponents != NULL ? Py_NewRef(exponents) : plain_of(b);
+        found = exponent == NULL ? NULL : shared_power(op, (PyObject *)x, exponent, NULL);
         if (found == NULL && !PyErr_Occurred())
-            found = PyNumber_Power((PyObject *)x, b, modulus);
+            found = PyNumber_Power((PyObject *)x, exponent, modulus);
+        Py_XDECREF(exponent);
         Py_DECREF(x);
         return found == NULL ? NULL : wrapped(found);
     }
