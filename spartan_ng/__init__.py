@@ -13,6 +13,7 @@ and `tile_as` cuts an array by hand.
 
 import importlib
 import os as _os
+import sys as _sys
 from typing import TYPE_CHECKING, Any
 
 from spartan_ng.system import spinning as _spinning  # noqa: F401 (before NumPy is imported)
@@ -62,6 +63,7 @@ from spartan_ng.api.ordering.sets import *
 from spartan_ng.api.ordering.sorting import *
 from spartan_ng.api.places.blockwise import *
 from spartan_ng.api.places.rearranging import *
+from spartan_ng.api.places.resizing import *
 from spartan_ng.api.places.taking import *
 from spartan_ng.api.statistics.covariances import *
 from spartan_ng.api.statistics.histograms import *
@@ -163,6 +165,7 @@ __all__ += _api.algebra.products.__all__
 __all__ += _api.numeric.progressions.__all__
 __all__ += _api.statistics.quantiles.__all__
 __all__ += _api.places.rearranging.__all__
+__all__ += _api.places.resizing.__all__
 __all__ += _api.base.reductions.__all__
 __all__ += _api.ordering.scans.__all__
 __all__ += _api.ordering.sets.__all__
@@ -198,4 +201,6 @@ if _TRACE_VARIABLE in _os.environ:
 
     _trace_as_asked()
 
+if "numpy.random" in _sys.modules:  # who has NumPy's generators draws
+    importlib.import_module(_LATE["random"])
 _begin_again()

@@ -523,3 +523,17 @@ def test_what_has_no_room_waits_for_the_session() -> None:
         assert beginning.evaluate([one], None) is None
         part = build.broadcast(build.constant(np.ones(())), (99,))
         assert beginning.evaluate([part], None) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_drawn", [True, False])
+def test_who_has_numpys_generators_has_ours_with_the_package(has_drawn: bool) -> None:
+    """Their import is longer than most first draws; who has none waits for NumPy's as well."""
+    code = f"""
+import sys
+import numpy{".random" if has_drawn else ""}
+import spartan_ng
+print("spartan_ng.api.drawing.generator" in sys.modules, "numpy.random" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{has_drawn} {has_drawn}\n"

@@ -29,7 +29,7 @@ from spartan_ng.api.core.quick import (
 from spartan_ng.api.elementwise import logic
 from spartan_ng.api.ndarray.arithmetic import Arithmetic
 from spartan_ng.api.ordering import sorting
-from spartan_ng.api.places import rearranging, taking
+from spartan_ng.api.places import rearranging, resizing, taking
 from spartan_ng.api.statistics import statistics
 from spartan_ng.sinks.places import file_place, replacing
 
@@ -94,7 +94,7 @@ class Methods(Arithmetic):
             raise TypeError(f"'{type(refcheck).__name__}' object cannot be interpreted as an integer")
         if shape in ((), (None,)):
             return
-        resized = rearranging.resized(self, shape[0] if len(shape) == 1 else shape)
+        resized = resizing.resized(self, shape[0] if len(shape) == 1 else shape)
         if self._cell.frozen:
             return
         if resized.size == self.size:

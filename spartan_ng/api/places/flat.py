@@ -17,7 +17,7 @@ from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS
 from spartan_ng.api.core.quick import Walker
 from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import ufuncs
-from spartan_ng.api.places import rearranging
+from spartan_ng.api.places import resizing
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
@@ -191,4 +191,4 @@ def _cycled(base: Handle, key: Any, value: Any) -> Any:
     else:
         shape = (int(ufuncs.not_equal(key, 0).sum()),) if key.dtype == bool else key.shape
     flat = value.ravel()
-    return flat.reshape(shape) if flat.size == prod(shape) else rearranging.resized(flat, shape, True)
+    return flat.reshape(shape) if flat.size == prod(shape) else resizing.resized(flat, shape, True)

@@ -16,7 +16,7 @@ from spartan_ng.api.base.room import work_fits
 from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell
 from spartan_ng.api.core.chains import bounded
-from spartan_ng.api.core.conversion import as_handle, forced, shape_tuple, values
+from spartan_ng.api.core.conversion import as_handle, forced, values
 from spartan_ng.api.core.dispatch import NUMPYS, by_numpy, fresh, gathered, numpy_function
 from spartan_ng.api.core.door import few_values, is_plain, is_small
 from spartan_ng.api.core.handle import Handle, copied, settle
@@ -185,28 +185,6 @@ def _part(node: Any, axis: int, start: int, length: int) -> Any:
     return Slice(tuple(start if i == axis else 0 for i in range(node.ndim)), (1,) * node.ndim, shape).apply(
         node
     )
-
-
-@numpy_function(np.resize, front=shortened(np.resize, 2, AS_TILED))
-def resize(a: Any, new_shape: Any) -> ndarray:
-    """Another size, the elements repeated as needed."""
-    found = resized(a := manipulation.ravel(a), shape_tuple(new_shape), True)
-    joined = "=" if a.size and found.size else "|"  # NumPy joins repetitions, where there are elements
-    return found.astype(found.dtype.newbyteorder(joined), copy=False)
-
-
-def resized(a: Handle, shape: Any, repeated: bool = False) -> ndarray:
-    """Elements in another size: repeated, or followed by zeros (`ndarray.resize`)."""
-    lengths = shape_tuple(shape)
-    size = prod(lengths)
-    flat = manipulation.ravel(a)
-    if size <= flat.size:
-        return flat[:size].reshape(lengths).copy()  # type: ignore[no-any-return]
-    if repeated and flat.size:
-        return tile(flat, -(-size // flat.size))[:size].reshape(lengths).copy()  # type: ignore[no-any-return]
-    if not flat.size:
-        return constants.zeros(lengths, flat.dtype)
-    return joining.concatenate([flat, constants.zeros(size - flat.size, flat.dtype)]).reshape(lengths)
 
 
 @numpy_function(np.insert, eager=True)
@@ -440,7 +418,6 @@ __all__ = [
     "insert",
     "ndim",
     "repeat",
-    "resize",
     "roll",
     "rot90",
     "shape",

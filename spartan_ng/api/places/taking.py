@@ -23,7 +23,7 @@ from spartan_ng.api.core.operands import WEAK, check_output, converted, mask_of,
 from spartan_ng.api.core.quick import AS_BROADCAST, AS_WRITTEN, shortened
 from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.elementwise import ufuncs
-from spartan_ng.api.places import rearranging
+from spartan_ng.api.places import resizing
 from spartan_ng.api.places.flat import (
     MOST_AXES_OF_FLAT,
     Flat,
@@ -164,7 +164,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if values.size == 0:
         return
     index = _moved(index, a.size, mode)
-    new = values[:1].reshape(()) if values.size == 1 else rearranging.resize(values, (index.size,))
+    new = values[:1].reshape(()) if values.size == 1 else resizing.resize(values, (index.size,))
     if may_overlap(a) and not a.flags.c_contiguous:  # NumPy does so of what is no line
         set_in_copy(a, index, new)
         return
@@ -237,7 +237,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         raise ValueError("Cannot insert from an empty array!")
     if not count:
         return
-    assigning.setitem(arr, flags, as_handle(rearranging.resize(values, (count,)), arr.dtype))
+    assigning.setitem(arr, flags, as_handle(resizing.resize(values, (count,)), arr.dtype))
 
 
 @_writing(np.putmask)
@@ -250,7 +250,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     flags = _like(a, mask, "putmask")
     new = converted(values, a.dtype).ravel()
     if new.size:
-        new = as_handle(rearranging.resize(new, (a.size,)).reshape(a.shape))
+        new = as_handle(resizing.resize(new, (a.size,)).reshape(a.shape))
         assigning.setitem(a, ..., wrap_node(build.map_("where", flags._node(), new._node(), a._node())))
 
 

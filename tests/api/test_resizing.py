@@ -1,0 +1,33 @@
+"""np.resize: elements over and over, each written once, however few there are of them."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+import spartan_ng as np
+from spartan_ng.api.places import resizing
+from spartan_ng.config import config
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("dtype", ["f8", "i1", "c16", "?", "M8[s]", "U2", ">f4", "O"])
+@pytest.mark.parametrize("n", [1, 2, 3, 1000, 32_768, 40_000])
+def test_elements_are_repeated_as_by_numpy(n: int, dtype: str, lazy: bool) -> None:
+    x = (numpy.arange(n) % 100).astype(dtype if dtype != "U2" else "i8").astype(dtype)
+    for given in (x, x[::-1], numpy.stack([x, x])):
+        for size in (0, 1, n, n + 1, 3 * n + 2, 100_001, (2, 50_003)):
+            wanted = numpy.resize(given, size)
+            with config.override(small_bytes=0 if lazy else config.small_bytes):
+                found = np.resize(np.asarray(given), size)
+                assert found.dtype == wanted.dtype
+                assert numpy.array_equal(numpy.asarray(found), wanted)
+
+
+@pytest.mark.parametrize("unit", [8, 24, 100])
+def test_what_is_written_at_a_time_changes_nothing(unit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resizing, "_UNIT_BYTES", unit)
+    for n in (1, 2, 3, 7):
+        x = numpy.arange(float(n))
+        for size in range(n, 60):
+            assert numpy.array_equal(resizing._again_and_again(x, size), numpy.resize(x, size))
