@@ -1,4 +1,4 @@
-"""What every test shares: no deadline of the compiler's, for a busy machine to pass, and settings that no
+"""What every test shares: no deadlines, which a busy machine would pass, and settings that no
 test leaves changed for those after it. An array of a megabyte is large here, as it would be of sixteen: what
 is planned, moved and compiled has to be small for thousands of questions.
 
@@ -22,7 +22,7 @@ import pytest
 from spartan_ng import kept_plans, session
 from spartan_ng.api.core.quick import read_after
 from spartan_ng.backends.embedded import EmbeddedBackend
-from spartan_ng.config import config
+from spartan_ng.config import config, environment_variable
 from spartan_ng.costs.measured import PROFILE_VARIABLE
 from spartan_ng.kernels import user
 from spartan_ng.kernels.compiled import select, trust
@@ -50,7 +50,8 @@ __all__ = [
 ]
 
 os.environ[PROFILE_VARIABLE] = "assumed"  # plans are the same on every machine, also those of processes
-Compiler.patience_s = 86_400.0
+Compiler.patience_s = config.timeout_s = 86_400.0
+os.environ[environment_variable("timeout_s")] = str(config.timeout_s)  # whoever waits for nobody says so
 # Which kernels lie on disk depends on the tests before.
 vars(select)["SOON_S"], vars(trust)["WARM"] = float("inf"), 1
 vars(kept_plans)["MOST"] = 0  # so does which plans do, and some tests have passes go wrong

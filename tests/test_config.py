@@ -119,6 +119,8 @@ TOLD: dict[str, list[tuple[str, Any]]] = {
 def test_the_environment_sets_each_option(monkeypatch: pytest.MonkeyPatch) -> None:
     """As an assignment does, and nothing else; what is empty says nothing."""
     assert {*TOLD} == {*Config.__struct_fields__}
+    for name in TOLD:  # what the tests' own environment says
+        monkeypatch.delenv(environment_variable(name), raising=False)
     for name, cases in TOLD.items():
         for told, value in cases:
             with monkeypatch.context() as patch:

@@ -63,7 +63,7 @@ class ClusterBackend:
         cls,
         address: str,
         keys: Keys | str | os.PathLike[str] | None = None,
-        timeout_s: float = 30.0,
+        timeout_s: float | None = None,
         workers: int = 1,
         insecure: bool = False,
     ) -> ClusterBackend:
@@ -71,8 +71,10 @@ class ClusterBackend:
 
         `keys` is the directory of CurveZMQ keys; without them, an address is a socket in a folder of this
         user's own, or `insecure` must say that anybody may be there. Raises MasterUnreachable,
-        AuthenticationFailed or VersionMismatch, all ConnectionFailed, within about `timeout_s`.
+        AuthenticationFailed or VersionMismatch, all ConnectionFailed, within about `timeout_s`, which is the
+        option's where it is None.
         """
+        timeout_s = config.timeout_s if timeout_s is None else timeout_s
         found = keys if keys is None or isinstance(keys, Keys) else Keys.load(keys, "client")
         link = MasterLink(address, Access(found, insecure), timeout_s)
         link.open()

@@ -41,7 +41,7 @@ class LocalCluster:
     n : number of workers
     threads : threads of each worker
     memory : memory budget of each worker in bytes, None for no limit
-    timeout_s : how long to wait for all of them
+    timeout_s : how long to wait for all of them; None for as long as the option says
     restart : start the master, and workers, again whose processes end
 
     As a context manager it starts the cluster and gives a connected `ClusterBackend`.
@@ -52,7 +52,7 @@ class LocalCluster:
         n: int,
         threads: int = 1,
         memory: int | None = None,
-        timeout_s: float = 30.0,
+        timeout_s: float | None = None,
         restart: bool = True,
     ) -> None:
         if n < 1:
@@ -64,7 +64,7 @@ class LocalCluster:
         self._joined: list[Process] = []
         self._threads = threads
         self._memory = memory
-        self.timeout_s = timeout_s
+        self.timeout_s = config.timeout_s if timeout_s is None else timeout_s
         self._heartbeat_s = config.heartbeat_s
         self._restart = restart
         self._nannies: list[Nanny] = []

@@ -6,7 +6,6 @@ import os
 from typing import Any
 
 from spartan_ng.backends.protocol import Backend
-from spartan_ng.config import config
 
 
 def reach(
@@ -19,4 +18,4 @@ def reach(
         return engines.connect(address, workers)
     from spartan_ng.backends.cluster import ClusterBackend
 
-    return ClusterBackend.connect(address, keys, config.timeout_s, workers, insecure)
+    return ClusterBackend.connect(address, keys, workers=workers, insecure=insecure)

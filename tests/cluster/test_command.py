@@ -296,7 +296,7 @@ def test_a_worker_that_is_killed_is_started_again(tmp_path):
     ]
     try:
         until((tmp_path / "master").exists)
-        client = ClusterBackend.connect(address, timeout_s=86_400.0)
+        client = ClusterBackend.connect(address)
         first = worker_pid(client)
         assert first not in [p.pid for p in processes]
         os.kill(first, signal.SIGKILL)

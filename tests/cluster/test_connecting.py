@@ -14,6 +14,7 @@ import pytest
 import spartan_ng.wire.messages as messages
 from spartan_ng.backends.cluster import ClusterBackend
 from spartan_ng.backends.link import MasterLink
+from spartan_ng.backends.local import LocalCluster
 from spartan_ng.config import config
 from spartan_ng.errors import (
     AuthenticationFailed,
@@ -46,6 +47,13 @@ def test_nobody_there():
     folder.rmdir()
 
 
+@pytest.mark.slow
+def test_who_says_no_time_waits_as_long_as_the_option_says():
+    with config.override(timeout_s=NOBODY_S):
+        assert "within 0.2 s" in refusal(MasterUnreachable, "tcp://127.0.0.1:9", insecure=True)
+        assert LocalCluster(1).timeout_s == NOBODY_S
+
+
 @pytest.mark.parametrize("address", ["nonsense", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:notaport"])
 def test_addresses_that_are_none(address):
     assert address in refusal(MasterUnreachable, address, insecure=True)
@@ -74,9 +82,11 @@ def test_a_port_that_speaks_something_else():
         refusal(ConnectionFailed, f"tcp://127.0.0.1:{port}", NOBODY_S, insecure=True)
 
 
-@pytest.mark.slow
-def test_a_master_without_workers(master):
-    assert "0 workers" in refusal(ConnectionFailed, master.address, 2.0)
+def test_a_master_without_workers(master, monkeypatch):
+    """Once it has answered, nobody waits for them."""
+    wait = MasterLink.wait_for_workers
+    monkeypatch.setattr(MasterLink, "wait_for_workers", lambda link, least, _: wait(link, least, 0.0))
+    assert "0 workers" in refusal(ConnectionFailed, master.address)
 
 
 def test_another_protocol(master, monkeypatch):
@@ -90,7 +100,7 @@ def test_a_client_cannot_be_a_worker_or_an_admin(keyed, keys):
     access = Access(Keys.load(keys, "client"))
     for role in ("worker", "admin"):
         with pytest.raises(AuthenticationFailed, match=f"client is no '{role}'"):
-            MasterLink(keyed.address, access, 10.0, role).open()
+            MasterLink(keyed.address, access, config.timeout_s, role).open()
 
 
 def test_a_worker_may_hear_of_keys_later_than_they_of_it(keys):
@@ -103,7 +113,7 @@ def test_a_worker_may_hear_of_keys_later_than_they_of_it(keys):
         known, door.users = door.users, {}
         x = np.ones((200, 100))
         tell = lambda: setattr(door, "users", known)  # noqa: E731
-        once(lambda: any(link.is_refused for link in client._link.peers._links.values()), tell)
+        once(lambda: is_refused(client._link.peers), tell)
         assert evaluate(Session(client), total(build.constant(x))) == x.sum()
         client.close()
 
@@ -115,7 +125,8 @@ def test_a_worker_that_never_lets_us_in_is_an_error(keys):
     with running(server, worker):
         client = ClusterBackend.connect(server.address, keys)
         heard_of_clients(worker).users = {}
-        client._link.peers.timeout_s = 0.5
+        peers = client._link.peers
+        once(lambda: is_refused(peers), lambda: setattr(peers, "timeout_s", 0.5))
         with config.override(retries=0), pytest.raises(WorkerUnreachable, match=r"is not let in for 0\.5 s"):
             evaluate(Session(client), total(build.constant(np.ones((200, 100)))))
         client.close()
@@ -135,6 +146,11 @@ def test_a_socket_that_somebody_has_removed_is_said():
         with config.override(retries=0), pytest.raises(WorkerUnreachable, match=said):
             evaluate(Session(client), total(build.constant(np.ones((200, 100)))))
         client.close()
+
+
+def is_refused(peers):
+    """Whether a worker has refused one who wants to read."""
+    return any(link.is_refused for link in list(peers._links.values()))
 
 
 def heard_of_clients(worker):
@@ -163,7 +179,7 @@ def test_an_admin_stops_a_cluster_and_a_worker_may_not_ask(keys):
 
 
 def opened(address, keys, role):
-    link = MasterLink(address, Access(Keys.load(keys, role)), 10.0, role)
+    link = MasterLink(address, Access(Keys.load(keys, role)), config.timeout_s, role)
     link.open()
     return link
 
@@ -176,7 +192,7 @@ def test_a_key_is_added_and_revoked_while_the_cluster_runs(keyed, tmp_path_facto
     def let_in():
         nonlocal client
         try:
-            client = ClusterBackend.connect(keyed.address, keys / "alice", timeout_s=2.0, workers=2)
+            client = ClusterBackend.connect(keyed.address, keys / "alice", workers=2)
         except AuthenticationFailed:
             return False
         return True

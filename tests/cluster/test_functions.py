@@ -102,12 +102,11 @@ def test_workers_whom_functions_ended_are_waited_for(two):
     """However often all of them went: jobs at once after it wait, and nobody plans for no workers."""
     session = Session(two)
     node = build.constant(rng.random((60, 4)))
-    with config.override(timeout_s=86_400.0):
-        for function in (terminates, interrupts, exits):
-            with pytest.raises(UserFunctionError, match="the processes of two workers ended"):
-                evaluate(session, total(user(function, node)))
-            np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
-        until(lambda: two.workers == 2)
+    for function in (terminates, interrupts, exits):
+        with pytest.raises(UserFunctionError, match="the processes of two workers ended"):
+            evaluate(session, total(user(function, node)))
+        np.testing.assert_allclose(evaluate(session, total(node)), expected(node))
+    until(lambda: two.workers == 2)
 
 
 def forks(tile):

@@ -128,7 +128,7 @@ def test_a_client_that_its_master_has_given_up_comes_back(cluster):
 
 @pytest.mark.slow
 def test_a_master_with_keys_is_followed():
-    cluster = KeyedCluster(2, timeout_s=86_400.0)
+    cluster = KeyedCluster(2)
     cluster.start()
     try:
         client = cluster.connect()

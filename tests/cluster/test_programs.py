@@ -24,7 +24,7 @@ from tests.test_programs import check
 def on_three_workers() -> Iterator[None]:
     """A local cluster for all tests of this file."""
     before = session.current().backend
-    with LocalCluster(3, timeout_s=86_400.0) as backend:
+    with LocalCluster(3) as backend:
         session.use(backend)
         yield
         session.use(before)

@@ -67,7 +67,7 @@ def test_a_worker_leaves_a_part_that_does_not_stop_outside_of_functions(monkeypa
     worker.leaves_stuck = True
     working, stuck = raising(WorkerStuck, worker.run)
     try:
-        client = ClusterBackend.connect(master.address, timeout_s=86_400.0)
+        client = ClusterBackend.connect(master.address)
         node = total(build.constant(np.ones((60, 4))))
         asking, _ = raising(ConnectionFailed, lambda: evaluate(Session(client), node))
         until(endless.begun.is_set)

@@ -96,7 +96,7 @@ def test_one_copy_of_an_input_comes_to_a_worker_whatever_its_threads():
     moved = []
     for threads in (1, 3):
         with (
-            LocalCluster(2, threads, timeout_s=86_400.0) as client,
+            LocalCluster(2, threads) as client,
             config.override(small_bytes=0, duplicate_bytes=0),
         ):
             before = session.current().backend
@@ -140,7 +140,7 @@ def test_updates_are_learned(running):
 @pytest.mark.parametrize(("power", "parts"), [({"threads": 2}, [2, 1, 1]), ({"memory": 1 << 28}, [1, 4, 4])])
 def test_unequal_workers_get_work_in_proportion(power: dict[str, int], parts: list[int]) -> None:
     """One worker of three has twice the threads, or a quarter of the memory; ranks come as workers join."""
-    cluster = LocalCluster(1, 1, 1 << 30, timeout_s=86_400.0)
+    cluster = LocalCluster(1, 1, 1 << 30)
     cluster.start()
     before = session.current().backend
     try:

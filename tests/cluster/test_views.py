@@ -31,7 +31,7 @@ OBJECTS = {
 @pytest.fixture
 def daemons():
     before = session.current().backend
-    with LocalCluster(3, timeout_s=86_400.0) as backend:
+    with LocalCluster(3) as backend:
         session.use(backend)
         try:
             with config.override(small_bytes=0):

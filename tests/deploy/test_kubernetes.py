@@ -157,7 +157,7 @@ def test_its_commands_make_a_cluster_with_its_secrets(manifests, tmp_path):
             for _ in range(20):  # the kubelet never tires
                 assert _probe(port)
                 assert _probe(tiles)
-            backend = ClusterBackend.connect(address, client, timeout_s=86_400.0)
+            backend = ClusterBackend.connect(address, client)
             x = build.constant(numpy.arange(6e5).reshape(-1, 3))
             assert evaluate(Session(backend), total(x)) == expected(x)
             (member,) = backend.status().members.members
