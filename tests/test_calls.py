@@ -9,10 +9,10 @@ for a thread that never comes back from C, as some tests leave one.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -30,6 +30,7 @@ from spartan_ng.optimizer.passes import run_passes
 from spartan_ng.optimizer.pipeline import PASSES
 from spartan_ng.plan.lower import lower
 from spartan_ng.plan.settings import Settings
+from tests.first_starts import first_start
 
 MOST = {"sum": 242, "step": 400}
 """Calls that `float(sum(X * Y))` and `w - c * (X.T @ (X @ w))` may take,"""
@@ -74,37 +75,35 @@ def calls(function: Callable[[], object]) -> Counter[str]:
     return found
 
 
-def printed(*words: str) -> Counter[str]:
+def printed(folder: Path, *words: str) -> Counter[str]:
     """What this module prints as a command."""
-    command = [sys.executable, "-m", "tests.test_calls", *words]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return Counter({name: int(n) for name, n in (line.rsplit(" ", 1) for line in done.stdout.splitlines())})
+    lines = first_start(folder, "-m", "tests.test_calls", *words).splitlines()
+    return Counter({name: int(n) for name, n in (line.rsplit(" ", 1) for line in lines)})
 
 
 @pytest.mark.parametrize("program", ["sum", "step"])
-def test_a_program_whose_plan_is_there_takes_few_calls(program: str) -> None:
-    found = printed(program)
+def test_a_program_whose_plan_is_there_takes_few_calls(program: str, tmp_path: Path) -> None:
+    found = printed(tmp_path, program)
     assert any("worker/executor.py" in name for name in found), "it ran on the plan's way"
     assert not any("lower.py" in name for name in found), "the plan was there"
     assert found.total() <= MOST[program], found
 
 
-def test_planning_takes_few_calls() -> None:
-    found = printed("planning")
+def test_planning_takes_few_calls(tmp_path: Path) -> None:
+    found = printed(tmp_path, "planning")
     assert any("lower.py" in name for name in found), "it was planned"
     assert found.total() <= MOST_OF_PLANNING, found.most_common(50)
 
 
-def test_steps_by_numpy_take_few_calls_beside_it() -> None:
-    found = printed("write")
+def test_steps_by_numpy_take_few_calls_beside_it(tmp_path: Path) -> None:
+    found = printed(tmp_path, "write")
     assert any("kernels/stepwise.py" in name for name in found), "NumPy did the steps"
     assert not any("executor.py" in name for name in found), "and no plan"
     assert found.total() <= MOST_OF_A_WRITE, found.most_common(50)
 
 
-def test_steps_that_are_kept_for_later_take_few_calls() -> None:
-    found = printed("kept")
+def test_steps_that_are_kept_for_later_take_few_calls(tmp_path: Path) -> None:
+    found = printed(tmp_path, "kept")
     assert {name: found[name] for name, most in MOST_OF_STEPS.items() if found[name] > most} == {}
     assert set(found) == set(MOST_OF_STEPS), "each has been counted"
 
@@ -172,9 +171,15 @@ def kept_steps() -> Counter[str]:
     return found
 
 
+def by_no_clock() -> None:
+    """Have nothing that this process does hang on the time that something takes: when what is compiled, and
+    which lines are looked at."""
+    vars(select)["HOT_S"] = watch._QUICK_S = float("inf")
+
+
 def calls_of(program: Callable[[], Any], expected: Any) -> Counter[str]:
     """The calls of a program that is planned, once its plan is there."""
-    vars(select)["HOT_S"] = watch._QUICK_S = float("inf")  # how soon it is compiled depends on the machine
+    by_no_clock()
     with config.override(small_bytes=0, fusion="cost", kernels="auto"):
         for _ in range(2):
             np.testing.assert_allclose(program(), expected, rtol=1e-12)

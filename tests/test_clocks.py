@@ -26,6 +26,10 @@ def broken_rules(text: str) -> list[str]:
                 found += [] if seconds >= FOR_EVER_S else [f"line {node.lineno}: sleep"]
             case ast.Call(func=ast.Attribute(attr="wait" | "join"), args=[ast.Constant(float() | int())]):
                 found.append(f"line {node.lineno}: a wait for seconds")
+            case ast.Call(func=ast.Attribute(attr="wait" | "join"), args=[ast.Name(id=name)]) if (
+                name.endswith("_S")
+            ):
+                found.append(f"line {node.lineno}: a wait for {name}")
             case ast.Call(func=ast.Attribute(attr="run" | "communicate"), keywords=keywords):
                 limits = [k.arg for k in keywords if k.arg in LIMITS]
                 found += [f"line {node.lineno}: {limit}" for limit in limits]
@@ -56,6 +60,7 @@ def test_no_test_knows_the_time(file: Path) -> None:
         "threading.Timer(0.4, kill).start()",
         "event.wait(10)",
         "thread.join(5)",
+        "thread.join(_LIMIT_S)",
         "subprocess.run(command, timeout=60)",
         r'PROGRAM = "import time\ntime.sleep(60)\n"',
     ],

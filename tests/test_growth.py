@@ -6,16 +6,17 @@ Python functions are counted, in a process of its own, so it depends on no machi
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy
 import pytest
 
 import spartan_ng as np
 from spartan_ng.config import config
-from tests.test_calls import calls
+from tests.first_starts import first_start
+from tests.test_calls import by_no_clock, calls
 
 MOST = 2.15
 """How much more a third program may take beyond a second than that beyond the first, where each is twice the
@@ -82,20 +83,17 @@ PROGRAMS: dict[str, Callable[[int], list[np.ndarray]]] = {
 @pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_planning_grows_as_the_program_does(name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.test_growth", name], check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    first, second, third = map(int, done.stdout.split())
+def test_planning_grows_as_the_program_does(name: str, tmp_path: Path) -> None:
+    first, second, third = map(int, first_start(tmp_path, "-m", "tests.test_growth", name).split())
     assert third - second <= MOST * (second - first), (first, second, third)
 
 
 def main(name: str) -> None:
     """Print the calls that programs of `SIZES` take."""
+    by_no_clock()
     program = PROGRAMS[name]
     with config.override(small_bytes=0), numpy.errstate(all="ignore"):
-        np.compute(*program(7))  # what is imported late
+        np.compute(*program(SIZES[0] - 1))  # what is imported late, and plans of parts that come again
         for n in SIZES:
             print(calls(lambda n=n: np.compute(*program(n))).total())  # type: ignore[misc]
 
