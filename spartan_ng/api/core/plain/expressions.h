@@ -208,6 +208,7 @@ laid_out(const Expression *e, Shared *job, Step *program, PyArrayObject *out, in
         itemsize = Py_MAX(itemsize, job->sizes[i]);
         furthest = Py_MAX(furthest, job->shape[job->axes - 1] == 1 ? 0 : job->steps[i][job->axes - 1]);
     }
+    step_over_one(job, e->arrays, out);
     *threads = threads_for(PyArray_SIZE(out) * e->count, furthest);
     int pieces = cut(job, itemsize, *threads);
     job->together = lines_together(job, itemsize);

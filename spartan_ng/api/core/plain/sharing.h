@@ -234,6 +234,25 @@ take_part(Shared *job, int i, PyArrayObject *a, char *place)
                                   : PyArray_STRIDE(a, axis - missing);
 }
 
+/* Of one element NumPy's loops are given the steps that arrays of as many axes have, which nobody goes: complex numbers
+ * are multiplied in another way, with other last bits, where there are none, as where such arrays are broadcast. */
+static void
+step_over_one(Shared *job, PyArrayObject *const *arrays, PyArrayObject *out)
+{
+    for (int axis = 0; axis < job->axes; axis++)
+        if (job->shape[axis] != 1)
+            return;
+    for (int i = 0; i < job->n - 1; i++)
+        if (arrays[i] != NULL && PyArray_NDIM(arrays[i]) != 0 && PyArray_NDIM(arrays[i]) != job->axes)
+            return;
+    for (int i = 0; i < job->n; i++) {
+        PyArrayObject *a = i == job->n - 1 ? out : arrays[i];
+        for (int axis = 0; axis < job->axes; axis++)
+            if (a != NULL && PyArray_NDIM(a) != 0)
+                job->steps[i][axis] = job->axes == 1 ? PyArray_STRIDE(a, 0) : PyArray_ITEMSIZE(a);
+    }
+}
+
 /* By how many threads so many elements are worth working on, one of which lies so many bytes from the next. Where each has
  * a line of the cache of its own, it takes as long as several that share one. */
 static int
@@ -374,6 +393,7 @@ shared_in_order(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArr
     for (Py_ssize_t i = 0; i < n; i++)
         take_part(&job, (int)i, arrays[i], (char *)numbers[i]);
     take_part(&job, (int)n, out, NULL);
+    step_over_one(&job, arrays, out);
     job.loop = f->functions[loop];
     job.data = f->data == NULL ? NULL : (void *)f->data[loop];
     npy_intp furthest = 0, itemsize = PyArray_ITEMSIZE(out);
