@@ -23,7 +23,7 @@ from spartan_ng.api.core.kinds import are_numbers
 from spartan_ng.api.core.layouts import asked_of_tiny, lie
 from spartan_ng.api.core.operands import small_values, stored, values_here
 from spartan_ng.api.core.overlaps import contract_windows
-from spartan_ng.api.core.quick import AS_LOOPS, shortened
+from spartan_ng.api.core.quick import AS_LOOPS, ASKING, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.arrays.copying import is_mapped
@@ -130,7 +130,7 @@ def _at_once(text: str, known: Sequence[Any], how: dict[str, Any]) -> Any:
     return found + 0 if found.dtype.kind in "fc" else found  # NumPy's loops add to zeros: no -0.0
 
 
-@numpy_function(np.einsum, front=shortened(np.einsum, 8, AS_LOOPS))
+@numpy_function(np.einsum, front=shortened(np.einsum, 12, AS_LOOPS, ASKING | {"optimize"}))
 def einsum(
     *operands: Any,
     out: Any = None,

@@ -108,7 +108,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     if a._cell.frozen and new == a.shape:
         return a  # type: ignore[no-any-return]
     if a._cell.frozen and value is not None:
-        return wrap(np.array(value).reshape(new))
+        return indexing.reshaped(wrap(np.array(value)), new)
     if copy is not True and reshapes_without_copy(a, new):
         return indexing.reshaped(a, new)
     if copy is False:
@@ -250,20 +250,20 @@ def squeeze(a: Any, axis: Any = None) -> ndarray:
 @numpy_function(np.atleast_1d, front=shown_by(np.atleast_1d, 1))
 def atleast_1d(*arys: Any) -> Any:
     """Arrays of one axis or more."""
-    return _at_least(np.atleast_1d, arys, lambda a: a.reshape(1) if a.ndim == 0 else a)
+    return _at_least(arys, lambda a: a.reshape(1) if a.ndim == 0 else a)
 
 
 @numpy_function(np.atleast_2d, front=shown_by(np.atleast_2d, 1))
 def atleast_2d(*arys: Any) -> Any:
     """Arrays of two axes or more."""
-    return _at_least(np.atleast_2d, arys, lambda a: _with_new_axes(a, (None, ...), 2) if a.ndim < 2 else a)
+    return _at_least(arys, lambda a: _with_new_axes(a, (None, ...), 2) if a.ndim < 2 else a)
 
 
 @numpy_function(np.atleast_3d, front=shown_by(np.atleast_3d, 1))
 def atleast_3d(*arys: Any) -> Any:
     """Arrays of three axes or more."""
     keys = (None, (None, ..., None), (..., None))
-    return _at_least(np.atleast_3d, arys, lambda a: _with_new_axes(a, keys[a.ndim], 3) if a.ndim < 3 else a)
+    return _at_least(arys, lambda a: _with_new_axes(a, keys[a.ndim], 3) if a.ndim < 3 else a)
 
 
 def _with_new_axes(a: ndarray, key: Any, ndim: int) -> ndarray:
@@ -271,8 +271,8 @@ def _with_new_axes(a: ndarray, key: Any, ndim: int) -> ndarray:
     return a[key] if a.ndim else a.reshape((1,) * ndim)
 
 
-def _at_least(numpys: Any, arys: tuple[Any, ...], grow: Any) -> Any:
-    found = tuple(wrap(numpys(a)) if type(a) in _NUMBERS else grow(as_handle(a)) for a in arys)
+def _at_least(arys: tuple[Any, ...], grow: Any) -> Any:
+    found = tuple(grow(wrap(np.array(a)) if type(a) in _NUMBERS else as_handle(a)) for a in arys)
     return found[0] if len(found) == 1 else found
 
 

@@ -50,6 +50,7 @@
 #include "plain/groups.h"
 #include "plain/bins.h"
 #include "plain/elements.h"
+#include "plain/basic.h"
 #include "plain/keys.h"
 #include "plain/rows.h"
 #include "plain/operators.h"
@@ -291,6 +292,10 @@ PyInit__quick(void)
 {
     import_array();
     import_umath();
+    numpys_names = PyImport_ImportModule("numpy");
+    mapped_files = numpys_names == NULL ? NULL : (PyTypeObject *)PyObject_GetAttrString(numpys_names, "memmap");
+    if (mapped_files == NULL || !PyType_Check(mapped_files))
+        return NULL;
     no_views = PyTuple_New(0);
     call_name = PyUnicode_InternFromString("__call__");
     called_name = PyUnicode_InternFromString("_called");

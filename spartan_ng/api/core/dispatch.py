@@ -329,7 +329,7 @@ def operand_or_fresh(result: Any, given: tuple[Any, ...], known: list[Any]) -> A
     for argument, value in zip(given, known, strict=True):
         if value is result:
             return argument
-    return fresh(result)
+    return fresh(result, [a for a in known if is_subclass(a)])
 
 
 def fresh(result: Any, own: Sequence[Any] = ()) -> Any:

@@ -22,7 +22,7 @@ def learn_lenses(ours: Callable[..., Any], shown: Any, view: Any, call: tuple[An
     """The lenses of the view that NumPy has made of what is `shown`; None where ours makes another.
 
     `call` is how many axes there are and their lengths, the keywords' names or None, and the arguments
-    besides the array, those of keywords last.
+    besides the array, those of keywords last; letters of Einstein's sum are before it.
     """
     shape, names, given = call[1 : call[0] + 1], call[call[0] + 1] or (), call[call[0] + 2 :]
     n = len(given) - len(names)
@@ -30,7 +30,8 @@ def learn_lenses(ours: Callable[..., Any], shown: Any, view: Any, call: tuple[An
         base = wrap(np.zeros(shape, shown.dtype))  # all of it: ours may copy where NumPy makes a view
     except MemoryError:
         return None
-    found = ours(base, *given[:n], **dict(zip(names, given[n:], strict=True)))
+    letters = given[:n] if given and type(given[0]) is str else ()  # of Einstein's sums, before the array
+    found = ours(*letters, base, *given[len(letters) : n], **dict(zip(names, given[n:], strict=True)))
     if not isinstance(found, Handle) or found._cell is not base._cell:
         return None
     return found._views if _is_alike(seen_through(shown, found._views), view) else None

@@ -19,8 +19,10 @@ typedef struct {
     double listed; /* arrays, of those in lists, for each of another list */
     PyArrayObject *first;
     int alike;
+    int derived; /* arrays of classes derived from NumPy's, -1 where none is taken */
 } Given;
-#define NOTHING_GIVEN ((Given){.size = 1, .listed = 1, .alike = 1})
+#define NOTHING_GIVEN ((Given){.size = 1, .listed = 1, .alike = 1, .derived = -1})
+#define NOTHING_GIVEN_YET ((Given){.size = 1, .listed = 1, .alike = 1})
 
 /* Whether an object is a text, or a date or a duration of NumPy's. */
 static int
@@ -82,8 +84,10 @@ given_list(PyObject *listed, int depth, Given *given)
 static PyObject *
 given_value(PyObject *a, int depth, Given *given)
 {
-    if (Py_TYPE(a) == known.array || PyArray_CheckExact(a)) {
+    int is_one_derived = depth == DEEPEST && given->derived >= 0 && is_derived(a);
+    if (Py_TYPE(a) == known.array || PyArray_CheckExact(a) || is_one_derived) {
         PyArrayObject *shown = Py_TYPE(a) == known.array ? value_of((Handle *)a) : (PyArrayObject *)a;
+        given->derived += is_one_derived;
         if (shown == NULL || !is_plain_kind(shown) || PyArray_NBYTES(shown) >= known.least)
             return NULL;
         if (given->first == NULL)
@@ -97,6 +101,13 @@ given_value(PyObject *a, int depth, Given *given)
         return plain_of(a);
     if (PyList_CheckExact(a) || PyTuple_CheckExact(a))
         return depth > 0 ? given_list(a, depth, given) : NULL;
+    if (PyRange_Check(a)) {
+        Py_ssize_t n = PySequence_Size(a);
+        given->size *= n > 0 ? n : 1;
+        given->alike = 0;
+        PyErr_Clear(); /* of more than there can be */
+        return n < 0 || n > MOST_LISTED ? NULL : Py_NewRef(a);
+    }
     if (a == (PyObject *)&PyFloat_Type || a == (PyObject *)&PyLong_Type || a == (PyObject *)&PyBool_Type
         || a == (PyObject *)&PyComplex_Type || is_plain_dtype(a))
         return Py_NewRef(a);
@@ -180,7 +191,7 @@ are_few(int kind, Given *given, PyObject *const *args, PyObject **values, Py_ssi
     double size;
     switch (kind) {
     case AS_LOOPS:
-        size = loop_size(values[0], values + 1, n - 1);
+        size = PyUnicode_CheckExact(values[0]) ? loop_size(values[0], values + 1, n - 1) : listed_loop_size(values, n);
         if (size >= 0)
             return given->nbytes < least && size <= (double)known.looped;
         /* fall through */
@@ -249,6 +260,15 @@ bounds_result(int size, Py_ssize_t place, PyObject *a)
     return takes && (PyList_CheckExact(a) || PyTuple_CheckExact(a)) && counted(a, depth) > 0;
 }
 
+/* What a result becomes where some arguments' classes are derived from NumPy's array, and say what it is: nothing is asked
+ * twice, as that may be a program's code. */
+static PyObject *
+settled_by_class(PyObject *found, PyObject *given, PyObject **values, Py_ssize_t n)
+{
+    int is_known = is_derived(found) || PyBool_Check(found) || found == Py_None || PyLong_CheckExact(found);
+    return is_known ? found : finished(found, given, values, n);
+}
+
 /* What NumPy's function gives for all arguments, those of keywords last, where what it is given, and what it gives, is
  * small; NULL, also without an error, where Python is to see to it. */
 static PyObject *
@@ -256,7 +276,7 @@ at_once(PyObject *numpys, int size, PyObject *const *args, Py_ssize_t n, PyObjec
 {
     PyObject *values[MOST_GIVEN + 1] = {NULL}, *found = NULL, *all = NULL;
     Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), i = 0;
-    Given given = NOTHING_GIVEN;
+    Given given = NOTHING_GIVEN_YET;
     for (; i < total; i++) {
         PyObject *a = bounds_result(size, i, args[i]) ? PyArray_FROM_O(args[i]) : Py_NewRef(args[i]);
         if (a == NULL) { /* lists of unlike lengths, of which ours says the same */
@@ -272,12 +292,13 @@ at_once(PyObject *numpys, int size, PyObject *const *args, Py_ssize_t n, PyObjec
         goto done;
     found = PyObject_Vectorcall(numpys, values + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
     if (found == NULL) {
-        if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_TypeError)
-            || PyErr_ExceptionMatches(PyExc_LookupError)) /* ours name the shapes */
+        if (given.derived == 0
+            && (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_TypeError)
+                || PyErr_ExceptionMatches(PyExc_LookupError))) /* ours name the shapes */
             PyErr_Clear();
         goto done;
     }
-    if (is_view_of(found, values + 1, total) || (size == AS_SHAPE && holds_objects(found))) {
+    if (given.derived == 0 && (is_view_of(found, values + 1, total) || (size == AS_SHAPE && holds_objects(found)))) {
         Py_CLEAR(found);
         goto done;
     }
@@ -287,7 +308,7 @@ at_once(PyObject *numpys, int size, PyObject *const *args, Py_ssize_t n, PyObjec
     if (all == NULL)
         Py_CLEAR(found);
     else
-        found = settled(found, all, values + 1, total);
+        found = given.derived ? settled_by_class(found, all, values + 1, total) : settled(found, all, values + 1, total);
 done:
     Py_XDECREF(all);
     for (i = 1; i <= total && values[i] != NULL; i++)

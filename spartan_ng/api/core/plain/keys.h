@@ -1,53 +1,5 @@
 /* Keys: elements, views and places, read and written. */
 
-static int
-is_simple(PyObject *part)
-{
-    return PyLong_CheckExact(part) || PySlice_Check(part) || part == Py_None || part == Py_Ellipsis;
-}
-
-static int
-is_integer(PyObject *part)
-{
-    return is_among(known.integers, part);
-}
-
-/* A key as one of Python's integers or slices, or a tuple of simple ones (a new reference), or NULL without an error. */
-static PyObject *
-basic_key(PyObject *key)
-{
-    if (PyLong_CheckExact(key) || PySlice_Check(key))
-        return Py_NewRef(key);
-    if (key == Py_None || key == Py_Ellipsis)
-        return PyTuple_Pack(1, key);
-    if (!PyTuple_CheckExact(key)) {
-        PyObject *index = is_integer(key) ? PyNumber_Long(key) : NULL;
-        if (index == NULL)
-            PyErr_Clear();
-        return index;
-    }
-    Py_ssize_t n = PyTuple_GET_SIZE(key), simple = 0;
-    while (simple < n && is_simple(PyTuple_GET_ITEM(key, simple)))
-        simple++;
-    if (simple == n)
-        return Py_NewRef(key);
-    for (Py_ssize_t i = simple; i < n; i++)
-        if (!is_simple(PyTuple_GET_ITEM(key, i)) && !is_integer(PyTuple_GET_ITEM(key, i)))
-            return NULL;
-    PyObject *plain = PyTuple_New(n);
-    for (Py_ssize_t i = 0; plain != NULL && i < n; i++) {
-        PyObject *part = PyTuple_GET_ITEM(key, i);
-        PyObject *index = is_simple(part) ? Py_NewRef(part) : PyNumber_Long(part);
-        if (index == NULL)
-            Py_CLEAR(plain);
-        else
-            PyTuple_SET_ITEM(plain, i, index);
-    }
-    if (plain == NULL)
-        PyErr_Clear();
-    return plain;
-}
-
 /* Whether an array of truths or integers selects elements; one without axes is a number to NumPy. */
 static int
 is_index(PyArrayObject *index)
@@ -391,6 +343,12 @@ setitem(PyObject *self, PyObject *key, PyObject *value)
     }
     if (value != NULL && finish_pending(value) < 0)
         return -1;
+    PyObject *elements = value != NULL && Py_TYPE(self) == known.array && is_derived(value) ? elements_for(self, key, value) : NULL;
+    if (elements != NULL) {
+        int done = setitem(self, key, elements);
+        Py_DECREF(elements);
+        return done;
+    }
     if (value != NULL && Py_TYPE(self) == known.array) {
         if (is_own_view((Handle *)self, key, value) || is_set((Handle *)self, key, value))
             return 0;

@@ -1,5 +1,32 @@
 /* What Einstein's sums take, as they are spelled. */
 
+enum { LETTERS = 52 };
+
+/* Products that loops over all letters make, each as long as its axes, where these are listed by their numbers behind each
+ * operand; -1 where they are no numbers of letters, one for each axis. */
+static double
+listed_loop_size(PyObject **values, Py_ssize_t n)
+{
+    double lengths[LETTERS] = {0}, size = 1;
+    for (Py_ssize_t i = 0; i + 1 < n; i += 2) {
+        PyArrayObject *a = PyArray_CheckExact(values[i]) ? (PyArrayObject *)values[i] : NULL;
+        Py_ssize_t axes = PySequence_Check(values[i + 1]) ? PySequence_Size(values[i + 1]) : -1;
+        if (axes != (a == NULL ? 0 : PyArray_NDIM(a)))
+            return PyErr_Clear(), -1;
+        for (Py_ssize_t axis = 0; axis < axes; axis++) {
+            PyObject *item = PySequence_GetItem(values[i + 1], axis);
+            Py_ssize_t letter = item != NULL && PyLong_CheckExact(item) ? PyLong_AsSsize_t(item) : -1;
+            Py_XDECREF(item);
+            if (letter < 0 || letter >= LETTERS)
+                return PyErr_Clear(), -1;
+            lengths[letter] = Py_MAX(lengths[letter], (double)PyArray_DIM(a, axis));
+        }
+    }
+    for (int c = 0; c < LETTERS; c++)
+        size *= lengths[c] > 0 ? lengths[c] : 1;
+    return n < 2 ? -1 : size;
+}
+
 /* Products that loops over all letters of Einstein's sum make, each as long as its axes; -1 where it is spelled otherwise
  * than with a letter for each axis of each operand. */
 static double

@@ -18,7 +18,8 @@ number_type(PyObject *dtype, PyArray_Descr **found)
     *found = NULL;
     if (dtype == NULL || dtype == Py_None)
         return 1;
-    int is_type = PyType_Check(dtype) || PyArray_DescrCheck(dtype);
+    int is_word = PyUnicode_CheckExact(dtype) && PyUnicode_GET_LENGTH(dtype) > 0 && PyUnicode_READ_CHAR(dtype, 0) != 'a';
+    int is_type = PyType_Check(dtype) || PyArray_DescrCheck(dtype) || is_word; /* one for texts is deprecated */
     if (is_type && PyArray_DescrConverter(dtype, found) && PyTypeNum_ISNUMBER((*found)->type_num))
         return 1;
     PyErr_Clear();
@@ -53,7 +54,9 @@ array_of(PyObject *listed, PyObject *dtype)
     else {
         Given given = NOTHING_GIVEN;
         int is_list = PyList_CheckExact(listed) && PyList_GET_SIZE(listed) > 0;
-        int is_plain = is_list ? (is_texts && type == NULL) || !PyUnicode_Check(PyList_GET_ITEM(listed, 0))
+        int is_empty = counted(listed, 1) == 0;
+        int is_plain = is_empty  ? 1
+                       : is_list ? (is_texts && type == NULL) || !PyUnicode_Check(PyList_GET_ITEM(listed, 0))
                                : is_number(listed) || is_of_numbers(listed);
         PyObject *values = is_plain ? given_value(listed, DEEPEST, &given) : NULL;
         if (values != NULL && (given.first == NULL || given.nbytes < Py_MIN(known.least, small_bytes())))
@@ -78,6 +81,8 @@ as_it_is(PyObject *a, PyObject *dtype)
     if (known.array == NULL || !number_type(dtype, &type))
         return NULL;
     int is_ours = Py_TYPE(a) == known.array;
+    if (is_ours && type == NULL && value_of((Handle *)a) != NULL && !cell_of((Handle *)a)->frozen)
+        return Py_NewRef(a);
     PyArrayObject *shown = is_ours ? shown_of((Handle *)a) : of_numbers(a);
     int is_of_type = type == NULL || (shown != NULL && PyArray_TYPE(shown) == type->type_num && PyArray_ISNBO(type->byteorder)
                                       && PyArray_ISNOTSWAPPED(shown));

@@ -129,6 +129,8 @@ of_two(const Operator *op, PyObject *a, PyObject *b, const char *callers)
         found = beside_list(op->numpys, a, b);
     if (found == NULL && !PyErr_Occurred())
         found = of_times(op->numpys, a, b);
+    if (found == NULL && !PyErr_Occurred() && Py_TYPE(a) == known.array && is_derived(b))
+        Py_RETURN_NOTIMPLEMENTED; /* its class has operators of its own, which Python asks next */
     return found != NULL || PyErr_Occurred() ? found : by_methods(op, &Quick, a, b);
 }
 

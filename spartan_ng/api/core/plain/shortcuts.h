@@ -5,6 +5,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *ours, *numpys;
+    PyObject *whole;  /* NumPy's function of what is no array, where `numpys` is a method that makes views, or NULL */
     PyObject *names;  /* keywords that say what is to be done */
     PyObject *fold;   /* what it folds by, or NULL */
     Lenses lenses;    /* what its views are */
@@ -37,13 +38,17 @@ fold_at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 static PyObject *array_of(PyObject *listed, PyObject *dtype);
 static PyObject *as_it_is(PyObject *a, PyObject *dtype);
 
-/* A view of an array of NumPy's own, as of one of ours that reads it, or of what is made of a list; NULL, also without an
- * error, where Python is to see to it. */
+/* A view of an array of NumPy's own, as of one of ours that reads it, of a number, of what is made of a list, or of an array
+ * of a class derived from NumPy's; NULL, also without an error, where Python is to see to it. */
 static PyObject *
 view_of_others(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyObject *all[MOST_GIVEN];
     int is_list = f->size != AS_ROLLED && (PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0]));
+    if (f->size != AS_ROLLED && f->whole != NULL && is_number(args[0]))
+        return view_of_number(f->whole, f->ours, &f->lenses, args, n, names);
+    if (f->whole != NULL && is_derived(args[0]))
+        return view_of_derived(f->whole, args, n, names);
     PyObject *array = of_numbers(args[0]) != NULL ? borrowed_from((PyArrayObject *)args[0])
                       : is_list                   ? array_of(args[0], NULL)
                                                   : NULL;
@@ -65,6 +70,50 @@ only_keyword(const char *name, PyObject *const *args, Py_ssize_t n, PyObject *na
     return is_it ? args[n] : NULL;
 }
 
+/* The view that Einstein's sum of one small array makes, its letters before it: whatever the call gives that adds nothing.
+ * NULL, also without an error, where it is none, or Python is to see to it. */
+static PyObject *
+view_of_letters(Shortcut *f, PyObject *const *args)
+{
+    PyArrayObject *shown = PyUnicode_CheckExact(args[0]) && Py_TYPE(args[1]) == known.array ? value_of((Handle *)args[1]) : NULL;
+    if (shown == NULL || !is_plain_kind(shown) || !is_few_bytes(shown))
+        return NULL;
+    PyObject *places[2] = {args[1], args[0]};
+    Py_INCREF(shown);
+    PyObject *found = call_two(f->numpys, args[0], (PyObject *)shown);
+    if (found != NULL && PyArray_CheckExact(found) && PyArray_BASE((PyArrayObject *)found) != NULL)
+        found = shown_as((Handle *)args[1], shown, 0, found, f->ours, &f->lenses, places, 2, NULL);
+    else
+        Py_CLEAR(found);
+    Py_DECREF(shown);
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) /* ours name the shapes */
+        PyErr_Clear();
+    return found;
+}
+
+/* Whether a call of Einstein's sum is the last that was a view. */
+static int
+is_last_of_letters(Shortcut *f, PyObject *const *args)
+{
+    PyArrayObject *shown = Py_TYPE(args[1]) == known.array ? value_of((Handle *)args[1]) : NULL;
+    PyObject *places[2] = {args[1], args[0]};
+    return shown != NULL && is_call(f->lenses.last_call, shown, places, 2, NULL, 0);
+}
+
+/* Whether the keywords of a call say a dtype, if anything. */
+static int
+says_dtype_alone(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **dtype)
+{
+    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+        if (PyUnicode_CompareWithASCIIString(name, "dtype") == 0 && *dtype == NULL)
+            *dtype = args[n + i];
+        else if (args[n + i] != Py_None || PyUnicode_CompareWithASCIIString(name, "order") != 0)
+            return 0;
+    }
+    return 1;
+}
+
 static PyObject *
 shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *names)
 {
@@ -77,8 +126,8 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
     for (Py_ssize_t i = 0; is_plain && i < more; i++)
         is_plain = PySet_Contains(f->names, PyTuple_GET_ITEM(names, i)) == 1;
     if (f->size == AS_ITSELF) {
-        PyObject *dtype = n == 2 && more == 0 ? args[1] : only_keyword("dtype", args, n, names);
-        PyObject *found = n + more == 1 || (n + more == 2 && dtype != NULL) ? as_it_is(args[0], dtype) : NULL;
+        PyObject *dtype = n == 2 ? args[1] : NULL;
+        PyObject *found = (n == 1 || n == 2) && says_dtype_alone(args, n, names, &dtype) ? as_it_is(args[0], dtype) : NULL;
         if (found != NULL || PyErr_Occurred())
             return found;
     }
@@ -91,7 +140,10 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
     }
     else if (is_plain) {
         PyObject *found = NULL;
-        if (f->lenses.by_call != NULL)
+        int is_of_letters = f->size == AS_LOOPS && n == 2 && more == 0;
+        if (is_of_letters && is_last_of_letters(f, args))
+            found = view_of_letters(f, args);
+        else if (f->size != AS_LOOPS && f->lenses.by_call != NULL)
             found = Py_TYPE(args[0]) != known.array
                         ? view_of_others(f, args, n, more ? names : NULL)
                         : view_of(f->numpys, f->ours, &f->lenses, args, n, more ? names : NULL);
@@ -112,6 +164,8 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
                 found = quick_product(f->numpys, args[0], args[1]);
             if (found == NULL && !PyErr_Occurred())
                 found = at_once(f->numpys, f->size, args, n, more ? names : NULL);
+            if (found == NULL && is_of_letters && !PyErr_Occurred())
+                found = view_of_letters(f, args);
         }
         if (found != NULL || PyErr_Occurred())
             return found;
@@ -162,6 +216,7 @@ shortcut_traverse(PyObject *self, visitproc visit, void *arg)
     Shortcut *f = (Shortcut *)self;
     Py_VISIT(f->ours);
     Py_VISIT(f->numpys);
+    Py_VISIT(f->whole);
     Py_VISIT(f->names);
     Py_VISIT(f->fold);
     Py_VISIT(f->lenses.by_call);
@@ -176,6 +231,7 @@ shortcut_clear(PyObject *self)
     Shortcut *f = (Shortcut *)self;
     Py_CLEAR(f->ours);
     Py_CLEAR(f->numpys);
+    Py_CLEAR(f->whole);
     Py_CLEAR(f->names);
     Py_CLEAR(f->fold);
     Py_CLEAR(f->lenses.by_call);
@@ -242,7 +298,13 @@ in_front(PyObject *module, PyObject *args)
         f->most = most;
         f->size = size;
         f->lenses.turns = size == AS_TURNED || size == AS_ROLLED;
-        if ((size == AS_VIEW || f->lenses.turns) && (f->lenses.by_call = PyDict_New()) == NULL)
+        int shows = size == AS_VIEW || f->lenses.turns, is_method = Py_IS_TYPE(numpys, &PyMethodDescr_Type);
+        if (shows && is_method)
+            f->whole = PyObject_GetAttr(numpys_names, PyDescr_NAME((PyDescrObject *)numpys));
+        else if (shows)
+            f->whole = Py_NewRef(numpys);
+        PyErr_Clear(); /* a method alone */
+        if ((shows || size == AS_LOOPS) && (f->lenses.by_call = PyDict_New()) == NULL)
             Py_CLEAR(f);
     }
     return (PyObject *)f;

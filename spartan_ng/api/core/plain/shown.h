@@ -6,32 +6,70 @@
 
 enum { MOST_GIVEN = 12, MOST_LENSES = 1 << 10, LEARNT = 8, LEFT = 32 }; /* calls in a row; one of so many more */
 
-/* Whether an argument is an axis, a length or none, or a tuple of these: what it says is known by its value. */
-static int
-is_place(PyObject *a, int may_be_tuple)
+/* An axis, a length or none as Python's (a new reference); NULL, without an error, for all else. */
+static PyObject *
+as_place(PyObject *a)
 {
     if (a == Py_None || PyLong_CheckExact(a))
-        return 1;
-    if (!may_be_tuple || !PyTuple_CheckExact(a))
-        return 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); i++)
-        if (!is_place(PyTuple_GET_ITEM(a, i), 0))
+        return Py_NewRef(a);
+    PyObject *place = is_among(known.integers, a) ? PyNumber_Index(a) : NULL;
+    PyErr_Clear();
+    return place;
+}
+
+/* What an argument says that is one of these, or some in a tuple, a list or an array, by which a call is known (a new
+ * reference); NULL, without an error, for all else. */
+static PyObject *
+as_places(PyObject *a)
+{
+    PyArrayObject *listed = numbers_of(a);
+    if (listed != NULL) {
+        int is_line = PyArray_NDIM(listed) == 1 && PyTypeNum_ISINTEGER(PyArray_TYPE(listed)) && PyArray_SIZE(listed) <= NPY_MAXDIMS;
+        PyObject *items = is_line ? PyArray_ToList(listed) : NULL, *places = items == NULL ? NULL : PyList_AsTuple(items);
+        Py_XDECREF(items);
+        PyErr_Clear();
+        return places;
+    }
+    if (!PyTuple_CheckExact(a) && !PyList_CheckExact(a))
+        return as_place(a);
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(a), i = 0;
+    while (PyTuple_CheckExact(a) && i < n && (PyTuple_GET_ITEM(a, i) == Py_None || PyLong_CheckExact(PyTuple_GET_ITEM(a, i))))
+        i++;
+    if (i == n && PyTuple_CheckExact(a))
+        return Py_NewRef(a);
+    PyObject *places = n > NPY_MAXDIMS ? NULL : PyTuple_New(n);
+    for (i = 0; i < n && places != NULL; i++) {
+        PyObject *place = as_place(PySequence_Fast_GET_ITEM(a, i));
+        if (place == NULL)
+            Py_CLEAR(places);
+        else
+            PyTuple_SET_ITEM(places, i, place);
+    }
+    return places;
+}
+
+/* What the arguments besides the first say, those of keywords last (new references); 0 where one is no place. */
+static int
+all_places(PyObject *const *args, Py_ssize_t total, PyObject **places)
+{
+    for (Py_ssize_t i = 1; i < total; i++)
+        if ((places[i] = as_places(args[i])) == NULL) {
+            while (--i > 0)
+                Py_DECREF(places[i]);
             return 0;
+        }
     return 1;
 }
 
-/* What NumPy's function gives for an array of the kind that we know, and places, those of keywords last (a new
- * reference); NULL, also without an error, where Python is to see to it. */
+/* What NumPy's function gives for an array of the kind that we know, or a number, and for places, those of keywords last (a
+ * new reference); NULL, also without an error, where Python is to see to it. */
 static PyObject *
-asked_of(PyObject *numpys, PyArrayObject *shown, PyObject *const *args, Py_ssize_t n, PyObject *names)
+asked_of(PyObject *numpys, PyObject *shown, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    PyObject *values[MOST_GIVEN + 1] = {NULL, (PyObject *)shown};
+    PyObject *values[MOST_GIVEN + 1] = {NULL, shown};
     Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
-    for (Py_ssize_t i = 1; i < total; i++) {
-        if (!is_place(args[i], 1))
-            return NULL;
-        values[i + 1] = args[i];
-    }
+    for (Py_ssize_t i = 1; i < total; i++)
+        values[i + 1] = Py_TYPE(args[i]) == known.array ? (PyObject *)value_of((Handle *)args[i]) : args[i];
     PyObject *found = PyObject_Vectorcall(numpys, values + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
     if (found == NULL && PyErr_ExceptionMatches(PyExc_Exception)) /* ours name the shapes */
         PyErr_Clear();
@@ -146,6 +184,10 @@ lens_of(PyObject *ours, Lenses *lenses, PyArrayObject *shown, PyObject *view, Py
     if (lens == NULL && key != NULL && learns && !PyErr_Occurred()) {
         PyObject *arguments[5] = {NULL, ours, (PyObject *)shown, view, key};
         lens = PyObject_Vectorcall(known.learn, arguments + 1, 4 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        if (lens == NULL && PyErr_ExceptionMatches(PyExc_Exception)) { /* of places that ours takes for other ones */
+            PyErr_Clear();
+            lens = Py_NewRef(Py_None);
+        }
         if (PyDict_GET_SIZE(lenses->by_call) >= MOST_LENSES)
             PyDict_Clear(lenses->by_call);
         if (lens != NULL && PyDict_SetItem(lenses->by_call, key, lens) < 0)
@@ -226,40 +268,92 @@ turned(Handle *array, PyArrayObject *shown, const Lenses *lenses, PyObject *cons
 static PyObject *
 view_of(PyObject *numpys, PyObject *ours, Lenses *lenses, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
+    PyObject *places[MOST_GIVEN] = {args[0]}, *found = NULL;
+    Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
     PyArrayObject *shown = Py_TYPE(args[0]) == known.array ? value_of((Handle *)args[0]) : NULL;
     if (shown == NULL || !is_plain_kind(shown))
         return NULL;
     int is_few = is_few_bytes(shown);
-    if (!is_few && !PyArray_IS_C_CONTIGUOUS(shown))
+    if ((!is_few && !PyArray_IS_C_CONTIGUOUS(shown)) || !all_places(args, total, places))
         return NULL;
     Py_INCREF(shown);
-    PyObject *found = turned((Handle *)args[0], shown, lenses, args, n, names);
-    if (found != NULL || PyErr_Occurred()) {
-        Py_DECREF(shown);
-        return found;
+    found = turned((Handle *)args[0], shown, lenses, places, n, names);
+    if (found == NULL && !PyErr_Occurred()) {
+        found = asked_of(numpys, (PyObject *)shown, args, n, names);
+        if (found != NULL)
+            found = shown_as((Handle *)args[0], shown, is_few, found, ours, lenses, places, n, names);
     }
-    found = asked_of(numpys, shown, args, n, names);
-    if (found != NULL)
-        found = shown_as((Handle *)args[0], shown, is_few, found, ours, lenses, args, n, names);
     Py_DECREF(shown);
+    let_go(places + 1, total - 1);
     return found;
 }
 
-/* What a method, or a function, tells of an array as Python's objects, and a function of a number; NULL, also without an
- * error, where Python is to see to it. */
+/* A number that NumPy's function makes of a number, or an array, which shows one that nobody else knows; NULL, also without
+ * an error, where Python is to see to it. */
+static PyObject *
+view_of_number(PyObject *numpys, PyObject *ours, Lenses *lenses, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *places[MOST_GIVEN] = {args[0]}, *found = NULL;
+    Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+    if (!all_places(args, total, places))
+        return NULL;
+    PyObject *number = plain_of(args[0]);
+    if (number != NULL)
+        found = asked_of(numpys, number, args, n, names);
+    Py_XDECREF(number);
+    int is_array = found != NULL && PyArray_CheckExact(found) && Py_REFCNT(found) == 1 && PyArray_ISWRITEABLE((PyArrayObject *)found);
+    PyObject *base = is_array ? PyArray_BASE((PyArrayObject *)found) : NULL;
+    if (base != NULL && PyArray_CheckExact(base) && Py_REFCNT(base) == 1) {
+        PyObject *array = wrapped(Py_NewRef(base));
+        if (array == NULL)
+            Py_CLEAR(found);
+        else
+            found = shown_as((Handle *)array, (PyArrayObject *)base, 0, found, ours, lenses, places, n, names);
+        Py_XDECREF(array);
+    }
+    else if (found != NULL && ((is_array && base == NULL) || PyArray_IsScalar(found, Generic)))
+        found = wrapped(found);
+    else
+        Py_CLEAR(found);
+    let_go(places + 1, total - 1);
+    return found;
+}
+
+/* What NumPy's function gives for an array of a class derived from its own, where that is such a class's, too; NULL, also
+ * without an error, where Python is to see to it. */
+static PyObject *
+view_of_derived(PyObject *numpys, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *places[MOST_GIVEN], *found = NULL;
+    Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+    if (!all_places(args, total, places))
+        return NULL;
+    found = asked_of(numpys, args[0], args, n, names);
+    let_go(places + 1, total - 1);
+    if (found != NULL && !is_derived(found))
+        Py_CLEAR(found);
+    return found;
+}
+
+/* What a method, or a function, tells of an array as Python's objects, and a function of a number, of numbers in lists, or
+ * of another array; NULL, also without an error, where Python is to see to it. */
 static PyObject *
 told_of(PyObject *numpys, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    if (is_number(args[0]) && n == 1 && names == NULL && !Py_IS_TYPE(numpys, &PyMethodDescr_Type)) {
-        PyObject *plain = plain_of(args[0]), *told = plain == NULL ? NULL : PyObject_CallOneArg(numpys, plain);
-        Py_XDECREF(plain);
-        return told;
+    PyObject *places[MOST_GIVEN], *plain = NULL, *found = NULL;
+    Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+    if (Py_TYPE(args[0]) == known.array) {
+        PyArrayObject *shown = value_of((Handle *)args[0]);
+        plain = shown != NULL && is_plain_kind(shown) ? Py_NewRef((PyObject *)shown) : NULL;
     }
-    PyArrayObject *shown = Py_TYPE(args[0]) == known.array ? value_of((Handle *)args[0]) : NULL;
-    if (shown == NULL || !is_plain_kind(shown))
-        return NULL;
-    Py_INCREF(shown);
-    PyObject *found = asked_of(numpys, shown, args, n, names);
-    Py_DECREF(shown);
+    else if (total == 1 && !Py_IS_TYPE(numpys, &PyMethodDescr_Type)) {
+        int is_other = PyArray_CheckExact(args[0]) || is_derived(args[0]) || counted(args[0], DEEPEST_LISTED) >= 0;
+        plain = is_other ? Py_NewRef(args[0]) : is_number(args[0]) ? plain_of(args[0]) : NULL;
+    }
+    if (plain != NULL && all_places(args, total, places)) {
+        found = asked_of(numpys, plain, args, n, names);
+        let_go(places + 1, total - 1);
+    }
+    Py_XDECREF(plain);
     return found;
 }

@@ -1,5 +1,12 @@
 /* How many elements arguments ask for, where they say it. */
 
+/* Whether an object is an integer, of Python's, NumPy's or ours. */
+static int
+is_length(PyObject *a)
+{
+    return PyLong_CheckExact(a) || is_among(known.integers, a);
+}
+
 /* Elements of a shape, -1 where it is none that is plain. */
 static double
 shape_size(PyObject *shape)
@@ -8,7 +15,7 @@ shape_size(PyObject *shape)
     double size = 1;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *length = PyTuple_CheckExact(shape) ? PyTuple_GET_ITEM(shape, i) : shape;
-        double found = PyLong_CheckExact(length) ? PyLong_AsDouble(length) : -1;
+        double found = is_length(length) ? PyFloat_AsDouble(length) : -1;
         if (!(found >= 0))
             return -1; /* also with an error */
         size *= found;
@@ -39,8 +46,8 @@ repeated_size(PyObject *array, PyObject *times)
 {
     PyArrayObject *counts = PyArray_CheckExact(times) ? (PyArrayObject *)times : NULL;
     double size = PyArray_CheckExact(array) ? (double)PyArray_SIZE((PyArrayObject *)array) : -1, sum = 0;
-    if (PyLong_CheckExact(times))
-        return size * PyLong_AsDouble(times);
+    if (is_length(times))
+        return size * PyFloat_AsDouble(times);
     if (counts == NULL || PyArray_TYPE(counts) != NPY_LONG || PyArray_NDIM(counts) != 1 || !PyArray_ISBEHAVED_RO(counts))
         return -1;
     for (npy_intp i = 0; i < PyArray_DIM(counts, 0); i++) {
@@ -58,7 +65,7 @@ lines_of(PyObject *value)
 {
     if (PyArray_CheckExact(value))
         return PyArray_NDIM((PyArrayObject *)value) == 1 ? (double)PyArray_SIZE((PyArrayObject *)value) : -1;
-    double n = PyLong_CheckExact(value) ? PyLong_AsDouble(value) : -1;
+    double n = is_length(value) ? PyFloat_AsDouble(value) : -1;
     if (n == -1 && PyErr_Occurred())
         PyErr_Clear();
     return n;
@@ -72,7 +79,7 @@ counted_size(PyObject *const *args, Py_ssize_t n, PyObject *names)
     for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++)
         if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "num") == 0)
             count = args[n + i];
-    return count == NULL ? 50 : PyLong_CheckExact(count) ? lines_of(count) : -1;
+    return count == NULL ? 50 : is_length(count) ? lines_of(count) : -1;
 }
 
 /* At least the elements of a matrix, by its lines, and its columns or how far its diagonal is away; -1 where that is not
@@ -81,17 +88,20 @@ static double
 square_size(PyObject **values, Py_ssize_t n)
 {
     double side = lines_of(values[0]), more = n > 1 && values[1] != Py_None ? lines_of(values[1]) : 0;
-    if (n > 1 && values[1] != Py_None && !PyLong_CheckExact(values[1]))
+    if (n > 1 && values[1] != Py_None && !is_length(values[1]))
         return -1;
     return side < 0 ? -1 : (side + fabs(more)) * (side + fabs(more));
 }
 
-/* Elements of an array that is there as often as a number, or all numbers of a tuple together, say; -1 where they do not. */
+/* Elements of an array, or a number, that is there as often as a number, or all numbers of a tuple together, say; -1 where
+ * they do not. */
 static double
 tiled_size(PyObject *array, PyObject *times)
 {
     double count = shape_size(times);
     if (PyErr_Occurred())
         PyErr_Clear();
-    return count < 0 || !PyArray_CheckExact(array) ? -1 : count * (double)PyArray_SIZE((PyArrayObject *)array);
+    if (!PyArray_CheckExact(array))
+        return is_number(array) ? count : -1;
+    return count < 0 ? -1 : count * (double)PyArray_SIZE((PyArrayObject *)array);
 }

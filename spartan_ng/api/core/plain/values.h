@@ -38,12 +38,22 @@ shown_of(Handle *array)
     return of_numbers((PyObject *)value_of(array));
 }
 
+static PyTypeObject *mapped_files; /* NumPy's class of them, */
+static PyObject *numpys_names;     /* and its module */
+
+/* Whether an object is of a class derived from NumPy's arrays that has rules of its own (`kinds.is_subclass`). */
+static int
+is_derived(PyObject *a)
+{
+    return PyArray_Check(a) && !PyArray_CheckExact(a) && !PyObject_TypeCheck(a, mapped_files);
+}
+
 /* Whether elements are numbers, texts or times. */
 static int
 is_plain_kind(PyArrayObject *a)
 {
     int type = PyArray_TYPE(a);
-    return of_numbers((PyObject *)a) != NULL || PyTypeNum_ISDATETIME(type) || PyTypeNum_ISSTRING(type);
+    return PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type) || PyTypeNum_ISDATETIME(type) || PyTypeNum_ISSTRING(type);
 }
 
 static int settle_all(void);
