@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -127,10 +128,14 @@ def error_state() -> ErrorState:
     return last[1]
 
 
+_action = itemgetter(0)
+"""What a filter of warnings has done."""
+
+
 def may_raise() -> bool:
     """Whether somebody may see an error before a statement has written its result: it is one of Python's,
     or a handler is called."""
-    return error_state().is_strict or any(entry[0] == "error" for entry in warnings.filters)
+    return error_state().is_strict or "error" in map(_action, warnings.filters)
 
 
 def logged(kinds: dict[str, Any], to: Any) -> AbstractContextManager[object]:

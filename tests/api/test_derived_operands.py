@@ -215,10 +215,15 @@ def test_their_errors_are_told_and_their_code_runs_once(call: Any) -> None:
     (
         "np.dot(a, m)|a + m|m - a|a < m|np.sum(m, axis=0)|np.solve(a, m)|a.dot(m)|a[0] = m|a[:, 1] = m"
         "|np.add(a, m)|np.sin(m)|np.mean(m)|np.where(a, a, m)|np.reshape(m, (2, 1))|np.transpose(m)"
-        "|np.shape(m)"
+        "|np.shape(m)|np.asanyarray(m)|operator.iadd(a, m)"
     )
     .replace("np.solve", "np.linalg.solve")
     .split("|"),
 )
 def test_no_python_of_ours_stands_in_between(statement: str) -> None:
-    assert calls_of_ours(statement, {"np": np, "a": np.eye(2), "m": numpy.ma.array([1.0, 2.0])}) == []
+    assert (
+        calls_of_ours(
+            statement, {"np": np, "operator": operator, "a": np.eye(2), "m": numpy.ma.array([1.0, 2.0])}
+        )
+        == []
+    )

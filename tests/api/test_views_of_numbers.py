@@ -168,6 +168,44 @@ def test_places_may_be_listed(name: str) -> None:
         assert said[0] == said[1], of_places
 
 
+OTHERS: tuple[Any, ...] = (
+    *(
+        "f8",
+        "i8",
+        numpy.int64,
+        numpy.float64,
+        float,
+        numpy.dtype("c16"),
+        "f4",
+        "u1",
+        ">i8",
+        "S8",
+        "O",
+        "M8[ns]",
+    ),
+    *(numpy.ndarray, "f4,f4", "no dtype", None, int, bool, numpy.dtype("<f8")),
+)
+PARTS = ((), (slice(None), slice(None, None, 2)), (slice(None, None, -1),), 0, (..., None), (0, 0, None))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_views_of_other_dtypes(part: Any) -> None:
+    for other in OTHERS * 2:
+        said = []
+        for of in (numpy, np):
+            a = of.array(numpy.arange(1.0, 9.0).reshape(2, 4))
+            try:
+                found = a[part].view(other)
+            except Exception as error:  # noqa: BLE001 - whatever NumPy raises
+                said.append([_kind(error)])
+                continue
+            said.append([told(found, is_view=True)])
+            if found.dtype.kind in "iuf":
+                found[...] = 1
+                said[-1].append(told(a))
+        assert said[0] == said[1], other
+
+
 LISTED = """
 np.einsum(a, [0, 1], b, [1], [0])|np.einsum(a, [0, 1])|np.einsum(a, [0, 1], [1, 0])|np.einsum(a, [0, 0])
 np.einsum(a, range(2), a, range(2), [])|np.einsum(a, [0, 1], a, range(1, 2), [0])|np.einsum(q, [0, 0], [0])
@@ -211,7 +249,9 @@ def test_letters_may_be_listed_and_diagonals_are_views(statement: str, dtype: st
 np.shape([1, 2])|np.transpose(a, np.array([1, 0]))|np.transpose(a, [1, 0])|np.reshape(a, [3, n])
 a.reshape(n, 3)|np.tile(f, (n, 2))|np.identity(n)|np.zeros((n, 2))|np.array(())|np.shape(numpy.ones(3))
 np.asarray(a, dtype=None, order=None)|np.asarray(a, "f8")|np.asarray(o)|np.einsum("ij->ji", a)
-np.einsum(a, [0, 1], a, range(2), [0])|np.einsum("...ii->...i", q)""".replace("\n", "|").split("|"),
+np.einsum(a, [0, 1], a, range(2), [0])|np.einsum("...ii->...i", q)|np.transpose(a, axes=i)|a.view("i8")
+a.view(numpy.int64)|np.asarray(a, order="C")|numpy.arange(3)[i]|a[range(2), i]
+np.pad(a, 1, constant_values=2)""".replace("\n", "|").split("|"),
 )
 def test_no_python_of_ours_stands_in_between(statement: str) -> None:
     names = {
@@ -223,6 +263,7 @@ def test_no_python_of_ours_stands_in_between(statement: str) -> None:
         "o": np.array([None]),
     }
     names |= {"a": np.array(numpy.arange(6.0).reshape(2, 3)), "q": np.eye(2)}
+    names |= {"i": np.array([1, 0])}
     for _ in range(64):  # of calls that keep changing, as tests' are, one in 40 is learnt (`plain/shown.h`)
         eval(statement, names)
     assert calls_of_ours(statement, names) == []

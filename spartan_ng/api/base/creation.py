@@ -13,7 +13,7 @@ import numpy as np
 from spartan_ng.api.core import door
 from spartan_ng.api.core.cell import Cell, Masked
 from spartan_ng.api.core.conversion import MOST_AXES, as_handle, in_order, is_array_like, numbers_here
-from spartan_ng.api.core.dispatch import by_numpy, numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, fresh, numpy_function
 from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBER_KINDS, NUMBERS, PYTHONS, as_dtype, is_subclass, same_bytes, stays
 from spartan_ng.api.core.late import Late
@@ -137,6 +137,8 @@ def asarray(
         return array(a, dtype, order=order or "K")
     if copy is False:
         return _shared(a, dtype, order)
+    if isinstance(a, np.ndarray) and is_subclass(a):
+        return fresh(np.asarray(a, dtype, order), (a,))  # type: ignore[no-any-return]
     h = as_handle(a, dtype)
     return copied(h) if h._cell.frozen else in_order(h, order)
 

@@ -78,6 +78,7 @@ static PyNumberMethods as_number = {
     .nb_power = power,
     .nb_divmod = divided,
     .nb_matrix_multiply = matrix_product,
+    .nb_index = as_index,
 };
 
 static PyMappingMethods as_mapping = {
@@ -292,8 +293,9 @@ PyInit__quick(void)
 {
     import_array();
     import_umath();
-    numpys_names = PyImport_ImportModule("numpy");
+    PyObject *numpys_names = PyImport_ImportModule("numpy");
     mapped_files = numpys_names == NULL ? NULL : (PyTypeObject *)PyObject_GetAttrString(numpys_names, "memmap");
+    Py_XDECREF(numpys_names);
     if (mapped_files == NULL || !PyType_Check(mapped_files))
         return NULL;
     no_views = PyTuple_New(0);
@@ -308,13 +310,14 @@ PyInit__quick(void)
     read_flat_name = PyUnicode_InternFromString("_read_flat");
     write_flat_name = PyUnicode_InternFromString("_write_flat");
     outer_name = PyUnicode_InternFromString("outer");
+    array_ufunc_name = PyUnicode_InternFromString("__array_ufunc__");
     numpy_name = PyUnicode_InternFromString("_numpy");
     size_name = PyUnicode_InternFromString("size");
     out_names = out_name == NULL ? NULL : PyTuple_Pack(1, out_name);
     be_ready_to_fork();
     ahead_place = CODE_EXTRA_PLACE(forget_readings);
     if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL
-        || numpy_name == NULL || size_name == NULL || accumulate_name == NULL || at_name == NULL
+        || array_ufunc_name == NULL || numpy_name == NULL || size_name == NULL || accumulate_name == NULL || at_name == NULL
         || reduce_name == NULL || reduceat_name == NULL || outer_name == NULL || following_name == NULL
         || read_flat_name == NULL || write_flat_name == NULL)
         return NULL;

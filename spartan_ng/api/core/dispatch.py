@@ -54,6 +54,7 @@ def numpy_function(
     whole: bool | Callable[[list[Any]], bool] = False,
     few: int = 0,
     front: Any = None,
+    asks: frozenset[str] = frozenset(),
 ) -> Callable[[F], F]:
     """Enter a function in the table; `eager` functions leave small operands to NumPy.
 
@@ -63,7 +64,7 @@ def numpy_function(
     call's values whether it is one. Of other functions, NumPy does a call of at most `few` operands, if
     they are nothing but small arrays and numbers: it must not return much more than operands have that are
     broadcast together, and never one of them. `front` is put in front of what makes an array of no other one,
-    see `shortened`.
+    see `shortened`; an eager function `asks` by keywords besides those of its parameters.
     """
 
     def enter(ours: F) -> F:
@@ -72,7 +73,7 @@ def numpy_function(
         if functions[0] in INTO:
             ours = into(functions[0], ours, by_numpy)
         if eager or whole:
-            called: Any = _with_shortcut(ours, functions[0], whole)
+            called: Any = _with_shortcut(ours, functions[0], whole, asks)
         else:
             called = _leaving_subclasses(ours, functions[0])
         if few:
@@ -194,7 +195,9 @@ def check_device(device: Any) -> None:
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
 
 
-def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool | Callable[[list[Any]], bool]) -> F:
+def _with_shortcut(
+    ours: F, numpys: Callable[..., Any], whole: bool | Callable[[list[Any]], bool], asks: frozenset[str]
+) -> F:
     """`ours`, but for small operands NumPy's function at once, unless a keyword is not NumPy's."""
     checked, quicker = _leaving_subclasses(ours, numpys), QUICKER.get(numpys, numpys)
     own, theirs = (frozenset(inspect.signature(f).parameters) for f in (ours, numpys))
@@ -231,7 +234,7 @@ def _with_shortcut(ours: F, numpys: Callable[..., Any], whole: bool | Callable[[
         return _answer(quicker, given, known, keywords)
 
     most = 2 if takes_out else sys.maxsize
-    return in_front(call, numpys, theirs - _ELSEWHERE, most, AS_GIVEN)  # type: ignore[return-value]
+    return in_front(call, numpys, (theirs | asks) - _ELSEWHERE, most, AS_GIVEN)  # type: ignore[return-value]
 
 
 def _is_line_of_objects(a: Any) -> bool:

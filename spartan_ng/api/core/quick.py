@@ -193,7 +193,9 @@ else:
     def in_front(ours: F, numpys: Any, names: frozenset[str], most: int, size: int) -> F:
         """`ours`, but NumPy's function at once where its arguments are small arrays and no other ones."""
         fold, is_mean = FOLDED.get(numpys, (None, False))
-        return _module.in_front(ours, numpys, names, most, size, fold, is_mean)  # type: ignore[no-any-return]
+        is_method = "." in ours.__qualname__
+        whole = None if is_method or size not in _SHOWN else getattr(np, numpys.__name__, None)
+        return _module.in_front(ours, numpys, names, most, size, fold, is_mean, whole)  # type: ignore[no-any-return]
 
     is_small, is_open = _module.is_small, _module.is_open
     are_of = _module.are_of
@@ -214,6 +216,9 @@ step whatever its lengths are. Or as `num` or the third argument says; the squar
 is long, and the second adds; the first as often as the second says. Or it is None, and the first is written;
 some of what a generator is given, in an order of its, or all of it, where it lies. Or a view of the first,
 which is no list. Or two arrays are summed over axes of both, as the third argument says."""
+_SHOWN = frozenset({AS_VIEW, AS_TURNED, AS_ROLLED})
+"""Of results that show the first argument: NumPy's function takes what is no array, and keywords, which the
+method that makes the view sooner may not."""
 ASKING = frozenset({"axis", "ddof", "decimals", "keepdims", "k"})
 """Keywords that say what is to be done, and nothing of where the result goes."""
 

@@ -91,7 +91,7 @@ class Copies(Attributes):
         result._cell.frozen = False
         return result
 
-    @shown_by(np.ndarray.view, 1)
+    @shown_by(np.ndarray.view, 2)
     def view(self, dtype: Any = None, type: Any = None) -> ndarray:
         """Another array over the same elements, or over their bytes as another dtype.
 

@@ -36,7 +36,7 @@ _KEYWORDS = {
 """The keyword that each mode knows."""
 
 
-@numpy_function(np.pad, eager=True)
+@numpy_function(np.pad, eager=True, asks=frozenset(_KEYWORDS.values()) - {""})
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> ndarray:
     """An array with a margin.
 

@@ -50,11 +50,27 @@ is_for(int type, PyObject *value)
     return 0;
 }
 
-/* A list of a few integers as an array of indices (a new reference), or NULL without an error. */
+/* Whether a part of a key lists integers. */
+static int
+lists(PyObject *part)
+{
+    return PyList_CheckExact(part) || PyRange_Check(part);
+}
+
+/* A list, or a range, of a few integers as an array of indices (a new reference), or NULL without an error. */
 static PyObject *
 listed_index(PyObject *listed)
 {
     npy_intp n = PyList_CheckExact(listed) ? PyList_GET_SIZE(listed) : 0, found[MOST_NAMED];
+    if (PyRange_Check(listed)) {
+        Py_ssize_t length = PySequence_Size(listed);
+        PyObject *items = length < 1 || length > MOST_NAMED ? NULL : PySequence_List(listed), *index = NULL;
+        if (items != NULL)
+            index = listed_index(items);
+        Py_XDECREF(items);
+        PyErr_Clear();
+        return index;
+    }
     if (n < 1 || n > MOST_NAMED)
         return NULL;
     for (npy_intp i = 0; i < n; i++) {

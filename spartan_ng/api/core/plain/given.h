@@ -38,17 +38,6 @@ is_word(PyObject *a)
     return a == Py_None || is_number(a) || is_text_or_time(a);
 }
 
-/* Whether a dtype, or a class of NumPy's numbers, is of numbers or truth values. */
-static int
-is_plain_dtype(PyObject *a)
-{
-    if (PyArray_DescrCheck(a)) {
-        int type = ((PyArray_Descr *)a)->type_num;
-        return (PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type)) && PyArray_ISNBO(((PyArray_Descr *)a)->byteorder);
-    }
-    return PyType_Check(a) && kind_of((PyTypeObject *)a) == NULL && PySet_Contains(known.numbers, a) == 1;
-}
-
 static PyObject *given_value(PyObject *a, int depth, Given *given);
 
 /* A list or a tuple with what NumPy takes instead of what it has: the same one where that is the same. */

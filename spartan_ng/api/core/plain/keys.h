@@ -36,14 +36,14 @@ fancy_key(PyObject *key, int is_few)
         PyArrayObject *index = numbers_of(key);
         return is_index(index) ? Py_NewRef((PyObject *)index) : NULL;
     }
-    if (PyList_CheckExact(key))
+    if (lists(key))
         return listed_index(key);
     if (!PyTuple_CheckExact(key))
         return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(key), size = 1, nbytes = 0;
     PyObject *plain = PyTuple_New(n);
     for (Py_ssize_t i = 0; plain != NULL && i < n; i++) {
-        PyObject *part = PyTuple_GET_ITEM(key, i), *listed = PyList_CheckExact(part) ? listed_index(part) : NULL;
+        PyObject *part = PyTuple_GET_ITEM(key, i), *listed = lists(part) ? listed_index(part) : NULL;
         PyArrayObject *index = listed != NULL ? (PyArrayObject *)listed : numbers_of(part);
         if (is_index(index)) {
             size = Py_MAX(size, 1) * PyArray_SIZE(index);
@@ -74,7 +74,7 @@ selected(PyArrayObject *shown, PyObject *key)
 {
     Py_ssize_t nbytes = PyArray_NBYTES(shown), small = small_bytes();
     int is_few = names_elements(shown, key);
-    if (PyArray_NDIM(shown) == 0 || (PyList_CheckExact(key) || is_few ? small == 0 : nbytes > small))
+    if (PyArray_NDIM(shown) == 0 || (lists(key) || is_few ? small == 0 : nbytes > small))
         return NULL;
     PyObject *plain = fancy_key(key, is_few);
     if (plain == NULL)

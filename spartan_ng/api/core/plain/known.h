@@ -47,7 +47,7 @@ enum {
 #define NUMBERED(name, ...) op_##name,
     BINARY(NUMBERED) INPLACE(NUMBERED) UNARY(NUMBERED) COMPARISON(NUMBERED)
 #undef NUMBERED
-    op_matmul, op_power, op_divmod, op_getitem, op_setitem, op_delitem, op_len, op_iter, op_array_ufunc, op_array_function, op_array, op_count
+    op_matmul, op_power, op_divmod, op_index, op_getitem, op_setitem, op_delitem, op_len, op_iter, op_array_ufunc, op_array_function, op_array, op_count
 };
 
 static Operator operators[op_count] = {
@@ -59,6 +59,7 @@ static Operator operators[op_count] = {
     [op_matmul] = {"__matmul__", "__rmatmul__"},
     [op_power] = {"__pow__", "__rpow__"},
     [op_divmod] = {"__divmod__", "__rdivmod__"},
+    [op_index] = {"__index__"},
     [op_getitem] = {"__getitem__"},
     [op_setitem] = {"__setitem__"},
     [op_delitem] = {"__delitem__"},
@@ -108,7 +109,7 @@ static struct {
     Py_ssize_t chain;              /* views of views that are joined */
 } known;
 
-static PyObject *no_views, *call_name;
+static PyObject *no_views, *call_name, *array_ufunc_name;
 static PyObject *out_names; /* of a call whose last argument is `out`, as maximum and minimum want it named */
 
 /* Bytes up to which operands are small, now. */

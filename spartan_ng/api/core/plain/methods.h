@@ -25,6 +25,19 @@ OF_SHOWN(itemsize, PyLong_FromSsize_t(PyArray_ITEMSIZE(shown)))
 OF_SHOWN(nbytes, PyLong_FromSsize_t(PyArray_NBYTES(shown)))
 OF_SHOWN(dtype, Py_NewRef((PyObject *)PyArray_DESCR(shown)))
 
+/* An array as Python's integer, which NumPy asks of each key: one with axes is none, in words that NumPy drops. */
+static PyObject *
+as_index(PyObject *self)
+{
+    const Operator *op = &operators[op_index];
+    PyArrayObject *shown = Py_TYPE(self) == known.array ? value_of((Handle *)self) : NULL;
+    if (shown != NULL && PyArray_NDIM(shown) > 0) {
+        PyErr_SetString(PyExc_TypeError, "only integer scalar arrays can be converted to a scalar index");
+        return NULL;
+    }
+    return method_of(op, op->method) == NULL ? NULL : call_one(op->method, self);
+}
+
 /* Set what a property sets; `closure` is where it is kept. */
 static int
 set_property(PyObject *self, PyObject *value, void *closure)

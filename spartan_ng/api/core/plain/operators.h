@@ -285,6 +285,12 @@ in_place(const Operator *op, PyObject *a, PyObject *b)
     if (finish_pending(b) < 0)
         return NULL;
     int is_plain = op->numpys != NULL && Py_TYPE(a) == known.array;
+    PyObject *elements = is_plain && is_derived(b) ? elements_beside(b) : NULL;
+    if (elements != NULL) {
+        PyObject *done = in_place(op, a, elements);
+        Py_DECREF(elements);
+        return done;
+    }
     if (is_plain && written_over(op->numpys, a, b))
         return Py_NewRef(a);
     if (is_plain && !PyErr_Occurred() && unlisted(&b, 1, all)) {

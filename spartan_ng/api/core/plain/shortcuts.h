@@ -5,7 +5,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *ours, *numpys;
-    PyObject *whole;  /* NumPy's function of what is no array, where `numpys` is a method that makes views, or NULL */
+    PyObject *whole;  /* NumPy's function, where `numpys` may be a method that makes the view sooner, or NULL */
     PyObject *names;  /* keywords that say what is to be done */
     PyObject *fold;   /* what it folds by, or NULL */
     Lenses lenses;    /* what its views are */
@@ -100,7 +100,16 @@ is_last_of_letters(Shortcut *f, PyObject *const *args)
     return shown != NULL && is_call(f->lenses.last_call, shown, places, 2, NULL, 0);
 }
 
-/* Whether the keywords of a call say a dtype, if anything. */
+/* Whether an array lies in the order that is asked for. */
+static int
+lies_so(PyObject *a, PyObject *order)
+{
+    PyArrayObject *shown = Py_TYPE(a) == known.array ? value_of((Handle *)a) : NULL;
+    int is_c = PyUnicode_CheckExact(order) && PyUnicode_CompareWithASCIIString(order, "C") == 0;
+    return shown != NULL && is_c && PyArray_IS_C_CONTIGUOUS(shown);
+}
+
+/* Whether the keywords of a call say a dtype, or an order that an array has, if anything. */
 static int
 says_dtype_alone(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **dtype)
 {
@@ -108,7 +117,8 @@ says_dtype_alone(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject 
         PyObject *name = PyTuple_GET_ITEM(names, i);
         if (PyUnicode_CompareWithASCIIString(name, "dtype") == 0 && *dtype == NULL)
             *dtype = args[n + i];
-        else if (args[n + i] != Py_None || PyUnicode_CompareWithASCIIString(name, "order") != 0)
+        else if (PyUnicode_CompareWithASCIIString(name, "order") != 0
+                 || (args[n + i] != Py_None && !(lies_so(args[0], args[n + i]))))
             return 0;
     }
     return 1;
@@ -127,6 +137,12 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
         is_plain = PySet_Contains(f->names, PyTuple_GET_ITEM(names, i)) == 1;
     if (f->size == AS_ITSELF) {
         PyObject *dtype = n == 2 ? args[1] : NULL;
+        if (n == 1 && more == 0 && is_derived(args[0])) {
+            PyObject *same = call_one(f->numpys, args[0]);
+            if (same == NULL || is_derived(same))
+                return same;
+            Py_DECREF(same);
+        }
         PyObject *found = (n == 1 || n == 2) && says_dtype_alone(args, n, names, &dtype) ? as_it_is(args[0], dtype) : NULL;
         if (found != NULL || PyErr_Occurred())
             return found;
@@ -146,7 +162,7 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
         else if (f->size != AS_LOOPS && f->lenses.by_call != NULL)
             found = Py_TYPE(args[0]) != known.array
                         ? view_of_others(f, args, n, more ? names : NULL)
-                        : view_of(f->numpys, f->ours, &f->lenses, args, n, more ? names : NULL);
+                        : view_of(more && f->whole != NULL ? f->whole : f->numpys, f->ours, &f->lenses, args, n, more ? names : NULL);
         else if (f->size == AS_DRAWN)
             found = drawn_at_once(f->numpys, f->most - 1, 0, args, n, more ? names : NULL);
         else if (f->size == AS_CHOSEN)
@@ -271,17 +287,17 @@ static PyTypeObject ShortcutType = {
     .tp_dealloc = shortcut_dealloc,
 };
 
-/* `in_front(ours, numpys, names, most, size, fold=None, is_mean=False)`: `ours`, but NumPy's function at once where all
+/* `in_front(ours, numpys, names, most, size, fold=None, is_mean=False, whole=None)`: `ours`, but NumPy's function at once where all
  * arguments are small arrays of numbers, numbers, words, or lists of them, at most `most` by their places, and others by
  * `names`; `fold` is the function of two that it folds by. */
 static PyObject *
 in_front(PyObject *module, PyObject *args)
 {
-    PyObject *ours, *numpys, *names, *fold = Py_None;
+    PyObject *ours, *numpys, *names, *fold = Py_None, *whole = Py_None;
     Py_ssize_t most;
     int size, is_mean = 0;
-    if (!PyArg_ParseTuple(args, "OOO!ni|Op:in_front", &ours, &numpys, &PyFrozenSet_Type, &names, &most, &size, &fold,
-                          &is_mean))
+    if (!PyArg_ParseTuple(args, "OOO!ni|OpO:in_front", &ours, &numpys, &PyFrozenSet_Type, &names, &most, &size, &fold,
+                          &is_mean, &whole))
         return NULL;
     if (size < 0 || size >= SIZES) {
         PyErr_SetString(PyExc_ValueError, "in_front: no such size");
@@ -298,13 +314,8 @@ in_front(PyObject *module, PyObject *args)
         f->most = most;
         f->size = size;
         f->lenses.turns = size == AS_TURNED || size == AS_ROLLED;
-        int shows = size == AS_VIEW || f->lenses.turns, is_method = Py_IS_TYPE(numpys, &PyMethodDescr_Type);
-        if (shows && is_method)
-            f->whole = PyObject_GetAttr(numpys_names, PyDescr_NAME((PyDescrObject *)numpys));
-        else if (shows)
-            f->whole = Py_NewRef(numpys);
-        PyErr_Clear(); /* a method alone */
-        if ((shows || size == AS_LOOPS) && (f->lenses.by_call = PyDict_New()) == NULL)
+        f->whole = whole == Py_None ? NULL : Py_NewRef(whole);
+        if ((size == AS_VIEW || f->lenses.turns || size == AS_LOOPS) && (f->lenses.by_call = PyDict_New()) == NULL)
             Py_CLEAR(f);
     }
     return (PyObject *)f;

@@ -6,6 +6,17 @@
 
 enum { MOST_GIVEN = 12, MOST_LENSES = 1 << 10, LEARNT = 8, LEFT = 32 }; /* calls in a row; one of so many more */
 
+/* Whether a dtype, or a class of NumPy's numbers, is of numbers or truth values. */
+static int
+is_plain_dtype(PyObject *a)
+{
+    if (PyArray_DescrCheck(a)) {
+        int type = ((PyArray_Descr *)a)->type_num;
+        return (PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type)) && PyArray_ISNBO(((PyArray_Descr *)a)->byteorder);
+    }
+    return PyType_Check(a) && kind_of((PyTypeObject *)a) == NULL && PySet_Contains(known.numbers, a) == 1;
+}
+
 /* An axis, a length or none as Python's (a new reference); NULL, without an error, for all else. */
 static PyObject *
 as_place(PyObject *a)
@@ -17,8 +28,8 @@ as_place(PyObject *a)
     return place;
 }
 
-/* What an argument says that is one of these, or some in a tuple, a list or an array, by which a call is known (a new
- * reference); NULL, without an error, for all else. */
+/* What an argument says that is one of these, some in a tuple, a list or an array, or a dtype, by which a call is known (a
+ * new reference); NULL, without an error, for all else. */
 static PyObject *
 as_places(PyObject *a)
 {
@@ -30,6 +41,8 @@ as_places(PyObject *a)
         PyErr_Clear();
         return places;
     }
+    if (PyUnicode_CheckExact(a) || is_plain_dtype(a)) /* a view's */
+        return Py_NewRef(a);
     if (!PyTuple_CheckExact(a) && !PyList_CheckExact(a))
         return as_place(a);
     Py_ssize_t n = PySequence_Fast_GET_SIZE(a), i = 0;

@@ -38,14 +38,26 @@ shown_of(Handle *array)
     return of_numbers((PyObject *)value_of(array));
 }
 
-static PyTypeObject *mapped_files; /* NumPy's class of them, */
-static PyObject *numpys_names;     /* and its module */
+static PyTypeObject *mapped_files; /* NumPy's class of them */
 
 /* Whether an object is of a class derived from NumPy's arrays that has rules of its own (`kinds.is_subclass`). */
 static int
 is_derived(PyObject *a)
 {
     return PyArray_Check(a) && !PyArray_CheckExact(a) && !PyObject_TypeCheck(a, mapped_files);
+}
+
+/* The elements of an array of a class derived from NumPy's that says nothing itself of what functions give (a new
+ * reference); NULL, without an error, of others. */
+static PyObject *
+elements_beside(PyObject *a)
+{
+    PyObject *own = _PyType_Lookup(Py_TYPE(a), array_ufunc_name), *numpys = _PyType_Lookup(&PyArray_Type, array_ufunc_name);
+    PyObject *found = own == numpys ? PyArray_View((PyArrayObject *)a, NULL, &PyArray_Type) : NULL;
+    PyErr_Clear();
+    if (found != NULL && of_numbers(found) == NULL)
+        Py_CLEAR(found);
+    return found;
 }
 
 /* Whether elements are numbers, texts or times. */
