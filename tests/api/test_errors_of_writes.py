@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from itertools import product
 
 import numpy
 import pytest
 
 import spartan_ng as np
+from spartan_ng.api.core import quick
+from spartan_ng.errors import ShapeError
+from tests.api.test_small_calls import calls_of_ours
 
 
 def _set(a, key, value):
@@ -144,3 +148,33 @@ def test_lists_are_no_deeper_than_what_they_are_written_to(key, kind):
                     except (TypeError, ValueError) as error:
                         outcomes.append("ValueError" if isinstance(error, ValueError) else "TypeError")
             assert outcomes[0] == outcomes[1], (small, form, nested)
+
+
+IN_PLACE = ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "iand", "ilshift", "ipow")
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+@pytest.mark.parametrize(
+    "shapes", [((3,), (4, 3)), ((3,), (4,)), ((1, 2), (2, 2)), ((), (1,)), ((2, 0), (2, 2))], ids=str
+)
+@pytest.mark.parametrize("dtype", ["f8", "i8", "?"])
+def test_shapes_that_do_not_fit_in_place(name, shapes, dtype):
+    """In NumPy's words, after which the array is what it was."""
+    said: list[object] = []
+    for of in (numpy, np):
+        a, b = (of.array(numpy.ones(s, dtype)) for s in shapes)
+        for other in (b, numpy.asarray(b), numpy.asarray(b).tolist()):
+            try:
+                getattr(operator, name)(a, other)
+                said.append(None)
+            except (ValueError, TypeError) as error:
+                shape_error = of is numpy or isinstance(error, ShapeError | TypeError)
+                said.append((isinstance(error, TypeError), shape_error))
+        said.append(a.tolist())
+    assert said[: len(said) // 2] == said[len(said) // 2 :]
+
+
+@pytest.mark.skipif(not quick.IS_COMPILED, reason="nothing is compiled here")
+def test_a_loop_that_tries_shapes_asks_no_python_of_ours():
+    names = {"a": np.ones(3), "b": np.ones((4, 3))}
+    assert calls_of_ours("try:\n    a += b\nexcept ValueError:\n    pass", names) == []

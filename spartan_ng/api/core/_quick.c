@@ -169,16 +169,16 @@ static PyObject *
 connect(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"array",  "methods", "cell",   "wrap",  "numbers", "integers", "ours", "ufuncs", "lacking", "functions",
-                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "most_flops", "looped", "chain",  "cores",  "field", "learn", "temporaries", NULL};
+                            "dot",    "finish",  "reversed", "config", "surely", "least",    "flops", "most_flops", "looped", "chain",  "cores",  "field", "learn", "unfitting", "temporaries", NULL};
     PyObject *array, *methods, *cell, *wrap, *numbers, *integers, *ours, *ufuncs, *lacking, *functions, *dot, *finish, *reversed,
-        *config, *field, *learn;
+        *config, *field, *learn, *unfitting;
     Py_ssize_t surely, least, flops, most_flops, looped, chain;
     int cores, temporaries;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOOOO!OnnnnnniOOp:connect", names, &PyType_Type, &array,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "$O!OO!OOOOOOOOOO!OnnnnnniOOOp:connect", names, &PyType_Type, &array,
                                      &methods, &PyType_Type, &cell, &wrap, &numbers, &integers, &ours, &ufuncs,
                                      &lacking, &functions,
                                      &dot, &finish, &PyTuple_Type, &reversed, &config, &surely, &least, &flops, &most_flops, &looped, &chain, &cores,
-                                     &field, &learn, &temporaries))
+                                     &field, &learn, &unfitting, &temporaries))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)array, &Quick) || !PyType_IsSubtype((PyTypeObject *)cell, &CellFields)
         || !PyAnySet_Check(numbers) || !PyAnySet_Check(integers) || !PyAnySet_Check(ufuncs)
@@ -212,6 +212,7 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
     Py_XSETREF(known.config, Py_NewRef(config));
     Py_XSETREF(known.field, Py_NewRef(field));
     Py_XSETREF(known.learn, Py_NewRef(learn));
+    Py_XSETREF(known.unfitting, Py_NewRef(unfitting));
     keep_spares();
     known.surely = surely;
     known.least = least;

@@ -30,6 +30,7 @@ from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.ndarray.elements import NUMPYS_INTEGERS, Elements
 from spartan_ng.config import config
 from spartan_ng.error_state import may_raise
+from spartan_ng.errors import ShapeError
 from spartan_ng.system.machine import cores
 
 
@@ -178,6 +179,7 @@ connect(
     cores=cores(),
     field=field,
     learn=learn_lenses,
+    unfitting=ShapeError,
     temporaries=Probe is not None and temporaries.learn(Probe),
 )
 

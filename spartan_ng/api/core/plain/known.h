@@ -97,6 +97,7 @@ static struct {
     PyObject *exported;            /* the method that gives memory to who has it for a time */
     PyObject *field;               /* what a field is as a view */
     PyObject *learn;               /* what NumPy's views are to us */
+    PyObject *unfitting;           /* our error for shapes that do not fit */
     PyObject *config;              /* where the options stand, */
     Py_ssize_t small_bytes;        /* and where in it the threshold, */
     Py_ssize_t threads;            /* and how many threads there are to be, */
@@ -151,6 +152,30 @@ method_of(const Operator *op, PyObject *method)
     if (method == NULL)
         PyErr_Format(PyExc_SystemError, "%s is asked for before its class is there", op->name);
     return method;
+}
+
+/* NumPy's error for shapes that do not fit, in its words, as ours, where that has been raised; else 0. */
+static int
+is_of_shapes(void)
+{
+    if (!PyErr_ExceptionMatches(PyExc_ValueError))
+        return 0;
+    PyObject *type, *error, *trace, *words;
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    words = error == NULL ? NULL : PyObject_Str(error);
+    const char *text = words == NULL ? NULL : PyUnicode_AsUTF8(words);
+    int is_it = text != NULL && strstr(text, "broadcast") != NULL;
+    PyErr_Clear();
+    if (is_it)
+        PyErr_SetObject(known.unfitting, words);
+    else
+        PyErr_Restore(Py_XNewRef(type), Py_XNewRef(error), Py_XNewRef(trace));
+    Py_XDECREF(words);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(trace);
+    return is_it;
 }
 
 static PyObject *

@@ -299,8 +299,8 @@ in_place(const Operator *op, PyObject *a, PyObject *b)
         if (is_written)
             return Py_NewRef(a);
     }
-    if (PyErr_Occurred()) { /* read-only memory is copied; our errors name the shapes */
-        if (!PyErr_ExceptionMatches(PyExc_ValueError))
+    if (PyErr_Occurred()) { /* read-only memory is copied */
+        if (!PyErr_ExceptionMatches(PyExc_ValueError) || is_of_shapes())
             return NULL;
         PyErr_Clear();
     }

@@ -52,8 +52,11 @@ is_derived(PyObject *a)
 static PyObject *
 elements_beside(PyObject *a)
 {
-    PyObject *own = _PyType_Lookup(Py_TYPE(a), array_ufunc_name), *numpys = _PyType_Lookup(&PyArray_Type, array_ufunc_name);
-    PyObject *found = own == numpys ? PyArray_View((PyArrayObject *)a, NULL, &PyArray_Type) : NULL;
+    PyObject *own = PyObject_GetAttr((PyObject *)Py_TYPE(a), array_ufunc_name);
+    PyObject *numpys = PyObject_GetAttr((PyObject *)&PyArray_Type, array_ufunc_name);
+    PyObject *found = own != NULL && own == numpys ? PyArray_View((PyArrayObject *)a, NULL, &PyArray_Type) : NULL;
+    Py_XDECREF(own);
+    Py_XDECREF(numpys);
     PyErr_Clear();
     if (found != NULL && of_numbers(found) == NULL)
         Py_CLEAR(found);
