@@ -300,7 +300,7 @@ in_place(const Operator *op, PyObject *a, PyObject *b)
             return Py_NewRef(a);
     }
     if (PyErr_Occurred()) { /* read-only memory is copied */
-        if (!PyErr_ExceptionMatches(PyExc_ValueError) || is_of_shapes())
+        if (!PyErr_ExceptionMatches(PyExc_ValueError) || (Py_TYPE(b) == known.array && is_of_shapes()))
             return NULL;
         PyErr_Clear();
     }
