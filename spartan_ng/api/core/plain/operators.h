@@ -368,14 +368,12 @@ power_of(PyObject *a, PyObject *b, PyObject *modulus, const char *callers)
         return together;
     if (modulus == Py_None) {
         int is_ours = Py_TYPE(a) == known.array, is_pythons = PyLong_CheckExact(b) || PyFloat_CheckExact(b);
-        if (is_ours && is_pythons) {
-            PyObject *taken = power_taken_over(op, a, b, callers);
-            if (taken != NULL || PyErr_Occurred())
-                return taken;
-        }
+        PyObject *found = is_ours && is_pythons ? power_taken_over(op, a, b, callers) : NULL;
+        if (found != NULL || PyErr_Occurred())
+            return found;
         PyArrayObject *x = is_ours ? shown_of((Handle *)a) : NULL;
         PyArrayObject *exponents = Py_TYPE(b) == known.array ? shown_of((Handle *)b) : NULL;
-        PyObject *found = exponents != NULL && PyArray_NDIM(exponents) > 0 ? at_once_of_two(op->numpys, a, b) : NULL;
+        found = exponents != NULL && PyArray_NDIM(exponents) > 0 ? at_once_of_two(op->numpys, a, b) : NULL;
         if (found != NULL || PyErr_Occurred())
             return found;
         int is_one = is_number(b) || (exponents != NULL && PyArray_NDIM(exponents) == 0);
