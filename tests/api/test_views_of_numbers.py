@@ -251,7 +251,8 @@ a.reshape(n, 3)|np.tile(f, (n, 2))|np.identity(n)|np.zeros((n, 2))|np.array(())|
 np.asarray(a, dtype=None, order=None)|np.asarray(a, "f8")|np.asarray(o)|np.einsum("ij->ji", a)
 np.einsum(a, [0, 1], a, range(2), [0])|np.einsum("...ii->...i", q)|np.transpose(a, axes=i)|a.view("i8")
 a.view(numpy.int64)|np.asarray(a, order="C")|numpy.arange(3)[i]|a[range(2), i]
-np.pad(a, 1, constant_values=2)""".replace("\n", "|").split("|"),
+np.pad(a, 1, constant_values=2)|np.einsum("i...,i...", a, a)|np.einsum("...i,...i->...", q, q)
+np.einsum("i...,ij...->j...", a, q[:2])""".replace("\n", "|").split("|"),
 )
 def test_no_python_of_ours_stands_in_between(statement: str) -> None:
     names = {
