@@ -81,6 +81,7 @@ OTHER_NUMBERS = {
         "files/sinks.py": {"_PART_BYTES"},
         "files/text.py": {"_ROWS", "_READ_BYTES", "_LOOKED_BYTES"},
         "numeric/vectorized.py": {"_OBJECT_BYTES"},
+        "places/resizing.py": {"_UNIT_BYTES"},
     },
     "what NumPy has so, too": {
         "core/conversion.py": {"MOST_AXES"},
