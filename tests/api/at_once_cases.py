@@ -223,7 +223,7 @@ np.repeat(a, j[:30] % 3, 1)  # 216, 240
 np.repeat(a, [2], 0)  # 1, 19200
 np.tile(a, 3)  # 28800
 np.tile(w, (3, 2))  # 1440
-np.resize(a, (50, 30))  # 19200
+np.resize(a, (50, 30))  # 1, 19200
 np.roll(a, 3, 1)  # 9600
 np.flip(a, 0) + 1  # 9600
 np.rot90(a) + 1  # 9600
