@@ -73,6 +73,17 @@ def test_arrays_of_arrays_are_joined_as_lists_of_them(name: str, join: str) -> N
     assert answer(lambda: joined(np)) == answer(lambda: joined(numpy))
 
 
+@pytest.mark.parametrize("join", JOINS[1:])
+def test_so_they_are_by_the_name_of_the_parameter(join: str) -> None:
+    name = "arrays" if join == "stack" else "tup"
+    said = []
+    for space in (np, numpy):
+        given = space.empty(2, dtype=object)
+        given[0], given[1] = space.arange(3.0), space.arange(3.0) + 1
+        said.append(answer(lambda s=space, g=given: getattr(s, join)(**{name: g})))
+    assert said[0] == said[1]
+
+
 @pytest.mark.parametrize("join", JOINS)
 def test_objects_that_are_no_arrays_are_joined_as_by_numpy(join: str) -> None:
     for items in ([1, 2.5, 3], ["a", None], [[1], [2]]):

@@ -123,9 +123,9 @@ def test_a_process_knows_what_the_last_one_left(
             proofs.note(*proof)
         proofs.put()
         later = KnownProofs()
-        assert (later.is_known(*first), later.is_known(*last)) == known
+        assert (later.recall(*first), later.recall(*last)) == known
     proved._file().write_bytes(b"broken")
-    assert not KnownProofs().is_known(*last)
+    assert not KnownProofs().recall(*last)
 
 
 def test_what_few_programs_left_is_kept(

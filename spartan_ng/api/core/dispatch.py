@@ -202,12 +202,15 @@ def _with_shortcut(
     checked, quicker = _leaving_subclasses(ours, numpys), QUICKER.get(numpys, numpys)
     own, theirs = (frozenset(inspect.signature(f).parameters) for f in (ours, numpys))
     takes_out, beyond = "out" in own, own - theirs
-    joins = next(iter(inspect.signature(ours).parameters)) in _JOINED
+    first = next(iter(inspect.signature(ours).parameters))
+    joins = first in _JOINED
 
     @functools.wraps(ours)
     def call(*args: Any, **keywords: Any) -> Any:
         if joins and args and _is_line_of_objects(args[0]):
             args = list(args[0]), *args[1:]
+        elif joins and first in keywords and _is_line_of_objects(keywords[first]):
+            keywords[first] = list(keywords[first])
         if keywords and not beyond.isdisjoint(keywords):
             return checked(*args, **keywords)
         if takes_out and (len(args) > 2 or keywords.get("out") is not None):

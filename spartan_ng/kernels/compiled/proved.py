@@ -51,11 +51,15 @@ class KnownProofs:
         if len(self._held) < MOST:
             self._held.append((body, operands))
 
-    def is_known(self, body: Compiled, operands: Signature) -> bool:
-        """Whether it did so when the program started last, with the code that lies on disk now."""
+    def recall(self, body: Compiled, operands: Signature) -> bool:
+        """Whether it did so when the program started last, with the code that lies on disk now; that is noted
+        again."""
         if self._earlier is None:
             self._earlier = frozenset(_read())
-        return bool(self._earlier) and _digest(body, operands) in self._earlier
+        found = bool(self._earlier) and _digest(body, operands) in self._earlier
+        if found:
+            self.note(body, operands)
+        return found
 
     def put(self) -> None:
         """Leave word of all that was noted."""

@@ -139,12 +139,9 @@ class Tier:
             if choice is not None and all(map(compiler.is_kept, choice.kernels)):
                 for kernel in choice.kernels:
                     compiler.request(kernel)
-                if isinstance(choice, FittedKernel) and known_proofs.is_known(
-                    choice.body, signature(operands)
-                ):
+                if isinstance(choice, FittedKernel) and known_proofs.recall(choice.body, signature(operands)):
                     with self._lock:
                         self._trust.admit(choice)
-                    known_proofs.note(choice.body, signature(operands))
 
     def _saved_s(self, choice: FittedKernel | Sampled) -> float:
         """What the interpreter is predicted to take for what would be compiled."""
