@@ -54,6 +54,8 @@ class Run(Struct):
     """Of a stage that another worker may run, too."""
     files: list[Any] = field(default_factory=list)
     """What is mapped of files that others may write to (`Mapping.watch`)."""
+    looked: dict[Any, Any] = field(default_factory=dict)
+    """At which sparse matrices it has looked (`kernels.compiled.strips`)."""
     at: dict[int, int] = field(default_factory=dict)
     """Which stage another rank was at, when it was last asked."""
 

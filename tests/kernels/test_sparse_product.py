@@ -40,7 +40,7 @@ def test_ranges_do_not_change_the_result(operands: tuple[Any, Any, Any]) -> None
     a, b, c = operands
     with config.override(kernels="compile"):
         for x, turned in ((b, False), (np.asfortranarray(c), True)):
-            found = prepare(a, x, turned)
+            found = prepare(a, x, turned, {})
             assert found is not None
             whole, pieces = np.empty(found.shape), np.empty(found.shape)
             flipped = np.empty(found.shape[::-1])
@@ -62,8 +62,8 @@ def test_ranges_share_the_non_zeros() -> None:
     skewed = sparse.csr_array((np.ones(len(columns)), indices, starts), shape=(4000, 1000))
     turned = skewed.T.tocsr()
     with config.override(kernels="compile"):
-        kept = prepare(skewed, np.ones((1000, 400)), False)
-        summed = prepare(turned, np.ones((1000, 400)), True)
+        kept = prepare(skewed, np.ones((1000, 400)), False, {})
+        summed = prepare(turned, np.ones((1000, 400)), True, {})
     assert kept is not None
     assert summed is not None
     for found in (kept, summed):
@@ -77,7 +77,7 @@ def test_unsorted_rows_that_are_summed_are_one_range() -> None:
     a = sparse.csr_array((rng.random(3), indices, starts), shape=(1, 3))
     b = rng.random((1, 1 << 19))
     with config.override(kernels="compile"):
-        found = prepare(a, b, True)
+        found = prepare(a, b, True, {})
     assert found is not None
     assert found.ranges(3) == [(0, 3)]
     out = np.empty(found.shape)
@@ -127,7 +127,7 @@ def test_vectors_and_matrices_of_all_kinds_of_numbers_and_indices(
     with config.override(kernels="compile"):
         vector, column, few = multiply(a, x, False), multiply(a, x[:, None], False), multiply(a, b, False)
         summed = multiply(a, b[:300], True)
-        found = prepare(a, x, False)
+        found = prepare(a, x, False, {})
     assert vector.dtype == a.dtype
     np.testing.assert_array_equal(vector, a @ x)
     np.testing.assert_array_equal(column, (a @ x)[:, None])

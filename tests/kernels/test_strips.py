@@ -107,9 +107,9 @@ def test_groups_change_no_bit(count: int) -> None:
     x = np.random.default_rng(2).standard_normal((COLUMNS, 1))
     with config.override(kernels="compile"):
         for _ in range(STRIP_PRODUCTS + 1):
-            found = striped_product(a, x, False)
+            found = striped_product(a, x, False, {})
         assert found is not None
-        product = StripedProduct(a, x, False, Strips(a, count), found.kernel)
+        product = StripedProduct(a, x, False, Strips(a, count), found.kernel, {})
         ranges = product.ranges(1)
         assert len(ranges) == count
         work = [int(a.indptr[hi] - a.indptr[lo]) for lo, hi in ranges]
@@ -127,7 +127,7 @@ def asked(a: Any, **options: Any) -> Any:
     x = np.ones(a.shape[1], a.dtype)
     with config.override(kernels="compile", **options):
         for _ in range(STRIP_PRODUCTS + 2):
-            found = prepare(a, x, False)
+            found = prepare(a, x, False, {})
     return found
 
 
@@ -179,6 +179,55 @@ def test_who_writes_into_a_matrix_has_other_products(turned: bool, kept: bool) -
             found = multiply(other, x, turned)
         assert found is not None
         np.testing.assert_array_equal(found, (other.T if turned else other) @ x)
+
+
+@pytest.mark.parametrize("number", ["f8", "f4", "i8"])
+def test_writes_in_pairs_do_not_cancel_each_other_out(number: str) -> None:
+    """Highest and lowest bits turned over, elements doubled and halved or swapped, at two places each."""
+    a = scattered(number)
+    bits = a.data.view(f"u{a.dtype.itemsize}")
+    top, one = bits.dtype.type(1 << (8 * a.dtype.itemsize - 1)), bits.dtype.type(1)
+    rng = np.random.default_rng(6)
+    x = (99 * rng.standard_normal(COLUMNS)).astype(number)
+    asked(a)
+
+    def turn_over(mask: Any) -> Any:
+        return lambda at: np.bitwise_xor.at(bits, at, mask)
+
+    def swap(at: Any) -> None:
+        bits[at] = bits[at[::-1]]
+
+    def trade(at: Any) -> None:
+        a.data[at[0]], a.data[at[1]] = a.data[at[0]] * 2, a.data[at[1]] / 2
+
+    for write in (turn_over(top), turn_over(one), turn_over(top | one), swap, trade):
+        for _ in range(8):
+            write(rng.integers(0, a.nnz, 2))
+            with config.override(kernels="compile"):
+                np.testing.assert_array_equal(multiply(a, x, False), a @ x)
+
+
+def test_a_run_looks_at_a_matrix_once() -> None:
+    """However many of its products there are; one of another run looks again."""
+    a = scattered()
+    x = np.random.default_rng(7).standard_normal(COLUMNS)[:, None]
+    asked(a)
+    one: Any = {}
+
+    def multiplied(run: Any) -> Any:
+        out = np.empty((ROWS, 1))
+        with config.override(kernels="compile"):
+            found = striped_product(a, x, False, run)
+        assert found is not None
+        for rows in found.ranges(1):
+            found.run(rows, out)
+        return out
+
+    before = multiplied(one)
+    np.testing.assert_array_equal(before, a @ x)
+    a.data *= -1
+    np.testing.assert_array_equal(multiplied(one), before)
+    np.testing.assert_array_equal(multiplied({}), a @ x)
 
 
 def test_an_order_lives_as_long_as_its_matrix() -> None:

@@ -129,7 +129,7 @@ def _sparse(ex: Executor, run: Run, row: Row, a: Any, b: Any) -> Any:
     turned = a.format == "csc"
     from spartan_ng.kernels.compiled.sparse_product import prepare
 
-    found = prepare(a.T if turned else a, b, turned)
+    found = prepare(a.T if turned else a, b, turned, run.looked)
     if found is None:
         return None
     shape = found.shape[: len(row.params[2])]  # of a vector, it is a column

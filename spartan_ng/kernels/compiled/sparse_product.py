@@ -28,7 +28,7 @@ from spartan_ng.arrays.sparse import even_runs
 from spartan_ng.costs.choices import SPARSE_PRODUCTS
 from spartan_ng.kernels.compiled.native import Function
 from spartan_ng.kernels.compiled.ready_made import source_of
-from spartan_ng.kernels.compiled.strips import StripedProduct, striped_product
+from spartan_ng.kernels.compiled.strips import Looked, StripedProduct, striped_product
 from spartan_ng.kernels.compiled.trial import Guards, largest, last_rows
 from spartan_ng.kernels.compiled.trust import at_hand
 
@@ -79,16 +79,16 @@ class CompiledSparseProduct(Struct, frozen=True):
         self.kernel(np.array([line], np.int64))
 
 
-def prepare(a: Any, b: Any, turned: bool) -> CompiledSparseProduct | StripedProduct | None:
-    """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a matrix or a vector; None where no kernel is
-    ready, or SciPy is as fast."""
+def prepare(a: Any, b: Any, turned: bool, looked: Looked) -> CompiledSparseProduct | StripedProduct | None:
+    """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a matrix or a vector, as part of what has
+    `looked`; None where no kernel is ready, or SciPy is as fast."""
     vector = b.ndim == 1
     b = b[:, None] if vector else b
     if b.ndim != 2 or a.nnz * b.shape[1] < SPARSE_PRODUCTS or not _fits(a, b):
         return None
     loop, kind = "sparse_product", a.indices.dtype.name
     if b.shape[1] == 1:
-        striped = striped_product(a, np.ascontiguousarray(b), turned)
+        striped = striped_product(a, np.ascontiguousarray(b), turned, looked)
         if striped is not None:
             return striped
     if vector and turned:
@@ -114,7 +114,7 @@ def _flaw(kernel: Function, a: Any, b: Any, turned: bool) -> str:
 
 def multiply(a: Any, b: Any, turned: bool) -> Any:
     """The whole product on this thread; None where no kernel is ready."""
-    product = prepare(a, b, turned)
+    product = prepare(a, b, turned, {})
     if product is None:
         return None
     out = np.empty(product.shape, a.dtype)

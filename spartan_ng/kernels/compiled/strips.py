@@ -71,6 +71,12 @@ class Strips:
         self.count = -(-a.shape[1] // _STRIP)
 
 
+_Ends = dict[tuple[int, int], NDArray[np.int64]]
+Looked = dict[Strips, _Ends]
+"""Of the strips that a run has to do with, where the cells end of groups that it has looked at: nobody writes
+into a matrix while a run reads it, which may multiply by it a hundred times."""
+
+
 class StripedProduct(Struct, frozen=True):
     """A product with a vector, of `a` or, where `turned`, of its transpose, that is ready to run: in the
     groups of the rows of `a`, or in strips of its columns."""
@@ -80,8 +86,8 @@ class StripedProduct(Struct, frozen=True):
     turned: bool
     strips: Strips
     kernel: Function
-    ends: dict[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict)
-    """Where the cells end of groups that this product has looked at."""
+    ends: _Ends
+    """Where the cells end of groups that have been looked at."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -162,9 +168,9 @@ _earlier: dict[_Key, _Earlier] = {}
 theirs."""
 
 
-def striped_product(a: Any, b: Any, turned: bool) -> StripedProduct | None:
-    """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a contiguous vector as a column; None where
-    another order is not worth it, or not yet, or memory has no room for it."""
+def striped_product(a: Any, b: Any, turned: bool, looked: Looked) -> StripedProduct | None:
+    """`a @ b`, or `a.T @ b` where `turned`, of a CSR array and a contiguous vector as a column, as part of
+    what has `looked`; None where another order is not worth it, or not yet, or memory has no room for it."""
     rows, columns = a.shape
     if columns < SCATTERED_STRIPS * _STRIP or a.nnz * _STRIP**2 < STRIP_NONZEROS * rows * columns:
         return None
@@ -184,7 +190,7 @@ def striped_product(a: Any, b: Any, turned: bool) -> StripedProduct | None:
         return None
     if found.strips is None:
         found.strips = Strips(a, threads())
-    return StripedProduct(a, b, turned, found.strips, kernel)
+    return StripedProduct(a, b, turned, found.strips, kernel, looked.setdefault(found.strips, {}))
 
 
 def _noted(a: Any) -> _Earlier:
@@ -225,7 +231,7 @@ def _flaw(kernel: Function, a: Any) -> str:
     for turned in (False, True):
         left = part.T if turned else part
         x = (np.arange(left.shape[1]) % 7 - 3).astype(a.dtype)[:, None]
-        product = StripedProduct(part, x, turned, strips, kernel)
+        product = StripedProduct(part, x, turned, strips, kernel, {})
         found = guards.empty(product.shape, a.dtype)
         for rows in product.ranges(2):
             product.run(rows, found)

@@ -14,22 +14,30 @@ ARRANGE, TURNED, LOOK = 1, 2, 3
 
 
 @compiled
+def mixed(word: Any, index: Any, p: Any) -> Any:
+    """A number that no other word, and no other index, gives in the same place: what sums, products with odd
+    numbers and shifts have mixed can be taken apart again.
+
+    The finalizer of MurmurHash3 (Appleby, 2011)."""
+    x = np.uint64(index) * np.uint64(0x9E3779B97F4A7C15) + p * np.uint64(0xD1B54A32D192ED03)
+    x ^= np.uint64(word)
+    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return x ^ (x >> np.uint64(33))
+
+
+@compiled
 def look(t: Any) -> None:
-    """Note a number that a group's non-zeros have, and hardly any others (by chance, one of 2**64): all are
-    multiplied by odd numbers and mixed, so that a single other one always gives another number."""
-    rows, nnz, lo, hi = t[8], t[9], t[12], t[13]
+    """Note a number that a group's non-zeros have, and hardly any others (by chance, one of 2**64). Places
+    have no sign: one that counts from the end would have each element gathered."""
+    rows, nnz, lo, hi = t[8], t[9], np.uint64(t[12]), np.uint64(t[13])
     words, indices = array_at(t[1], (nnz,), WORD), array_at(t[2], (nnz,), INDEX)
     starts = array_at(t[3], (rows + 1,), INDEX)
     noted = np.uint64(0)
-    for p in range(starts[lo], starts[hi]):
-        x = np.uint64(words[p]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(indices[p]) * np.uint64(
-            0x85EBCA77
-        )
-        x += np.uint64(p) * np.uint64(0xC2B2AE3D)
-        noted += x ^ (x >> np.uint64(29))
+    for p in range(np.uint64(starts[lo]), np.uint64(starts[hi])):
+        noted += mixed(words[p], indices[p], p)
     for r in range(lo, hi):
-        x = np.uint64(starts[r]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(r) * np.uint64(0xC2B2AE3D)
-        noted += (x ^ (x >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        noted += mixed(starts[r], r, ~r)
     array_at(t[6], (1,), np.uint64)[0] = noted
 
 
