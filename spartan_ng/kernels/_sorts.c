@@ -110,7 +110,7 @@ ends(PyObject *module, PyObject *args)
     Ends##W found = ends_of##W(line.buf, (size_t)(line.len / bytes), code, NULL);                             \
     least = is_alike ? alike##W(found.least, code) : found.least;                                             \
     most = is_alike ? alike##W(found.most, code) : found.most;                                                \
-    apart = found.apart;                                                                                      \
+    apart = found.apart | (least ^ most); /* what is no number has another key here */                        \
     goes_up = found.goes_up;
         BY_WIDTH(bytes, ENDS);
     } else if (!PyErr_Occurred()) {

@@ -467,9 +467,9 @@ def test_code_is_read_once_for_all_of_its_operators(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(ahead, "_put", counted)
     text = ahead._text_of(code)
-    for instruction in text.instructions:
-        ahead.read_ahead(code, instruction.place)
-    assert 100 < read[0] <= len(text.instructions)
+    for place in text.places:
+        ahead.read_ahead(code, place)
+    assert 100 < read[0] <= len(text)
 
 
 _PACKAGE = (ahead.BESIDE_GLOBAL, 0, ahead.PACKAGE)

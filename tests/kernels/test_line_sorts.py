@@ -36,6 +36,8 @@ LINES = {
     "mostly no numbers": lambda rng: np.where(rng.random(N) < 0.7, np.nan, rng.random(N)),
     "no numbers": lambda rng: np.where(rng.random(N) < 0.5, np.nan, OTHER_NAN),
     "infinite": lambda rng: np.where(rng.random(N) < 0.5, np.inf, -np.inf),
+    "whole, infinite and no numbers": lambda rng: rng.choice([0.0, 1.0, 2.0, np.inf, np.nan, -np.inf], N),
+    "single, infinite and no numbers": lambda rng: rng.choice(np.array([0, np.inf, np.nan], "f4"), N),
     "alike up to the last digits": lambda rng: np.where(
         rng.random(N) < 0.01, -1e300, 1 + rng.integers(0, 999, N) * np.finfo(float).eps
     ),

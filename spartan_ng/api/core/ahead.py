@@ -9,13 +9,13 @@ no.
 
 from __future__ import annotations
 
+import re
 import sys
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dis import findlabels
-from functools import lru_cache
-from itertools import islice
-from opcode import opmap
-from operator import attrgetter
+from functools import cached_property, lru_cache
+from opcode import hasjabs, hasjrel, opmap
+from operator import itemgetter
 from types import CodeType
 from typing import NamedTuple
 
@@ -77,7 +77,8 @@ _EFFECTS = (
 )
 """What an instruction takes from the stack, and what it puts there."""
 _COUNTED = _those("BUILD_SLICE", "BUILD_TUPLE")
-_SILENT = _those("CACHE", "NOP")
+_NO_INSTRUCTIONS = _those("CACHE", "NOP", "EXTENDED_ARG")
+_JUMPS = re.compile(b"[" + re.escape(bytes(code for code in {*hasjrel, *hasjabs} if code < 256)) + b"]")
 _BUILTINS = frozenset({"len"})
 """Functions of Python's whose code may be anybody's, as that of attributes."""
 _CONSTANTS = _those("LOAD_CONST", "LOAD_SMALL_INT")
@@ -113,7 +114,6 @@ class _Instruction(NamedTuple):
     place: int
     operation: int
     argument: int
-    line: int | None
     is_label: bool
     """Whether another one jumps here."""
 
@@ -202,17 +202,17 @@ def read_ahead(code: CodeType, at: int) -> Ahead:
     above, the number of the variable, the offset of what takes it, whether anybody's code runs before, as
     that of attributes and lengths, and what has to be ours for that."""
     text = _text_of(code)
-    instructions = text.instructions
-    here = bisect_left(instructions, at, key=attrgetter("place"))
-    if here == len(instructions) or instructions[here].place != at or not instructions[here].is_operator():
+    here = text.at(at)
+    if here is None or not text[here].is_operator():
         return _NOTHING
     stack = text.stack_after(here)
     ours, runs_any = stack[-1], False
     called: dict[Used, None] = {}
     worked_on: set[tuple[int, int]] = set()
-    for place, instruction in enumerate(islice(instructions, here + 1, None), here + 1):
+    for place in range(here + 1, len(text)):
+        instruction = text[place]
         effect = instruction.effect()
-        is_in_line = NAMES_LINES or instruction.line == instructions[here].line
+        is_in_line = NAMES_LINES or text.line(place) == text.line(here)
         if effect is None or instruction.is_label or (instruction.is_operator() and not is_in_line):
             return _NOTHING
         operands = _operands(stack, effect[0])
@@ -302,28 +302,81 @@ def _is_function(name: str) -> bool:
 
 
 class _Text:
-    """A code's instructions, and what they leave on the stack, of those that somebody has asked for."""
+    """A code's instructions, and what they leave on the stack, of those that somebody asks for: a function
+    may have a thousand lines, and few operators that are looked at."""
 
-    def __init__(self, instructions: list[_Instruction]) -> None:
-        self.instructions = instructions
-        self._stacks: list[_Stack | None] = [None] * len(instructions)
+    def __init__(self, code: CodeType) -> None:
+        self._units = code.co_code
+        self.places = [p for p in range(0, len(self._units), 2) if self._units[p] not in _NO_INSTRUCTIONS]
+        self._labels = _labels(self._units)
+        self._code = code
+        self._read: dict[int, _Instruction] = {}
+        self._stacks: dict[int, _Stack] = {}
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, number: int) -> _Instruction:
+        """An instruction by its number; what stands before its operation is part of it."""
+        known = self._read.get(number)
+        if known is None:
+            place, units = self.places[number], self._units
+            before = self.places[number - 1] if number else -2
+            is_label = not self._labels.isdisjoint(range(before + 2, place + 2, 2))
+            known = _Instruction(place, units[place], _argument(units, place), is_label)
+            self._read[number] = known
+        return known
+
+    def at(self, place: int) -> int | None:
+        """The number of the instruction at an offset of the code."""
+        number = bisect_left(self.places, place)
+        return number if number < len(self) and self.places[number] == place else None
+
+    @cached_property
+    def _lines(self) -> list[tuple[int, int, int | None]]:
+        return [*self._code.co_lines()]
+
+    def line(self, number: int) -> int | None:
+        """The line of the text that an instruction is of."""
+        return self._lines[bisect_right(self._lines, self.places[number], key=itemgetter(0)) - 1][2]
 
     def stack_after(self, here: int) -> _Stack:
         """The top of the stack after an instruction, as far as those before it tell that are known."""
-        every, first = self.instructions, here
-        while first > 0 and not every[first].is_label and every[first - 1].effect() is not None:
-            if self._stacks[first] is not None:
+        first = here
+        while first > 0 and not self[first].is_label and self[first - 1].effect() is not None:
+            if first in self._stacks:
                 break
             first -= 1
         stack: _Stack = []
         for place in range(first, here + 1):
-            known = self._stacks[place]
+            known = self._stacks.get(place)
             if known is None:
-                effect = every[place].effect()
+                effect = self[place].effect()
                 assert effect is not None, "what is known ends before"
-                known = self._stacks[place] = _put(stack, every[place], effect)
+                known = self._stacks[place] = _put(stack, self[place], effect)
             stack = known
         return stack
+
+
+def _argument(units: bytes, place: int) -> int:
+    """The argument of the instruction at an offset, with what it is extended by."""
+    argument, shift = units[place + 1], 8
+    while place > 0 and units[place - 2] == _EXTENDED:
+        place -= 2
+        argument |= units[place + 1] << shift
+        shift += 8
+    return argument
+
+
+def _labels(units: bytes) -> frozenset[int]:
+    """The offsets that are jumped to: jumps are few, and `dis` reads each by itself."""
+    found = []
+    for jump in _JUMPS.finditer(units[::2]):
+        begin = end = 2 * jump.start()
+        while begin > 0 and units[begin - 2] == _EXTENDED:
+            begin -= 2
+        found += [begin + label for label in findlabels(units[begin : end + 2])]  # type: ignore[arg-type]
+    return frozenset(found)
 
 
 def _operands(stack: _Stack, taken: int) -> _Stack:
@@ -341,18 +394,4 @@ def _put(stack: _Stack, instruction: _Instruction, effect: tuple[int, int]) -> _
     return [*stack[: max(len(stack) - taken, 0)], *[made] * given]
 
 
-@lru_cache(maxsize=8)
-def _text_of(code: CodeType) -> _Text:
-    units, found, extended, is_label = code.co_code, [], 0, False
-    labels = frozenset(findlabels(units))  # type: ignore[arg-type]
-    for begin, end, line in code.co_lines():
-        for place in range(begin, end, 2):
-            operation, argument = units[place], units[place + 1] | extended
-            extended = argument << 8 if operation == _EXTENDED else 0
-            is_label = is_label or place in labels
-            if operation == _EXTENDED:
-                continue
-            if operation not in _SILENT:
-                found.append(_Instruction(place, operation, argument, line, is_label))
-                is_label = False
-    return _Text(found)
+_text_of = lru_cache(maxsize=8)(_Text)

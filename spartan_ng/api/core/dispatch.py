@@ -25,6 +25,7 @@ from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.layouts import RULES, by_rule
 from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.numbers import NUMERIC, OURS
+from spartan_ng.api.core.others import by_scipys, has_its_own
 from spartan_ng.api.core.outputs import INTO, into, is_written, to_write
 from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, ASKING, in_front
 from spartan_ng.api.core.work import takes_long, work_of
@@ -116,8 +117,12 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
             kind = type(a)
             if kind in _PLAIN or isinstance(a, Handle):
                 continue
-            if a is args[0] and _has_its_own(a, method):
+            if a is args[0] and has_its_own(a, method):
                 return by_numpy(numpys, *args, **keywords)
+            if a is args[0] and is_sparse(a):
+                found = by_scipys(numpys, args, keywords)
+                if found is not NotImplemented:
+                    return fresh(found)
             if not is_dispatched or ((kind is list or kind is tuple) and (not a or type(a[0]) in _PLAIN)):
                 continue
             if _is_foreign(a):
@@ -143,13 +148,6 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
 
 _DISPATCHED: type = type(np.sum)
 """NumPy's functions that ask `__array_function__`; others call `asarray` and the like from there."""
-
-
-def _has_its_own(a: Any, method: str) -> bool:
-    """Whether an argument is another library's array with a method of this name, which NumPy calls."""
-    if isinstance(a, list | tuple | np.ndarray | np.generic):
-        return False
-    return hasattr(type(a), "__array__") and hasattr(type(a), method)
 
 
 def _is_foreign(a: Any) -> bool:

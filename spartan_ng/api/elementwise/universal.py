@@ -50,6 +50,7 @@ from spartan_ng.api.core.operands import (
     without_output,
     wrapped_by,
 )
+from spartan_ng.api.core.others import by_scipys
 from spartan_ng.api.core.quick import IS_COMPILED, QuickFunction
 from spartan_ng.api.core.telling import applied
 from spartan_ng.api.core.wrapping import wrap, wrap_masked, wrap_node
@@ -264,6 +265,10 @@ class ufunc(QuickFunction, Folding, Writing):
             is_ours = isinstance(a, Handle) and (a._cell.shared or a._cell.borrowed)
             if (is_ours or type(a) is np.ndarray) and lends(a):
                 return on_loan(self._lazy, args, asked, casting, True)
+        if asked is None and not any(isinstance(a, Handle) for a in args):
+            found = by_scipys(self.np, args, {})
+            if found is not NotImplemented:
+                return found
         operands = [a if isinstance(a, Handle) or type(a) in WEAK else operand(a) for a in args]
         kinds = tuple([type(o) if type(o) in WEAK else o.dtype for o in operands])
         strict = error_state().is_strict
