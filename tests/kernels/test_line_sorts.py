@@ -36,8 +36,7 @@ LINES = {
     "mostly no numbers": lambda rng: np.where(rng.random(N) < 0.7, np.nan, rng.random(N)),
     "no numbers": lambda rng: np.where(rng.random(N) < 0.5, np.nan, OTHER_NAN),
     "infinite": lambda rng: np.where(rng.random(N) < 0.5, np.inf, -np.inf),
-    "whole, infinite and no numbers": lambda rng: rng.choice([0.0, 1.0, 2.0, np.inf, np.nan, -np.inf], N),
-    "single, infinite and no numbers": lambda rng: rng.choice(np.array([0, np.inf, np.nan], "f4"), N),
+    "whole, infinite and no numbers": lambda rng: rng.choice([0.0, 1.0, 2.0, np.inf, np.nan], N),
     "alike up to the last digits": lambda rng: np.where(
         rng.random(N) < 0.01, -1e300, 1 + rng.integers(0, 999, N) * np.finfo(float).eps
     ),
@@ -93,6 +92,18 @@ def test_lines_are_numpys(kind: str, threads: int, way: str) -> None:
     assert len(LINES[kind](np.random.default_rng(0))) >= SORT_ELEMENTS
     with patch.multiple(sorts, **WAYS[way]):
         check(LINES[kind](np.random.default_rng(1)), threads)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2"])
+@pytest.mark.parametrize("n", [1000, N])
+def test_infinities_come_before_what_is_no_number(n: int, dtype: str) -> None:
+    """Also where all other digits are none, and the last ones find no room."""
+    rng = np.random.default_rng(2)
+    for some in ([0.0, 1.0, 2.0], [0.0], [-1.0, 1.0]):
+        x = rng.choice([*some, np.inf, np.nan], n).astype(dtype)
+        check(x, 2)
+        lines = np.stack([x, x[::-1]])
+        np.testing.assert_array_equal(argsorted_lines(lines, 1), np.argsort(lines, 1, kind="stable"))
 
 
 @pytest.mark.some(40)
