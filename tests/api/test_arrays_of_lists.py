@@ -202,6 +202,9 @@ def test_classes_of_items_are_asked_as_sets_ask(kind):
         [numpy.int8(1)],
     ):
         assert are_of(kind(given), classes) == classes.issuperset(map(type, given)), given
+        within = [[[*given], *given], (*given,), *given]
+        assert are_of(within, classes, True) == classes.issuperset(map(type, given)), given
+        assert not are_of(within, classes)
 
 
 def test_a_list_that_is_changed_while_it_is_looked_through():

@@ -107,7 +107,8 @@ def as_handle(a: Any, dtype: Any = None) -> ndarray:
     if isinstance(a, list | tuple):
         if dtype is None and (made := _of_few(a)) is not None:
             return made
-        if dtype is not None and not Late.numbers.isdisjoint(map(type, a)):
+        is_plain = dtype is None or are_of(a, PLAIN_OR_NUMERIC)
+        if not is_plain and not Late.numbers.isdisjoint(map(type, a)):
             a = _held(a, np.dtype(dtype))
         left: list[Handle] | None = [] if dtype is None or not np.dtype(dtype).hasobject else None
         try:

@@ -27,7 +27,7 @@ from spartan_ng.api.core.loans import lends, on_loan
 from spartan_ng.api.core.numbers import NUMERIC, OURS
 from spartan_ng.api.core.others import by_scipys, has_its_own
 from spartan_ng.api.core.outputs import INTO, into, is_written, to_write
-from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, ASKING, in_front
+from spartan_ng.api.core.quick import AS_BROADCAST, AS_GIVEN, ASKING, are_of, in_front
 from spartan_ng.api.core.work import takes_long, work_of
 from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.arrays.sparse import is_sparse
@@ -293,6 +293,9 @@ def _known(arguments: Iterable[Any], known: list[Any]) -> int | None:
                 return None
             nbytes += getattr(a, "nbytes", 0)
         elif isinstance(a, list | tuple):
+            if (not a or type(a[0]) is not Late.ndarray) and are_of(a, _PLAIN_OR_NUMERIC, True):
+                known.append(a)
+                continue
             parts: list[Any] = []
             more = _known(a, parts)
             if more is None:

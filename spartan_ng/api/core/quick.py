@@ -149,9 +149,11 @@ if TYPE_CHECKING or _module is None:
     is_open: Callable[[], bool] | None = None
     """The questions of `door.py`, asked without a frame of Python's."""
 
-    def are_of(items: Any, classes: frozenset[type]) -> bool:
-        """Whether the class of each item of a list or a tuple is among some."""
-        return classes.issuperset(map(type, items))
+    def are_of(items: Any, classes: frozenset[type], within: bool = False) -> bool:
+        """Whether the class of each item of a list or a tuple is among some, or, `within`, of what lists and
+        tuples in it hold."""
+        every = (a for a in items if type(a) not in classes)
+        return all(within and type(a) in (list, tuple) and are_of(a, classes, within) for a in every)
 
     lend: Callable[[Any], Any] | None = None
     """What NumPy is given of an array's memory; see `lent.py`."""

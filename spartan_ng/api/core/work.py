@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from spartan_ng.api.core.kinds import PLAIN_OR_NUMERIC
+from spartan_ng.api.core.quick import are_of
+
 
 def takes_long(known: Iterable[Any]) -> bool:
     """Whether NumPy may be at some of the values for longer than whoever presses Ctrl-C wants to wait; lists
     have theirs inside. What does not takes no thread of its own, beside which BLAS's threads have no core."""
     return any(
-        takes_long(a) if type(a) in (list, tuple) else type(a) is np.ndarray and _steps_on(a) >= _LONG
+        not are_of(a, PLAIN_OR_NUMERIC, True) and takes_long(a)
+        if type(a) in (list, tuple)
+        else type(a) is np.ndarray and _steps_on(a) >= _LONG
         for a in known
     )
 

@@ -317,7 +317,7 @@ class Generator(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     ) -> ndarray:
         """Elements of an array (or of `range(a)`), drawn with or without replacement."""
         shape = None if size is None else shape_tuple(size)
-        if isinstance(a, list | tuple):
+        if isinstance(a, list | tuple | range):
             a = as_handle(a)
         n = as_count(a)
         if n is not None:

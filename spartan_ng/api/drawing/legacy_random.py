@@ -103,8 +103,8 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     @drawn_by(_NumPys.randint, 3, "low", "high", "size")
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> ndarray:
         """Integers in [low, high)."""
-        if dtype is int and door.are_few(size, low, high):
-            return wrap(self._numpy.randint(low, high, size))
+        if door.are_few(size, low, high):
+            return wrap(self._numpy.randint(low, high, size, dtype))
         shape = None if size is None else shape_tuple(size)
         if self._parallel is not None and shape is not None and not door.is_small(8 * prod(shape)):
             return self._parallel.integers(low, high, shape, dtype)
@@ -179,7 +179,7 @@ class RandomState(Drawing, _NumPys, metaclass=OfNumPys):  # type: ignore[misc]
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
         """Elements of a 1-d array (or of `range(a)`)."""
         shape = None if size is None else shape_tuple(size)
-        if is_list := isinstance(a, list | tuple):
+        if is_list := isinstance(a, list | tuple | range):
             a = as_handle(a)
         n = as_count(a)
         if n is None and as_handle(a).ndim != 1:

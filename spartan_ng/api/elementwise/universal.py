@@ -265,7 +265,7 @@ class ufunc(QuickFunction, Folding, Writing):
             is_ours = isinstance(a, Handle) and (a._cell.shared or a._cell.borrowed)
             if (is_ours or type(a) is np.ndarray) and lends(a):
                 return on_loan(self._lazy, args, asked, casting, True)
-        if asked is None and not any(isinstance(a, Handle) for a in args):
+        if asked is None and not isinstance(args[0], Handle) and not isinstance(args[-1], Handle):
             found = by_scipys(self.np, args, {})
             if found is not NotImplemented:
                 return found

@@ -47,9 +47,12 @@ given_list(PyObject *listed, int depth, Given *given)
     Py_ssize_t n = PySequence_Fast_GET_SIZE(listed), i = 0;
     if (n > MOST_LISTED)
         return NULL;
-    while (i < n && is_word(PySequence_Fast_GET_ITEM(listed, i))
-           && kind_of(Py_TYPE(PySequence_Fast_GET_ITEM(listed, i))) == NULL)
-        i++;
+    for (PyTypeObject *last = NULL; i < n; i++) { /* most that follow each other are of one class */
+        PyObject *item = PySequence_Fast_GET_ITEM(listed, i);
+        if (Py_TYPE(item) != last && (!is_word(item) || kind_of(Py_TYPE(item)) != NULL))
+            break;
+        last = Py_TYPE(item);
+    }
     given->size *= n > 0 ? n : 1;
     if (i == n) {
         given->alike = 0;

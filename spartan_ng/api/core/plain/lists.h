@@ -2,29 +2,44 @@
 
 enum { MOST_LISTED = 1 << 12, DEEPEST_LISTED = 2 };
 
-/* `are_of(items, classes)`: whether the class of each item of a list or a tuple is among some. Items of one class, as
- * most are that follow each other, are asked about once. */
+/* Whether the class of each item of a list or a tuple is among some, or, `within`, of what lists and tuples in it
+ * hold; -1 with an error. Items of one class, as most are that follow each other, are asked about once. */
+static int
+holds(PyObject *items, PyObject *classes, int within)
+{
+    PyTypeObject *last = NULL; /* known to the set */
+    int is_known = 1;
+    for (Py_ssize_t i = 0; is_known > 0 && i < PySequence_Fast_GET_SIZE(items); i++) { /* asking may run any code */
+        PyObject *item = PySequence_Fast_GET_ITEM(items, i);
+        if (Py_TYPE(item) == last)
+            continue;
+        if (within && (PyList_CheckExact(item) || PyTuple_CheckExact(item))) {
+            if (Py_EnterRecursiveCall(" in lists of lists"))
+                return -1;
+            is_known = holds(Py_NewRef(item), classes, within);
+            Py_DECREF(item);
+            Py_LeaveRecursiveCall();
+            continue;
+        }
+        PyTypeObject *class = (PyTypeObject *)Py_NewRef(Py_TYPE(item));
+        is_known = PySet_Contains(classes, (PyObject *)class);
+        Py_DECREF(class);
+        last = class;
+    }
+    return is_known;
+}
+
+/* `are_of(items, classes, within=False)` */
 static PyObject *
 are_of(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    if (count != 2 || !PyFrozenSet_CheckExact(args[1]) || !(PyList_Check(args[0]) || PyTuple_Check(args[0]))) {
+    if (count < 2 || count > 3 || !PyFrozenSet_CheckExact(args[1])
+        || !(PyList_Check(args[0]) || PyTuple_Check(args[0]))) {
         PyErr_SetString(PyExc_TypeError, "are_of takes a list or a tuple, and a frozenset of classes");
         return NULL;
     }
-    PyTypeObject *last = NULL; /* known to the set */
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(args[0]); i++) { /* asking may run code of a program's */
-        PyTypeObject *class = Py_TYPE(PySequence_Fast_GET_ITEM(args[0], i));
-        if (class == last)
-            continue;
-        int is_known = PySet_Contains(args[1], (PyObject *)Py_NewRef(class));
-        Py_DECREF(class);
-        if (is_known < 0)
-            return NULL;
-        if (!is_known)
-            Py_RETURN_FALSE;
-        last = class;
-    }
-    Py_RETURN_TRUE;
+    int found = holds(args[0], args[1], count == 3 && args[2] == Py_True);
+    return found < 0 ? NULL : PyBool_FromLong(found);
 }
 
 /* How many numbers a list or a tuple has, and lists in it, so deep; -1 where it is none, has anything else, or many. */
