@@ -77,15 +77,6 @@ expression_of(PyObject *a)
     return known.pending != NULL && Py_TYPE(a) == known.pending ? (Expression *)((Handle *)a)->cell : NULL;
 }
 
-static npy_intp
-bytes_of(int type)
-{
-    PyArray_Descr *descr = PyArray_DescrFromType(type);
-    npy_intp bytes = PyDataType_ELSIZE(descr);
-    Py_DECREF(descr);
-    return bytes;
-}
-
 /* Give each function its loop, and its result a buffer, or that of one of several operands of the same size, which nobody else reads;
  * the last one's has a place. The bytes of the largest element; 0 where there are not enough buffers. */
 static npy_intp

@@ -1,52 +1,23 @@
-/* NumPy's loops over doubles, without what NumPy does around them.
+/* NumPy's loops over few numbers, without what NumPy does around them.
  *
  * For each call NumPy finds the loop, how operands broadcast, whether they overlap, and how errors are to be told: for
  * few elements that takes several times as long as the loop. Here the loop itself is called where none of this is a
- * question: arrays of doubles of one shape, whose elements lie in even steps, and numbers. What a loop would tell
- * (an overflow, a division by zero) is left to NumPy, which does it again: nothing has been written by then. */
+ * question: arrays of one shape, whose elements lie in even steps, those of NumPy's without axes, and numbers. Elements of
+ * another type than the loop's are cast first. What a loop would tell (an overflow, a division by zero) is left to NumPy,
+ * which does it again: nothing has been written by then. */
 #include <fenv.h>
 
-enum { MOST_LOOPED = 1 << 13, MOST_WRITTEN = 1 << 11, MOST_LOOPED_OPERANDS = 2, AT_A_TIME = 8 }; /* some microseconds, without other threads */
+enum { MOST_LOOPED = 1 << 13, MOST_WRITTEN = 1 << 14 }; /* elements, some microseconds without other threads; bytes */
+enum { MOST_LOOPED_OPERANDS = 2, AT_A_TIME = 8 };
 #define TOLD (FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID)
 
-/* A number's value, if it is one of double precision, or takes it without loss. */
-static int
-as_double(PyObject *a, double *value)
-{
-    if (Py_TYPE(a) == known.number || Py_TYPE(a) == &PyDoubleArrType_Type)
-        *value = PyArrayScalar_VAL(a, Double);
-    else if (PyFloat_CheckExact(a))
-        *value = PyFloat_AS_DOUBLE(a);
-    else if (PyLong_CheckExact(a)) {
-        int overflow;
-        long n = PyLong_AsLongAndOverflow(a, &overflow);
-        if (overflow || n > (1L << 53) || n < -(1L << 53))
-            return 0;
-        *value = (double)n;
-    }
-    else
-        return 0;
-    return 1;
-}
-
-static PyObject *
-double_number(double value)
-{
-    PyObject *number = known.number->tp_alloc(known.number, 0);
-    if (number != NULL)
-        PyArrayScalar_ASSIGN(number, Double, value);
-    return number;
-}
-
-/* Whether an array has few doubles, which lie in even steps; the step in bytes. */
+/* Whether an array has few elements, which lie in even steps; the step in bytes, 0 where it has no axes. */
 static int
 in_steps(PyArrayObject *a, npy_intp *step)
 {
     int ndim = PyArray_NDIM(a);
-    if (PyArray_TYPE(a) != NPY_DOUBLE || ndim == 0 || !PyArray_ISBEHAVED_RO(a) || PyArray_SIZE(a) > MOST_LOOPED)
-        return 0;
-    *step = ndim == 1 ? PyArray_STRIDE(a, 0) : (npy_intp)sizeof(double);
-    return ndim == 1 || PyArray_IS_C_CONTIGUOUS(a);
+    *step = ndim == 0 ? 0 : ndim == 1 ? PyArray_STRIDE(a, 0) : PyArray_ITEMSIZE(a);
+    return (ndim <= 1 || PyArray_IS_C_CONTIGUOUS(a)) && PyArray_SIZE(a) <= MOST_LOOPED && PyArray_ISBEHAVED_RO(a);
 }
 
 /* Forget what earlier loops had to tell; and whether this one has something to tell. */
@@ -63,15 +34,68 @@ has_told(void)
     return fetestexcept(TOLD) || PyErr_Occurred();
 }
 
-/* Which of a function's loops takes doubles, or -1. */
+/* The loop of a function that takes and gives these types, or -1. */
 static int
-loop_of(PyUFuncObject *f)
+loop_for(PyUFuncObject *f, int type)
 {
     const char *types = f->types;
-    for (int i = 0; i < f->ntypes; i++, types += f->nargs)
-        if (types[0] == NPY_DOUBLE && types[f->nin - 1] == NPY_DOUBLE)
+    for (int i = 0; i < f->ntypes; i++, types += f->nargs) {
+        int same = 1;
+        for (int k = 0; k < f->nin; k++)
+            same = same && types[k] == type;
+        if (same)
             return i;
+    }
     return -1;
+}
+
+/* Whether a function's loop raises errors: powers of integers do. */
+static int
+raises_errors(const PyUFuncObject *f, int type)
+{
+    return PyTypeNum_ISINTEGER(type) && strcmp(f->name, "power") == 0;
+}
+
+/* The type that few operands are worked on in, and what their arrays' shape is (`target`'s, if that is not NULL); NOTYPE
+ * where NumPy has to find out. */
+static int
+type_of_few(PyObject *const *operands, Py_ssize_t n, PyArrayObject **like)
+{
+    int type = NPY_NOTYPE;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyArrayObject *a = (PyArrayObject *)operands[i];
+        if (!PyArray_CheckExact(operands[i]))
+            continue;
+        type = promoted(type, PyArray_TYPE(a));
+        if (type == NPY_NOTYPE || (*like != NULL && PyArray_NDIM(a) > 0 && !PyArray_SAMESHAPE(a, *like)))
+            return NPY_NOTYPE;
+        *like = PyArray_NDIM(a) > 0 ? a : *like;
+    }
+    for (Py_ssize_t i = 0; i < n && type != NPY_NOTYPE; i++)
+        type = PyArray_CheckExact(operands[i]) ? type : promoted_by(operands[i], type);
+    return type;
+}
+
+/* Where a loop finds an array's elements as those of a type, and their step: as they lie, or cast, in `room`; 0 where NumPy
+ * has to see to them. */
+static int
+is_ready(PyArrayObject *a, int type, char *room, char **place, npy_intp *step)
+{
+    if (!in_steps(a, step))
+        return 0;
+    *place = PyArray_BYTES(a);
+    if (PyArray_TYPE(a) == type)
+        return 1;
+    PyUFuncGenericFunction cast = casting(PyArray_TYPE(a), type);
+    npy_intp size = PyArray_SIZE(a), steps[2] = {*step, bytes_of(type)};
+    int is_one = size == 1 && PyArray_NDIM(a) > 0; /* whose steps NumPy chooses otherwise */
+    if (cast == NULL || is_one || size * steps[1] > MOST_WRITTEN)
+        return 0;
+    char *places[2] = {*place, room};
+    cast(places, &size, steps, NULL);
+    *place = room;
+    *step = PyArray_NDIM(a) > 0 ? steps[1] : 0;
+    return 1;
 }
 
 /* What a function gives for `n` operands, as a new array, or written to `target`, if that is not NULL (a new
@@ -79,40 +103,36 @@ loop_of(PyUFuncObject *f)
 static PyObject *
 looped(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject *target)
 {
+    static double rooms[MOST_LOOPED_OPERANDS + 1][MOST_WRITTEN / sizeof(double)]; /* with the interpreter's lock */
     PyUFuncObject *f = (PyUFuncObject *)numpys;
     if (n > MOST_LOOPED_OPERANDS || !Py_IS_TYPE(numpys, &PyUFunc_Type) || f->nin != n || f->nout != 1
         || f->core_enabled)
         return NULL;
     PyArrayObject *like = target;
     char *places[MOST_LOOPED_OPERANDS + 1];
-    npy_intp steps[MOST_LOOPED_OPERANDS + 1], step = sizeof(double);
-    double numbers[MOST_LOOPED_OPERANDS], found[MOST_WRITTEN];
-    if (target != NULL && (!in_steps(target, &step) || step == 0 || PyArray_SIZE(target) > MOST_WRITTEN
+    npy_intp steps[MOST_LOOPED_OPERANDS + 1], step = 0;
+    if (target != NULL && (!in_steps(target, &step) || step == 0 || PyArray_NBYTES(target) > MOST_WRITTEN
                            || !PyArray_ISWRITEABLE(target)))
         return NULL;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (!PyArray_CheckExact(operands[i])) {
-            if (!as_double(operands[i], &numbers[i]))
-                return NULL;
-            places[i] = (char *)&numbers[i];
-            steps[i] = 0;
-            continue;
-        }
-        PyArrayObject *a = (PyArrayObject *)operands[i];
-        if (!in_steps(a, &steps[i]) || (like != NULL && !PyArray_SAMESHAPE(a, like)))
-            return NULL;
-        places[i] = PyArray_BYTES(a);
-        like = a;
-    }
-    npy_intp size = like == NULL ? 0 : PyArray_SIZE(like);
-    int loop = size == 0 ? -1 : loop_of(f), type = loop < 0 ? NPY_NOTYPE : f->types[loop * f->nargs + n];
-    if (loop < 0 || (target != NULL && type != NPY_DOUBLE))
+    int type = type_of_few(operands, n, &like);
+    npy_intp size = like == NULL || !is_of_loops(type) ? 0 : PyArray_SIZE(like);
+    int loop = size == 0 || raises_errors(f, type) ? -1 : loop_for(f, type);
+    int given = loop < 0 ? NPY_NOTYPE : f->types[loop * f->nargs + n];
+    if (!is_of_loops(given) || (target != NULL && PyArray_TYPE(target) != given))
         return NULL;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        char *room = (char *)rooms[i];
+        places[i] = room;
+        steps[i] = 0;
+        if (PyArray_CheckExact(operands[i]) ? !is_ready((PyArrayObject *)operands[i], type, room, &places[i], &steps[i])
+                                            : !as_element(operands[i], type, room))
+            return NULL;
+    }
     PyObject *result = target != NULL ? Py_NewRef((PyObject *)target)
-                                      : PyArray_SimpleNew(PyArray_NDIM(like), PyArray_DIMS(like), type);
+                                      : PyArray_SimpleNew(PyArray_NDIM(like), PyArray_DIMS(like), given);
     if (result == NULL)
         return NULL;
-    places[n] = target != NULL ? (char *)found : PyArray_BYTES((PyArrayObject *)result);
+    places[n] = target != NULL ? (char *)rooms[n] : PyArray_BYTES((PyArrayObject *)result);
     steps[n] = PyArray_ITEMSIZE((PyArrayObject *)result);
     be_quiet();
     f->functions[loop](places, &size, steps, f->data == NULL ? NULL : (void *)f->data[loop]);
@@ -121,11 +141,8 @@ looped(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
         Py_DECREF(result);
         return NULL;
     }
-    if (target != NULL) { /* which may be an operand, too */
-        char *place = PyArray_BYTES(target);
-        for (npy_intp i = 0; i < size; i++, place += step)
-            *(double *)place = found[i];
-    }
+    if (target != NULL) /* which may be an operand, too */
+        scatter(PyArray_BYTES(target), places[n], 1, size, 0, step, steps[n]);
     return result;
 }
 
@@ -157,8 +174,8 @@ dotted(PyObject *numpys, PyObject *x, PyObject *y)
         return NULL;
     PyArrayObject *a = (PyArrayObject *)x, *b = (PyArrayObject *)y;
     npy_intp of_a, of_b, n = PyArray_SIZE(a);
-    if (PyArray_NDIM(a) != 1 || PyArray_NDIM(b) != 1 || n == 0 || n != PyArray_SIZE(b) || !in_steps(a, &of_a)
-        || !in_steps(b, &of_b))
+    if (PyArray_TYPE(a) != NPY_DOUBLE || PyArray_TYPE(b) != NPY_DOUBLE || PyArray_NDIM(a) != 1 || PyArray_NDIM(b) != 1 || n == 0
+        || n != PyArray_SIZE(b) || !in_steps(a, &of_a) || !in_steps(b, &of_b))
         return NULL;
     double found;
     int is_dot = numpys == known.dot;

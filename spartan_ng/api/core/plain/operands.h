@@ -1,13 +1,5 @@
 /* What a function is given as part of an expression: of which types and shapes, by which of its loops. */
 
-/* Whether elements of a type are worked on in expressions. */
-static int
-is_of_expressions(int type)
-{
-    return PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type) || type == NPY_FLOAT || type == NPY_DOUBLE
-           || type == NPY_CFLOAT || type == NPY_CDOUBLE;
-}
-
 /* An operand: pending, an array, or a number. */
 typedef struct {
     Expression *pending;
@@ -51,50 +43,14 @@ called_for(PyObject *function, const Operand *operands, int n, int *type, Called
         if (fit_into(operands, n, taken) && loop_for(f, taken) == i)
             loop = i;
     }
-    if (loop < 0 || (PyTypeNum_ISINTEGER(*type) && strcmp(f->name, "power") == 0))
+    if (loop < 0 || raises_errors(f, *type))
         return 0;
     *type = f->types[loop * f->nargs];
     called->name = f->name;
     called->loop = f->functions[loop];
     called->data = f->data == NULL ? NULL : (void *)f->data[loop];
     called->type = f->types[loop * f->nargs + n];
-    return is_of_expressions(*type) && is_of_expressions(called->type);
-}
-
-static int
-is_whole(int type)
-{
-    return PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type);
-}
-
-/* The type that operands of two types are given to a function in; NOTYPE where that depends on the function. */
-static int
-promoted(int one, int other)
-{
-    if (one == NPY_NOTYPE || one == other)
-        return other;
-    PyArray_Descr *of_one = PyArray_DescrFromType(one), *of_other = PyArray_DescrFromType(other);
-    PyArray_Descr *both = PyArray_PromoteTypes(of_one, of_other);
-    int type = both == NULL || (is_whole(one) && is_whole(other) && !is_whole(both->type_num)) ? NPY_NOTYPE : both->type_num;
-    Py_XDECREF(both);
-    Py_DECREF(of_one);
-    Py_DECREF(of_other);
-    PyErr_Clear();
-    return type;
-}
-
-/* The same of elements of a type and a number, which takes their type if that is of its kind. */
-static int
-promoted_by(PyObject *number, int type)
-{
-    if (PyFloat_CheckExact(number))
-        return is_whole(type) ? NPY_DOUBLE : type;
-    if (PyLong_CheckExact(number))
-        return PyTypeNum_ISBOOL(type) ? NPY_INTP : type;
-    if (PyComplex_CheckExact(number))
-        return type == NPY_CDOUBLE || type == NPY_CFLOAT ? type : type == NPY_FLOAT ? NPY_CFLOAT : NPY_CDOUBLE;
-    int is_double = Py_TYPE(number) == known.number || Py_TYPE(number) == &PyDoubleArrType_Type;
-    return is_double ? promoted(type, NPY_DOUBLE) : type;
+    return is_of_loops(*type) && is_of_loops(called->type);
 }
 
 /* Whether all operands can take part, the first of which says of all others which are taken if it `is_chosen_by`, and what
@@ -112,7 +68,7 @@ fitting(Operand *operands, int n, int is_chosen_by, int *type, npy_intp *shape, 
             return -1;
         if (o->number != NULL)
             continue;
-        if (!is_of_expressions(o->type) || (o->array != NULL && !is_in_order(o->array)))
+        if (!is_of_loops(o->type) || (o->array != NULL && !is_in_order(o->array)))
             return -1;
         int before = *type;
         *type = i == 0 && is_chosen_by ? NPY_NOTYPE : promoted(before, o->type);
@@ -128,7 +84,7 @@ fitting(Operand *operands, int n, int is_chosen_by, int *type, npy_intp *shape, 
     }
     for (int i = 0; i < n && *type != NPY_NOTYPE; i++)
         *type = operands[i].number != NULL ? promoted_by(operands[i].number, *type) : *type;
-    if (!is_of_expressions(*type))
+    if (!is_of_loops(*type))
         return -1;
     if (pending == NULL)
         return common_shape(arrays, n, shape);

@@ -48,76 +48,6 @@ do_piece(void *of, int piece)
         set_flags(&job->told, told);
 }
 
-/* A number of NumPy's as an element of a type that all numbers of its own type have a place in: of both, NumPy takes that
- * type. 0 where it is none, or its type is another question. */
-static int
-numpys_as_element(PyObject *a, int type, char *place)
-{
-    NumberKind *kind = kind_of(Py_TYPE(a));
-    PyArray_Descr *from = PyArray_DescrFromTypeObject(kind == NULL ? (PyObject *)Py_TYPE(a) : (PyObject *)kind->numpys);
-    int own = from == NULL ? NPY_NOTYPE : from->type_num, done = 0;
-    Py_XDECREF(from);
-    if ((PyTypeNum_ISNUMBER(own) || PyTypeNum_ISBOOL(own)) && PyArray_CanCastSafely(own, type)) {
-        PyArray_Descr *to = PyArray_DescrFromType(type);
-        PyObject *plain = plain_of(a);
-        done = plain != NULL && PyArray_CastScalarToCtype(plain, place, to) == 0;
-        Py_XDECREF(plain);
-        Py_XDECREF(to);
-    }
-    PyErr_Clear();
-    return done;
-}
-
-/* Python's integer as an element of a type that has it; 0 where none does. */
-static int
-as_integer(PyObject *a, int type, char *place)
-{
-    int overflow;
-    long n = PyLong_AsLongAndOverflow(a, &overflow);
-#define OF_TYPE(name, of)                                                                                     \
-    case NPY_##name:                                                                                          \
-        *(of *)place = (of)n;                                                                                 \
-        return !overflow && (long)(of)n == n && (n < 0) == (((of)n) < 0);
-    switch (type) {
-        OF_TYPE(BYTE, npy_byte)
-        OF_TYPE(UBYTE, npy_ubyte)
-        OF_TYPE(SHORT, npy_short)
-        OF_TYPE(USHORT, npy_ushort)
-        OF_TYPE(INT, npy_int)
-        OF_TYPE(UINT, npy_uint)
-        OF_TYPE(LONG, npy_long)
-        OF_TYPE(ULONG, npy_ulong)
-    }
-    return 0;
-}
-
-/* A number as an element of an array's dtype, as NumPy takes it; 0 where that is another question. */
-static int
-as_element(PyObject *a, int type, char *place)
-{
-    double x;
-    if (PyArray_IsScalar(a, Generic) && !(type == NPY_DOUBLE && as_double(a, &x)))
-        return numpys_as_element(a, type, place);
-    if (PyTypeNum_ISINTEGER(type))
-        return PyLong_CheckExact(a) && as_integer(a, type, place);
-    int is_complex = PyComplex_CheckExact(a) && type == NPY_CDOUBLE;
-    if (is_complex) {
-        ((double *)place)[0] = PyComplex_RealAsDouble(a);
-        ((double *)place)[1] = PyComplex_ImagAsDouble(a);
-        return 1;
-    }
-    if (!as_double(a, &x))
-        return 0;
-    if (type == NPY_FLOAT && (PyFloat_CheckExact(a) || PyLong_CheckExact(a))) {
-        *(float *)place = (float)x;
-        return isfinite(x) && isfinite(*(float *)place);
-    }
-    ((double *)place)[0] = x;
-    if (type == NPY_CDOUBLE)
-        ((double *)place)[1] = 0;
-    return type == NPY_DOUBLE || type == NPY_CDOUBLE;
-}
-
 /* Whether an array's axes go from long steps to short ones, as in C order; those of no step are stretched. */
 static int
 is_in_order(PyArrayObject *a)
@@ -171,21 +101,6 @@ is_spread(PyArrayObject *out)
         reached += (PyArray_DIM(out, axis) - 1) * PyArray_STRIDE(out, axis);
     }
     return 1;
-}
-
-/* The loop of a function that takes and gives these types, or -1. */
-static int
-loop_for(PyUFuncObject *f, int type)
-{
-    const char *types = f->types;
-    for (int i = 0; i < f->ntypes; i++, types += f->nargs) {
-        int same = 1;
-        for (int k = 0; k < f->nin; k++)
-            same = same && types[k] == type;
-        if (same)
-            return i;
-    }
-    return -1;
 }
 
 /* The shape that operands are broadcast to; the number of its axes, or -1. */
@@ -358,9 +273,7 @@ shared_in_order(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArr
                 return NULL;
             type = PyArray_TYPE(arrays[i]);
         }
-    int is_plain = PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type) || type == NPY_FLOAT || type == NPY_DOUBLE
-                   || type == NPY_CFLOAT || type == NPY_CDOUBLE;
-    if (!is_plain || (PyTypeNum_ISINTEGER(type) && strcmp(f->name, "power") == 0)) /* whose loop raises errors */
+    if (!is_of_loops(type) || raises_errors(f, type))
         return NULL;
     int loop = loop_for(f, type);
     Shared job = {.n = (int)n + 1};
