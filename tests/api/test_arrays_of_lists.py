@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import spartan_ng as np
 from spartan_ng.api.core.quick import IS_COMPILED, are_of
+from tests.api.memory_asked import SLACK, asked_for
 from tests.sampling import examples
 from tests.test_calls import calls
 
@@ -226,3 +228,54 @@ def test_long_lists_are_looked_through_once():
     for ask in asks:
         assert sum(calls(functools.partial(ask, given)).values()) < 80, ask
     assert sum(calls(lambda: np.array([given[:10]] * 200)).values()) < 80
+
+
+LAID = {
+    "lines": lambda m: [m.arange(4.0), m.arange(4.0) * 2],
+    "steps": lambda m: [m.arange(9.0)[::2], m.arange(5.0)[::-1]],
+    "planes": lambda m: [m.arange(6).reshape(2, 3), m.arange(6, 12).reshape(2, 3)],
+    "turned": lambda m: [m.arange(6).reshape(2, 3), m.arange(6, 12).reshape(3, 2).T],
+    "elements": lambda m: [m.array(1.5), m.array(2.5)],
+    "lists of them": lambda m: [[m.arange(3), m.arange(3)], (m.ones(3, int), m.zeros(3, int))],
+    "nothing": lambda m: [m.zeros((0, 2)), m.zeros((0, 2))],
+    "other types": lambda m: [m.arange(3), m.arange(3.0)],
+    "other lengths": lambda m: [m.arange(3), m.arange(4)],
+    "beside numbers": lambda m: [m.array(1.5), 2.5],
+    "deep and flat": lambda m: [m.arange(2), [3, 4]],
+}
+
+
+def by_name(m, name, laid, **keywords):
+    return m.array(getattr(m, name)(LAID[laid](m), **keywords))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("laid", LAID)
+@pytest.mark.parametrize("name", ["array", "asarray", "mean", "sum", "prod", "max", "any"])
+def test_arrays_lie_one_after_the_other(name, laid):
+    """Also for folds of them."""
+    makes = name in ("array", "asarray")
+    keyword, said = (
+        ("dtype", (None, "f8", "i8", "f4", ">f8")) if makes else ("axis", (None, 0, -1, (0, 1), 5))
+    )
+    for value in said:
+        seen, wanted = (
+            told(functools.partial(by_name, m, name, laid, **{keyword: value})) for m in (np, numpy)
+        )
+        assert seen == wanted, value
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="NumPy makes them")
+def test_nothing_is_made_beside_what_lists_become():
+    x = np.arange(3.0)
+    lists = [
+        *([x[0], x[1]], [1.5, 2], [[x[0], x[1]]], ((1, 2), (3, 4)), [1, 2j], [True, False]),
+        *([x, x], [[x, x], [x, x]], [x.sum(), 1], [numpy.float32(1), numpy.int64(2)]),
+    ]
+    tracemalloc.start()
+    try:
+        least = asked_for(lambda: x + x)
+        more = [asked_for(functools.partial(np.array, given)) - least for given in lists]
+    finally:
+        tracemalloc.stop()
+    assert max(more) <= SLACK

@@ -14,6 +14,7 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng.api.core import quick
+from tests.api.memory_asked import SLACK, asked_for
 
 DTYPES = (
     *("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "q", "f2", "f4", "f8", "g", "c8", "c16"),
@@ -112,20 +113,6 @@ def test_they_have_numpys_bits(name: str, layout: str, some: Callable[..., Any])
     assert not differ
 
 
-def asked_for(call: Callable[[], Any]) -> int:
-    """Bytes that a call asks for, all that it has at a time, without the elements of what it gives."""
-    for _ in range(20):
-        made = call()
-    nbytes = made.nbytes
-    made = None
-    before, _ = tracemalloc.get_traced_memory()
-    tracemalloc.reset_peak()
-    made = call()
-    return tracemalloc.get_traced_memory()[1] - before - nbytes
-
-
-SLACK = 64
-"""Bytes of the tuple that says how many there are, which may be new or an old one."""
 PLAIN = ("?", "i4", "i8", "f4", "f8", "c16")
 
 

@@ -65,6 +65,7 @@
 #include "plain/functions.h"
 #include "plain/shortcuts.h"
 #include "plain/protocols.h"
+#include "plain/filled.h"
 #include "plain/listed.h"
 #include "plain/methods.h"
 #include "plain/numbers.h"

@@ -36,6 +36,10 @@ FOLDED: dict[Any, tuple[np.ufunc, bool]] = {
     np.ndarray.all: (np.logical_and, False),
 }
 """What NumPy's functions fold by, and whether sums are divided by how many there are."""
+_CALLED = "argmax argmin argpartition argsort choose nonzero repeat searchsorted take"
+METHODS: dict[Any, Any] = {getattr(np, name): getattr(np.ndarray, name) for name in _CALLED.split()}
+"""What functions of NumPy's, which are Python, call of an array with the same arguments. Those that may warn
+are not among them: a warning names the line that called."""
 
 
 def _compiled() -> ModuleType | None:
@@ -197,6 +201,8 @@ else:
         fold, is_mean = FOLDED.get(numpys, (None, False))
         is_method = "." in ours.__qualname__
         whole = None if is_method or size not in _SHOWN else getattr(np, numpys.__name__, None)
+        if numpys in METHODS:
+            numpys, whole = METHODS[numpys], numpys
         return _module.in_front(ours, numpys, names, most, size, fold, is_mean, whole)  # type: ignore[no-any-return]
 
     is_small, is_open = _module.is_small, _module.is_open

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-@numpy_function(np.repeat, front=shortened(np.repeat, 2, AS_REPEATED))
+@numpy_function(np.repeat, front=shortened(np.repeat, 3, AS_REPEATED))
 def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     """Each element several times."""
     a = as_handle(a)

@@ -53,11 +53,8 @@ drawn_at_once(PyObject *numpys, Py_ssize_t place, int chooses, PyObject *const *
     values[1] = are_few_parameters(&given) ? PyObject_GetAttr(args[0], numpy_name) : NULL;
     if (values[1] != NULL)
         found = PyObject_Vectorcall(numpys, values + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
-    if (found != NULL && !PyFloat_CheckExact(found) && !PyLong_CheckExact(found)) { /* one number may be Python's */
-        PyObject *nothing = PyTuple_New(0);
-        found = nothing == NULL ? NULL : settled(found, nothing, values + 1, 0);
-        Py_XDECREF(nothing);
-    }
+    if (found != NULL && !PyFloat_CheckExact(found) && !PyLong_CheckExact(found)) /* one number may be Python's */
+        found = settled(found, args, values + 1, 0);
 done:
     Py_XDECREF(values[1]);
     for (Py_ssize_t k = 2; k <= i && k <= total; k++)

@@ -108,7 +108,7 @@ given_value(PyObject *a, int depth, Given *given)
 
 /* What results become, whose reference is taken: each of several by itself. */
 static PyObject *
-settled(PyObject *found, PyObject *given, PyObject **values, Py_ssize_t n)
+settled(PyObject *found, PyObject *const *given, PyObject **values, Py_ssize_t n)
 {
     int is_list = PyList_CheckExact(found);
     if (PyBool_Check(found) || found == Py_None || PyLong_CheckExact(found) || PyArray_DescrCheck(found)
@@ -255,7 +255,7 @@ bounds_result(int size, Py_ssize_t place, PyObject *a)
 /* What a result becomes where some arguments' classes are derived from NumPy's array, and say what it is: nothing is asked
  * twice, as that may be a program's code. */
 static PyObject *
-settled_by_class(PyObject *found, PyObject *given, PyObject **values, Py_ssize_t n)
+settled_by_class(PyObject *found, PyObject *const *given, PyObject **values, Py_ssize_t n)
 {
     int is_known = is_derived(found) || PyBool_Check(found) || found == Py_None || PyLong_CheckExact(found);
     return is_known ? found : finished(found, given, values, n);
@@ -266,7 +266,7 @@ settled_by_class(PyObject *found, PyObject *given, PyObject **values, Py_ssize_t
 static PyObject *
 at_once(PyObject *numpys, int size, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    PyObject *values[MOST_GIVEN + 1] = {NULL}, *found = NULL, *all = NULL;
+    PyObject *values[MOST_GIVEN + 1] = {NULL}, *found = NULL;
     Py_ssize_t total = n + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), i = 0;
     Given given = NOTHING_GIVEN_YET;
     for (; i < total; i++) {
@@ -294,15 +294,8 @@ at_once(PyObject *numpys, int size, PyObject *const *args, Py_ssize_t n, PyObjec
         Py_CLEAR(found);
         goto done;
     }
-    all = PyTuple_New(total);
-    for (i = 0; all != NULL && i < total; i++)
-        PyTuple_SET_ITEM(all, i, Py_NewRef(args[i]));
-    if (all == NULL)
-        Py_CLEAR(found);
-    else
-        found = given.derived ? settled_by_class(found, all, values + 1, total) : settled(found, all, values + 1, total);
+    found = given.derived ? settled_by_class(found, args, values + 1, total) : settled(found, args, values + 1, total);
 done:
-    Py_XDECREF(all);
     for (i = 1; i <= total && values[i] != NULL; i++)
         Py_DECREF(values[i]);
     return found;

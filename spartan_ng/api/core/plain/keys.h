@@ -93,7 +93,7 @@ selected(PyArrayObject *shown, PyObject *key)
     if (found == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_IndexError))
         PyErr_Clear();
     int is_turned = found != NULL && PyArray_CheckExact(found) && PyArray_BASE((PyArrayObject *)found) != NULL && Py_REFCNT(found) == 1;
-    return found == NULL ? NULL : is_turned ? owned((PyArrayObject *)found) : finished(found, no_views, NULL, 0);
+    return found == NULL ? NULL : is_turned ? owned((PyArrayObject *)found) : finished(found, NULL, NULL, 0);
 }
 
 /* Where the element lies that a key of one integer an axis names, or NULL. */

@@ -39,8 +39,8 @@ copied_as(PyArrayObject *shown, PyArray_Descr *type)
     return fits ? PyArray_NewCopy(shown, NPY_KEEPORDER) : NULL;
 }
 
-/* An array of its own of a small array's elements, of a number, or of a list of few numbers or texts, of small arrays, or
- * of lists of them, of a type of numbers, if one is given; NULL, also without an error, for all else. */
+/* An array of its own of a small array's elements, of a number, a range, or a list of few numbers or texts, of small arrays,
+ * or of lists of them, of a type of numbers, if one is given; NULL, also without an error, for all else. */
 static PyObject *
 array_of(PyObject *listed, PyObject *dtype)
 {
@@ -51,13 +51,15 @@ array_of(PyObject *listed, PyObject *dtype)
     int is_texts = is_of_texts(listed);
     if (Py_TYPE(listed) == known.array || PyArray_CheckExact(listed))
         found = copied_as(numbers_of(listed), type);
+    else if ((found = filled_from(listed, type)) != NULL)
+        Py_XDECREF(type);
     else {
         Given given = NOTHING_GIVEN;
         int is_list = PyList_CheckExact(listed) && PyList_GET_SIZE(listed) > 0;
         int is_empty = counted(listed, 1) == 0;
         int is_plain = is_empty  ? 1
                        : is_list ? (is_texts && type == NULL) || !PyUnicode_Check(PyList_GET_ITEM(listed, 0))
-                               : is_number(listed) || is_of_numbers(listed);
+                               : is_number(listed) || is_of_numbers(listed) || PyRange_Check(listed);
         PyObject *values = is_plain ? given_value(listed, DEEPEST, &given) : NULL;
         if (values != NULL && (given.first == NULL || given.nbytes < Py_MIN(known.least, small_bytes())))
             found = PyArray_FromAny(values, type, 0, 0, NPY_ARRAY_DEFAULT | NPY_ARRAY_FORCECAST, NULL);

@@ -5,7 +5,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *ours, *numpys;
-    PyObject *whole;  /* NumPy's function, where `numpys` may be a method that makes the view sooner, or NULL */
+    PyObject *whole;  /* NumPy's function, where `numpys` may be a method that does it sooner for arrays, or NULL */
     PyObject *names;  /* keywords that say what is to be done */
     PyObject *fold;   /* what it folds by, or NULL */
     Lenses lenses;    /* what its views are */
@@ -22,16 +22,17 @@ chooses(PyObject *function)
     return Py_IS_TYPE(function, &ShortcutType) && known.where != NULL && ((Shortcut *)function)->numpys == known.where;
 }
 
-/* A fold of a small array; NULL, also without an error, where it is none that is plain. */
+static PyObject *filled_from(PyObject *listed, const PyArray_Descr *type);
+
+/* A fold of a small array, or of what a list has; NULL, also without an error, where it is none that is plain. */
 static PyObject *
 fold_at_once(Shortcut *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyArrayObject *a = Py_TYPE(args[0]) == known.array ? value_of((Handle *)args[0]) : of_numbers(args[0]);
-    if (a == NULL || PyArray_NBYTES(a) >= small_bytes())
-        return NULL;
-    Py_INCREF(a);
-    PyObject *found = fold_called(f->fold, f->is_mean, a, args, n, names);
-    Py_DECREF(a);
+    a = a != NULL ? (PyArrayObject *)Py_NewRef(a) : (PyArrayObject *)filled_from(args[0], NULL);
+    int is_few = a != NULL && PyArray_NBYTES(a) < small_bytes();
+    PyObject *found = is_few ? fold_called(f->fold, f->is_mean, a, args, n, names) : NULL;
+    Py_XDECREF(a);
     return found == NULL ? NULL : wrapped(found);
 }
 
@@ -124,6 +125,13 @@ says_dtype_alone(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject 
     return 1;
 }
 
+/* What is called of NumPy's for a first argument: its array's own method, or the function, which takes anything. */
+static PyObject *
+called_of(const Shortcut *f, PyObject *first)
+{
+    return f->whole == NULL || Py_TYPE(first) == known.array || PyArray_CheckExact(first) ? f->numpys : f->whole;
+}
+
 static PyObject *
 shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *names)
 {
@@ -179,7 +187,7 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
             else if (f->numpys == known.dot && n + more == 2)
                 found = quick_product(f->numpys, args[0], args[1]);
             if (found == NULL && !PyErr_Occurred())
-                found = at_once(f->numpys, f->size, args, n, more ? names : NULL);
+                found = at_once(called_of(f, args[0]), f->size, args, n, more ? names : NULL);
             if (found == NULL && is_of_letters && !PyErr_Occurred())
                 found = view_of_letters(f, args);
         }

@@ -256,23 +256,25 @@ borrowed_from(PyArrayObject *a)
 /* What a function's result becomes, whose reference is taken: an operand that is given back stays the array that
  * it is, and what is a view of something is copied. */
 static PyObject *
-finished(PyObject *found, PyObject *given, PyObject **values, Py_ssize_t n)
+finished(PyObject *found, PyObject *const *given, PyObject **values, Py_ssize_t n)
 {
     if (PyArray_CheckExact(found) && PyArray_BASE((PyArrayObject *)found) == NULL && Py_REFCNT(found) == 1
         && PyArray_ISWRITEABLE((PyArrayObject *)found))
         return wrapped(found);
     for (Py_ssize_t i = 0; i < n; i++)
         if (values[i] == found) {
-            PyObject *operand = PyTuple_GET_ITEM(given, i);
             Py_DECREF(found);
-            return PyArray_CheckExact(operand) ? borrowed_from((PyArrayObject *)operand) : Py_NewRef(operand);
+            return PyArray_CheckExact(given[i]) ? borrowed_from((PyArrayObject *)given[i]) : Py_NewRef(given[i]);
         }
     PyObject *made = numbered(found);
     if (made == NULL && !PyErr_Occurred()) {
-        PyObject *listed = PyList_New(n);
-        for (Py_ssize_t i = 0; listed != NULL && i < n; i++)
+        PyObject *all = PyTuple_New(n), *listed = PyList_New(n);
+        for (Py_ssize_t i = 0; all != NULL && listed != NULL && i < n; i++) {
+            PyTuple_SET_ITEM(all, i, Py_NewRef(given[i]));
             PyList_SET_ITEM(listed, i, Py_NewRef(values[i]));
-        made = listed == NULL ? NULL : call_three(known.finish, found, given, listed);
+        }
+        made = all == NULL || listed == NULL ? NULL : call_three(known.finish, found, all, listed);
+        Py_XDECREF(all);
         Py_XDECREF(listed);
     }
     Py_DECREF(found);
