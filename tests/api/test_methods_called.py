@@ -44,6 +44,12 @@ np.take(m, i, 1)
 np.take(m, i, axis=0)
 np.take(m, 1 << 70)
 np.take(m, 30, 0)
+np.angle(m * 1j)
+np.angle(m, True)
+np.angle(m, deg=True)
+np.dot(m, m.T)
+np.dot(m, m)
+m.dot(2.0)
 """.strip().splitlines()
 """Whatever NumPy says of them, an error too."""
 OPERANDS = {
@@ -78,11 +84,8 @@ def test_they_are_numpys(call: str, kind: str) -> None:
     assert told(np, call, kind) == told(numpy, call, kind)
 
 
-@pytest.mark.skipif(not quick.IS_COMPILED, reason="it is Python that calls")
-@pytest.mark.parametrize("name", [function.__name__ for function in quick.METHODS])
-def test_no_python_is_between(name: str) -> None:
-    """NumPy's own function is Python, and took longer than what it calls."""
-    call = next(c for c in CALLS if f".{name}(" in c)
+def functions_called(call: str) -> list[str]:
+    """Which of Python's functions a call takes."""
     given = {key: np.array(value) for key, value in VALUES.items()}
     code, names = compile(call, "a call", "eval"), {"np": np, **given}
     called: list[str] = []
@@ -92,4 +95,17 @@ def test_no_python_is_between(name: str) -> None:
         eval(code, names)
     finally:
         sys.setprofile(None)
-    assert called == ["<module>"]
+    return called[1:]
+
+
+@pytest.mark.skipif(not quick.IS_COMPILED, reason="it is Python that calls")
+@pytest.mark.parametrize("name", [function.__name__ for function in quick.METHODS])
+def test_no_python_is_between(name: str) -> None:
+    """NumPy's own function is Python, and took longer than what it calls."""
+    assert functions_called(next(c for c in CALLS if f".{name}(" in c)) == []
+
+
+@pytest.mark.skipif(not quick.IS_COMPILED, reason="it is Python that calls")
+@pytest.mark.parametrize("call", ["np.angle(m)", "np.angle(m[0, 0])"])
+def test_an_angle_is_numpys_function_alone(call: str) -> None:
+    assert set(functions_called(call)) == {"_angle_dispatcher", "angle"}

@@ -261,7 +261,7 @@ def imag(val: Any) -> ndarray:
     return as_handle(val).imag
 
 
-@numpy_function(np.angle)
+@numpy_function(np.angle, few=2)
 def angle(z: Any, deg: bool = False) -> ndarray:
     """The argument of complex elements."""
     z = as_handle(z)

@@ -207,7 +207,18 @@ quick_product(PyObject *numpys, PyObject *a, PyObject *b)
     if (y == NULL || !is_quick_product(numpys, x, y))
         return NULL;
     PyObject *found = dotted(numpys, x, y);
-    return found == NULL && !PyErr_Occurred() ? computed(numpys, x, y) : found;
+    if (found != NULL || PyErr_Occurred())
+        return found;
+    if (numpys != known.dot)
+        return computed(numpys, x, y);
+    Py_INCREF(x); /* other threads run meanwhile */
+    Py_INCREF(y);
+    found = PyArray_Return((PyArrayObject *)PyArray_MatrixProduct2(x, y, NULL));
+    Py_DECREF(x);
+    Py_DECREF(y);
+    if (found == NULL && PyErr_ExceptionMatches(PyExc_ValueError))
+        PyErr_Clear();
+    return found == NULL ? NULL : wrapped(found);
 }
 
 static PyObject *
