@@ -10,7 +10,7 @@ typedef struct {
 } Contents;
 
 static int
-is_list(PyObject *a)
+is_listed(PyObject *a)
 {
     return PyList_CheckExact(a) || PyTuple_CheckExact(a);
 }
@@ -36,7 +36,7 @@ learn_contents(Contents *all, PyObject *listed, int level)
     all->lengths[level] = n;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *a = PySequence_Fast_GET_ITEM(listed, i);
-        if (is_list(a)) {
+        if (is_listed(a)) {
             if (level + 1 == DEEPEST_LISTED || all->depth == level + 1 || !learn_contents(all, a, level + 1))
                 return 0;
             continue;
@@ -64,7 +64,7 @@ put_contents(const Contents *all, PyObject *listed, char **place, npy_intp size)
 {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(listed); i++) {
         PyObject *a = PySequence_Fast_GET_ITEM(listed, i);
-        if (is_list(a)) {
+        if (is_listed(a)) {
             if (!put_contents(all, a, place, size))
                 return 0;
             continue;
@@ -88,9 +88,9 @@ put_contents(const Contents *all, PyObject *listed, char **place, npy_intp size)
 static PyObject *
 filled_from(PyObject *listed, const PyArray_Descr *type)
 {
-    Contents all = {.type = NPY_NOTYPE, .lengths = {[0 ... DEEPEST_LISTED - 1] = -1}};
+    Contents all = {.type = NPY_NOTYPE, .lengths = {-1, -1}};
     npy_intp shape[NPY_MAXDIMS], count = 1;
-    if (!is_list(listed) || !learn_contents(&all, listed, 0))
+    if (!is_listed(listed) || !learn_contents(&all, listed, 0))
         return NULL;
     if (type != NULL && all.like == NULL && promoted(all.type, type->type_num) == type->type_num && is_of_loops(type->type_num))
         all.type = type->type_num;

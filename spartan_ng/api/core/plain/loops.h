@@ -141,8 +141,8 @@ looped(PyObject *numpys, PyObject *const *operands, Py_ssize_t n, PyArrayObject 
         Py_DECREF(result);
         return NULL;
     }
-    if (target != NULL) /* which may be an operand, too */
-        scatter(PyArray_BYTES(target), places[n], 1, size, 0, step, steps[n]);
+    if (target != NULL) /* which may be an operand, too; a loop may have moved the places */
+        scatter(PyArray_BYTES(target), (char *)rooms[n], 1, size, 0, step, PyArray_ITEMSIZE(target));
     return result;
 }
 
