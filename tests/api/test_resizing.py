@@ -31,3 +31,18 @@ def test_what_is_written_at_a_time_changes_nothing(unit: int, monkeypatch: pytes
         x = numpy.arange(float(n))
         for size in range(n, 60):
             assert numpy.array_equal(resizing._again_and_again(x, size), numpy.resize(x, size))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_what_may_only_be_read_owns_its_memory(lazy: bool) -> None:
+    found = []
+    with config.override(small_bytes=0 if lazy else config.small_bytes):
+        for xp in (numpy, np):
+            a = xp.arange(6.0)
+            a.flags.writeable = False
+            told = [a.base is None, a.flags.owndata]
+            a.resize(3, refcheck=False)
+            with pytest.raises(ValueError, match="read-only"):
+                a[0, 0] = 1  # also where there are no such elements
+            found.append((*told, a.tolist(), a.flags.writeable, a.flags.owndata))
+    assert found[0] == found[1]

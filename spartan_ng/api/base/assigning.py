@@ -14,7 +14,7 @@ import numpy as np
 from spartan_ng.api.base.indexing import fields, flat_positions
 from spartan_ng.api.core import keys
 from spartan_ng.api.core.cell import Masked
-from spartan_ng.api.core.chains import basic_steps, may_overlap
+from spartan_ng.api.core.chains import basic_steps, is_read_only, may_overlap
 from spartan_ng.api.core.conversion import as_handle, forced, is_array_like, numpys, with_elements
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBER_KINDS, is_subclass, stays
@@ -30,6 +30,8 @@ from spartan_ng.graph.node import Node
 def setitem(a: Handle, key: Any, value: Any) -> None:
     """`a[key] = value`."""
     a._check_writable()
+    if a._views and is_read_only(a._views):  # whatever the key
+        raise ValueError("assignment destination is read-only")
     is_simple = keys.is_simple(key)
     if not is_simple and keys.names_fields(key):
         setitem(fields(a, key, a._peek()), ..., value)

@@ -161,6 +161,7 @@ class Copies(Attributes):
         last = self._views[-1:] == (Broadcast(self.shape),)
         locked = last and make(self._cell, self._views[:-1]).shape == self.shape  # it stretches nothing
         if not write and not locked:
+            self._own()  # what may only be read is no view of another array
             self._views = (*self._views, Broadcast(self.shape))
         elif write:
             below = self._views[:-1] if locked else self._views

@@ -82,7 +82,7 @@ class Methods(Arithmetic):
         seen = manipulation.seen_as(self, wanted) if order == "C" and not copy else None
         return manipulation.reshape(self, wanted, order=order, copy=copy) if seen is None else seen
 
-    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+    def resize(self: Any, *shape: Any, refcheck: bool = True) -> None:
         """Change the shape in place; new elements are zero. Somebody else's array keeps its shape, as does a
         scalar.
 
@@ -110,7 +110,10 @@ class Methods(Arithmetic):
                 )
         if resized._views:
             resized = resized.copy()
+        writeable = self.flags.writeable
         self._cell, self._views, self._state = resized._cell, (), None
+        if not writeable:
+            self.flags.writeable = False
 
     def _lie_as(self: Any, shape: tuple[int, ...]) -> None:
         """Show the elements that are there, as they lie, in another shape: views go on showing them, too."""
