@@ -47,6 +47,14 @@ class _Ear(threading.local):
 _ear = _Ear()
 
 
+def warn_hearer(text: str) -> None:
+    """Warn of what is no floating-point error, by who listens in this thread."""
+    if _ear.heard is not None:
+        _ear.heard.texts[text] = None
+    else:
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
 def said(logged: str) -> str:
     """What NumPy warns of, by what it logs instead."""
     return logged.removeprefix("Warning: ").rstrip()

@@ -132,7 +132,7 @@ class EmbeddedBackend:
         """Run `plan` on this process's threads; NumPy's warnings there become warnings of the caller's line,
         but where users' functions run, which see the error state."""
         job, executor = f"job/{next(self._jobs)}", self._executor
-        heard = Heard() if error_state().warns and not executor.program(plan).calls_users else None
+        heard = None if error_state().is_strict or executor.program(plan).shows_state else Heard()
         executor.heard = heard
         go_on_in_large_pages()
         found = self._run_seen(job, plan, inputs, progress)

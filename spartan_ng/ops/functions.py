@@ -21,10 +21,12 @@ class UserFunction:
     One that is put in at two places is two: plans that are found again name the place of each.
     """
 
-    __slots__ = ("function", "origin")
+    __slots__ = ("function", "is_users", "origin")
 
     def __init__(self, function: Callable[..., Any], origin: str | None = None) -> None:
         self.function = function
+        self.is_users = origin is None
+        """Whether a user wrote it; only asked here: this package's own have the name of what they are for."""
         self.origin = origin or "{}:{}".format(*user_line())
 
     def __str__(self) -> str:

@@ -240,6 +240,10 @@ DEFERRED = [
     "np.exp(x).sum()",
     "np.log(x)[::2]",
     "(x[x > 0] ** 9).sum()",
+    "np.nanmean(x)",
+    "np.nanmax(x.reshape(-1, 2) * np.nan, axis=1)",
+    "np.nanquantile(x * np.nan, .5)",
+    "np.mean(x, where=x == 77)",
 ]
 
 
@@ -275,3 +279,29 @@ def test_what_is_computed_later_is_warned_of_once_and_as_users_ask() -> None:
         np.compute(np.map(look, x))
     assert seen == {"warn"}
     assert numpy.geterrcall() is None
+
+
+WITHOUT_NAN = [
+    "nanmean(x)",
+    "nanstd(x)",
+    "nanvar(x)",
+    "nanmean(x, axis=0)",
+    "nanstd(x, axis=1)",
+    "nanmax(x * np.nan)",
+]
+
+
+@pytest.mark.parametrize("tier", ["auto", "interpret"])
+@pytest.mark.parametrize("one", [numpy.inf, 1.0])
+@pytest.mark.parametrize("text", WITHOUT_NAN)
+def test_infinities_are_told_of_whatever_runs_the_loops(text: str, one: float, tier: str) -> None:
+    """Compiled loops tell nobody: what comes of them does."""
+    x = numpy.resize(numpy.array([1.0, numpy.nan, numpy.inf, one * -1]), (300, 1001))
+    code = compile(f"np.{text}", __file__, "eval")
+    wanted = {said for said, _ in told(lambda: eval(code, {"np": numpy, "x": x}))}
+    with np.config.override(small_bytes=0, kernels=tier):
+        ours = {"np": np, "x": np.array(x)}
+        found = told(lambda: numpy.array(eval(code, ours)))
+    assert {said for said, _ in found} == wanted
+    assert len(found) == len(wanted)
+    assert all(is_users for _, is_users in found)

@@ -51,9 +51,12 @@ class Program:
         self.tasks = [task_of(plan, stage, rank) for stage in plan.stages]
         for stage, task in zip(plan.stages, self.tasks, strict=True):
             _prepare(plan, stage, task)
-        self.users = [frozenset(f"{fn} at {fn.origin}" for fn in users_of(stage)) for stage in plan.stages]
+        called = [users_of(stage) for stage in plan.stages]
+        self.users = [frozenset(f"{fn} at {fn.origin}" for fn in functions) for functions in called]
         """The users' functions that each stage calls."""
         self.calls_users = any(self.users)
+        self.shows_state = any(fn.is_users for functions in called for fn in functions)
+        """Whether code of the user's own sees the error state."""
         self.calls_matrices = any(
             row.kind == "matrices" for stage in plan.stages if isinstance(stage, Fused) for row in stage.rows
         )

@@ -25,6 +25,7 @@ from spartan_ng.api.core.quick import AS_CONTRACTED, AS_OUTER, shortened
 from spartan_ng.api.core.wrapping import wrap, wrap_array, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
+from spartan_ng.callers import for_user
 from spartan_ng.error_state import error_state
 from spartan_ng.errors import ShapeError, alone
 from spartan_ng.graph import build
@@ -196,7 +197,8 @@ def vdot(a: Any, b: Any, /) -> ndarray:
     a, b = as_handle(a).ravel(), as_handle(b).ravel()
     if not _are_numbers(a, b):
         return gathered(np.vdot, a, b)  # type: ignore[no-any-return]
-    return matmul(ufuncs.conjugate(a) if a.dtype.kind == "c" else a, b)  # type: ignore[no-any-return]
+    with np.errstate(all="ignore"):  # NumPy's loops tell nobody
+        return matmul(ufuncs.conjugate(a) if a.dtype.kind == "c" else a, b)  # type: ignore[no-any-return]
 
 
 @numpy_function(np.inner, few=2)
@@ -267,13 +269,16 @@ def vecdot(
     if known is not None:
         found = wrap(np.vecdot(*known, axis=axis, keepdims=keepdims, dtype=dtype, casting=casting))  # type: ignore[call-overload]
         return stored("vecdot", found, out, casting=casting, broadcast=True)
+    if _product_dtype(a.dtype, b.dtype, dtype).type is np.float16:  # NumPy rounds the sum alone
+        a, b = (x.astype(np.float16, casting=casting).astype(np.float32) for x in (a, b))
+        found = vecdot(a, b, axis=axis, keepdims=keepdims).astype(np.float16)
+        return stored("vecdot", found, out, casting=casting, broadcast=True)
     if axis != -1:
         a, b = (manipulation.moveaxis(x, axis, -1) for x in (a, b))
     a = ufuncs.conjugate(a) if a.dtype.kind in "cO" else a
     product = ufuncs.multiply(a, b, dtype=dtype, casting=casting)
     found = reductions.sum(product, -1, product.dtype)
-    if keepdims:
-        found = manipulation.expand_dims(found, axis)
+    found = manipulation.expand_dims(found, axis) if keepdims else found
     return stored("vecdot", found, out, casting=casting, broadcast=True)
 
 
@@ -286,10 +291,10 @@ def matvec(
     a, b = as_handle(x1), as_handle(x2)
     if axes is not None:
         found = _on_axes(lambda x, y: matvec(x, y, dtype=dtype, casting=casting), a, b, axes, (2, 1, 1))
+    elif not _are_numbers(a, b):  # a sum of no objects is None
+        return by_numpy(np.matvec, a, b, out=out, dtype=dtype, casting=casting)  # type: ignore[no-any-return]
     else:
         _check_axes("matvec", a, 2, b, 1)
-        if a.dtype.hasobject or b.dtype.hasobject:  # a sum of none of them is None
-            return by_numpy(np.matvec, a, b, out=out, dtype=dtype, casting=casting)  # type: ignore[no-any-return]
         found = matmul(a, b[..., None], dtype=dtype, casting=casting)[..., 0]
     return stored("matvec", found, out, casting=casting, broadcast=True)
 
@@ -303,9 +308,11 @@ def vecmat(
     a, b = as_handle(x1), as_handle(x2)
     if axes is not None:
         found = _on_axes(lambda x, y: vecmat(x, y, dtype=dtype, casting=casting), a, b, axes, (1, 2, 1))
+    elif not _are_numbers(a, b):
+        return by_numpy(np.vecmat, a, b, out=out, dtype=dtype, casting=casting)  # type: ignore[no-any-return]
     else:
         _check_axes("vecmat", a, 1, b, 2)
-        a = ufuncs.conjugate(a) if a.dtype.kind in "cO" else a
+        a = ufuncs.conjugate(a) if a.dtype.kind == "c" else a
         found = matmul(a[..., None, :], b, dtype=dtype, casting=casting)[..., 0, :]
     return stored("vecmat", found, out, casting=casting, broadcast=True)
 
@@ -410,15 +417,13 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     x = manipulation.moveaxis(as_handle(a), axisa, -1)
     y = manipulation.moveaxis(as_handle(b), axisb, -1)
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
-        raise ShapeError(
-            "incompatible dimensions for cross product (dimension must be 2 or 3): "
-            f"shapes {x.shape} and {y.shape}"
-        )
+        raise ShapeError(f"cross: vectors have 2 or 3 elements, not shapes {x.shape} and {y.shape}")
+    if 2 in (x.shape[-1], y.shape[-1]):
+        for_user(np.cross, [0, 0], [0, 0])  # NumPy's warning, that they are deprecated
     if x.shape[-1] == y.shape[-1] == 2:
         return lie(array_of(x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]), None)
-    u: list[Any]
-    v: list[Any]
-    u, v = ([w[..., i : i + 1] if i < w.shape[-1] else None for i in range(3)] for w in (x, y))
+    both: Any = ([w[..., i : i + 1] if i < w.shape[-1] else None for i in range(3)] for w in (x, y))
+    u, v = both
 
     def minor(i: int, j: int) -> Any:
         if u[i] is None or v[j] is None:

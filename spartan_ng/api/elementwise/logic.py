@@ -187,17 +187,18 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
     x, y = operand(a), operand(b)
     if isinstance(b, int):  # which unsigned integers may not hold
         y = float(b)
-    elif isinstance(y, np.generic) and y.dtype.kind in "biuM":  # dates and floats have no common dtype
+    elif isinstance(y, np.generic) and y.dtype.kind not in "fcm":  # dates and floats have no common dtype
         y = y.astype(np.result_type(y.dtype, 1.0))
-    elif isinstance(y, Handle) and y.dtype.kind in "biuM":
+    elif isinstance(y, Handle) and y.dtype.kind not in "fcm":
         y = as_handle(y, np.result_type(y.dtype, 1.0))
     _check_tolerances(forced(atol), forced(rtol))
-    far = ufuncs.absolute(ufuncs.subtract(x, y))
-    size = ufuncs.absolute(y) if isinstance(y, Handle | np.generic) else abs(y)  # Python's stay weak
-    near = (far <= atol + rtol * size) & ufuncs.isfinite(y) | ufuncs.equal(x, y)
-    if equal_nan:
-        near = near | (ufuncs.isnan(x) & ufuncs.isnan(y))
-    return near  # type: ignore[no-any-return]
+    with np.errstate(invalid="ignore"):
+        far = ufuncs.absolute(ufuncs.subtract(x, y))
+        size = ufuncs.absolute(y) if isinstance(y, Handle | np.generic) else abs(y)  # Python's stay weak
+        near = (far <= atol + rtol * size) & ufuncs.isfinite(y) | ufuncs.equal(x, y)
+        if equal_nan:
+            near = near | (ufuncs.isnan(x) & ufuncs.isnan(y))
+        return near  # type: ignore[no-any-return]
 
 
 def _check_tolerances(atol: Any, rtol: Any) -> None:

@@ -10,6 +10,7 @@ from spartan_ng.api.base import cumulative, joining, manipulation, reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import gathered, numpy_function
 from spartan_ng.api.core.handle import Handle
+from spartan_ng.api.core.operands import check_cast
 from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.logic import where
@@ -69,7 +70,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
                 f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule."
             )
         parts.insert(0 if name == "to_begin" else len(parts), ends.ravel().astype(a.dtype))
-    return joining.concatenate(parts) if len(parts) > 1 else parts[0]
+    if len(parts) == 1:
+        return parts[0]  # type: ignore[no-any-return]
+    check_cast("subtract", parts[0 if to_begin is None else 1].dtype, a.dtype)
+    return joining.concatenate(parts, dtype=a.dtype)
 
 
 @numpy_function(np.trapezoid, few=2)

@@ -8,7 +8,8 @@ import numpy as np
 
 from spartan_ng.api.base import joining, reductions
 from spartan_ng.api.core.conversion import as_handle, values
-from spartan_ng.api.core.dispatch import numpy_function
+from spartan_ng.api.core.dispatch import by_numpy, numpy_function
+from spartan_ng.api.core.kinds import NUMBER_KINDS
 from spartan_ng.api.core.operands import converted, small_values
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
@@ -36,6 +37,8 @@ _CONVOLVED = UserFunction(_convolved, origin="convolve")
 def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
     """The discrete convolution of two 1-d arrays; a short one slides over a long one in pieces."""
     a, v = (_lines(o, "convolve") for o in (a, v))
+    if _are_others(a, v):
+        return by_numpy(np.convolve, a, v, mode)  # type: ignore[no-any-return]
     if not (a.size and v.size):
         raise ValueError(
             f"convolve: {'v' if a.size else 'a'} cannot be empty (shapes {a.shape} and {v.shape})"
@@ -47,6 +50,16 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
     mode = {0: "valid", 1: "same", 2: "full"}.get(mode, mode)  # type: ignore[call-overload]
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+    kind = np.result_type(a.dtype, v.dtype)
+    with np.errstate(all="ignore"):  # NumPy's loops tell nobody
+        if kind.type is not np.float16:
+            return _convolution(a, v, mode)
+        found = _convolution(a.astype(np.float32), v.astype(np.float32), mode)
+        return found.astype(kind)  # NumPy rounds the sum alone
+
+
+def _convolution(a: ndarray, v: ndarray, mode: str) -> ndarray:
+    """The convolution of numbers, of which `v` are not more than `a`."""
     n, m = a.size, v.size
     cut = {"full": (0, n + m - 1), "same": ((m - 1) // 2, (m - 1) // 2 + n), "valid": (m - 1, n)}[mode]
     if m > _TAPS:
@@ -86,10 +99,17 @@ def _margin(a: ndarray, v: ndarray) -> ndarray:
 def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
     """The cross-correlation of two 1-d arrays."""
     a, v = (_lines(o, "correlate", 1) for o in (a, v))
+    if _are_others(a, v):
+        return by_numpy(np.correlate, a, v, mode)  # type: ignore[no-any-return]
     taps = (ufuncs.conjugate(v) if v.dtype.kind == "c" else v)[::-1]
     if v.size > a.size and mode == "same":  # an even number of taps leans to the other side
         return convolve(a, taps)[a.size // 2 : a.size // 2 + v.size].copy()  # type: ignore[no-any-return]
     return convolve(a, taps, mode)
+
+
+def _are_others(a: ndarray, v: ndarray) -> bool:
+    """Whether operands are neither numbers nor objects: NumPy has its own word for each kind of them."""
+    return any(x.dtype.kind not in NUMBER_KINDS and not x.dtype.hasobject for x in (a, v))
 
 
 def _lines(operand: Any, name: str, least: int = 0) -> ndarray:

@@ -93,9 +93,9 @@ def busday_count(
     """How many business days lie between dates, the second ones excluded."""
     days = _calendar(weekmask, holidays, busdaycal)
     both = [_dates(begindates), _dates(enddates)]
+    found = on_blocks(lambda x, y: np.busday_count(x, y, **days), both, "busday_count")
     if any(bool(reductions.any(ufuncs.isnat(d))) for d in both):
         raise ValueError("Cannot compute a business day count with a NaT (not-a-time) date")
-    found = on_blocks(lambda x, y: np.busday_count(x, y, **days), both, "busday_count")
     return stored("busday_count", found, out)
 
 

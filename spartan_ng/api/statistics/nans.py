@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,66 +11,19 @@ from spartan_ng.api.base import cumulative, reductions
 from spartan_ng.api.core.conversion import as_handle
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle, settle
-from spartan_ng.api.core.layouts import lying_as, lying_as_copy
+from spartan_ng.api.core.layouts import lying_as_copy
 from spartan_ng.api.core.operands import mask_of, stored
 from spartan_ng.api.core.outputs import folds_in
-from spartan_ng.api.core.wrapping import wrap_node
 from spartan_ng.api.elementwise import logic, ufuncs
+from spartan_ng.api.statistics.few_values import mean_of, middle_of, variance_of, warned_of_nan
 from spartan_ng.api.statistics.statistics import mean, one_of, squared, var
 from spartan_ng.errors import ShapeError
-from spartan_ng.graph import build
 from spartan_ng.memory import copied_bytes
-from spartan_ng.ops.functions import UserFunction
 
 if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 _NONE: Any = np._NoValue
-
-
-# --- NumPy's warnings, given where the results of slices are made ---------------------------------------
-
-
-def _warn_of_nan(result: Any) -> Any:
-    """Extremes as they are: one that is NaN had nothing else in its slice."""
-    if np.isnan(result).any():
-        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
-    return result
-
-
-def _mean_of(total: Any, count: Any) -> Any:
-    """Means from sums and counts."""
-    if not np.all(count):
-        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
-    return _middle_of(total, count)
-
-
-def _middle_of(total: Any, count: Any) -> Any:
-    """Means, on the way to something else."""
-    with np.errstate(all="ignore"):
-        return np.divide(total, count).astype(total.dtype)
-
-
-def _variance_of(total: Any, free: Any) -> Any:
-    """Variances from sums of squares and degrees of freedom."""
-    few = np.asarray(free <= 0)
-    if few.any():
-        warnings.warn("Degrees of freedom <= 0 for slice.", RuntimeWarning, stacklevel=2)
-    return np.where(few, np.nan, total / np.maximum(free, 1)).astype(total.dtype)
-
-
-_FUNCTIONS = {f: UserFunction(f, origin="nan") for f in (_warn_of_nan, _mean_of, _middle_of, _variance_of)}
-
-
-def _made(function: Callable[..., Any], *parts: ndarray) -> ndarray:
-    """A function of this section over whole results, which are small."""
-    nodes = (as_handle(p)._node() for p in parts)
-    return lying_as(wrap_node(build.map_(_FUNCTIONS[function], *nodes, dtype=parts[0].dtype)), parts[0])
-
-
-def warned_of_nan(result: ndarray) -> ndarray:
-    """The result; where it is made, NumPy's warning of slices that have nothing but NaN."""
-    return _made(_warn_of_nan, result)
 
 
 def _extreme(name: str, a: ndarray, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> ndarray:
@@ -197,7 +149,7 @@ def nanmean(
     there = _there(a, where, axis)
     total = reductions.reduce("add", _filled(a, 0), axis, dtype, None, keepdims, _NONE, there)
     count = reductions.sum(there, axis, np.intp, None, keepdims)
-    return stored("nanmean", _made(_mean_of, total, count), out, casting="unsafe")
+    return stored("nanmean", mean_of(total, count), out, casting="unsafe")
 
 
 @numpy_function(np.nanvar, eager=True)
@@ -226,11 +178,11 @@ def nanvar(
     count = reductions.sum(there, axis, np.intp, None, True)
     filled = _filled(a, 0)
     total = reductions.reduce("add", filled, axis, dtype, None, True, _NONE, there)
-    middle = _made(_middle_of, total, count)
+    middle = middle_of(total, count)
     distance = lying_as_copy(logic.where(there, filled - middle, 0), filled)
     total = reductions.sum(squared(distance, a.dtype.kind), axis, None, None, keepdims)
     free = (count - ddof).reshape(total.shape)
-    found = _made(_variance_of, total, free)
+    found = variance_of(total, free, middle.reshape(total.shape))
     if dtype is not None and out is None:
         found = found.astype(dtype)
     return stored("nanvar", found, out, casting="unsafe")

@@ -22,7 +22,8 @@ from spartan_ng.api.core.operands import stored
 from spartan_ng.api.elementwise import logic, ufuncs
 from spartan_ng.api.ordering import sorting
 from spartan_ng.api.places import taking
-from spartan_ng.api.statistics.nans import has_holes, warned_of_nan
+from spartan_ng.api.statistics.few_values import warned_of_none
+from spartan_ng.api.statistics.nans import has_holes
 from spartan_ng.api.statistics.statistics import mean, weights_like
 from spartan_ng.graph import build
 
@@ -118,7 +119,7 @@ class _Lines(Struct, frozen=True):
     def result(self, found: ndarray, keepdims: bool) -> ndarray:
         """What was found, or NaN where a line has it, or nothing else."""
         if self.skips:
-            found = warned_of_nan(logic.where(self.count == 0, _hole_of(found.dtype), found))
+            found = warned_of_none(logic.where(self.count == 0, _hole_of(found.dtype), found), self.count)
         elif has_holes(self.values):
             last = self.values[..., -1]
             found = logic.where(ufuncs.isnan(last), last, found)
@@ -177,7 +178,7 @@ def _median(
     if lines.values.shape[-1] == 0:
         return mean(a, axis, None, out, keepdims)
     n = lines.count
-    kind = a.dtype.newbyteorder("=") if a.dtype.kind in "fcm" else np.dtype(np.float64)
+    kind = a.dtype.newbyteorder("=") if a.dtype.kind in "fcmV" else np.dtype(np.float64)
     middle = joining.stack([lines.at((n - 1) // 2), lines.at(n // 2)])
     result = lines.result(mean(middle, 0, None if kind == middle.dtype else kind), keepdims)
     found = result if result.ndim or keepdims else result[()]
@@ -220,6 +221,8 @@ def nanquantile(
     keepdims = keepdims is not _NONE and keepdims
     if not a.size:
         return by_numpy(np.nanmean, a, axis, None, out, keepdims)  # type: ignore[no-any-return]
+    if a.dtype.kind in "SUV":
+        np.isnan(np.empty(0, a.dtype))  # NumPy's error
     found = _quantile(a, q, axis, out, method, keepdims, weights, has_holes(a))
     fractions = np.ndim(q)
     if out is not None or axis is None or found.ndim < 2:
@@ -308,6 +311,8 @@ def _quantile(
         parts = [_by_share(lines, shares, f) for f in fractions.ravel()]
     found = [lines.result(p, keepdims) for p in parts]
     result = found[0] if fractions.ndim == 0 else joining.stack(found)
+    if fractions.ndim and RULES[method].share is None:  # elements, in their order of bytes
+        result = result.astype(a.dtype, copy=False)
     if fractions.ndim > 1:
         result = result.reshape(fractions.shape + result.shape[1:])
     return stored(
@@ -331,7 +336,9 @@ def _by_rule(rule: QuantileRule, lines: _Lines, q: Any, weak: bool) -> ndarray:
     step = y - x
     if not isinstance(count, int):
         share = share.astype(kind)
-        return logic.where(share >= 0.5, y - step * (1 - share), x + step * share)  # type: ignore[no-any-return]
+        is_near = share >= 0.5
+        back = logic.where(is_near, step, step.dtype.type(0)) * (1 - share)  # infinite steps that nobody goes
+        return logic.where(is_near, y - back, x + step * share)  # type: ignore[no-any-return]
     share = kind.type(share)
     return y - step * (1 - share) if share >= 0.5 else x + step * share  # type: ignore[no-any-return]
 

@@ -16,6 +16,7 @@ from spartan_ng.api.core.operands import check_cast, mask_of, stored
 from spartan_ng.api.core.overlaps import along_lines
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
+from spartan_ng.api.statistics.few_values import freedom_of, warned_of_empty
 from spartan_ng.callers import warn_user
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph import build
@@ -86,6 +87,8 @@ def mean(
     kind, half = _summed_as(a, dtype)
     total = reductions.reduce("add", a, axis, kind, None, _plain_keepdims(keepdims), _NONE, where)
     count = reductions.count_of(a, axis, where)
+    if where is not True:
+        count = warned_of_empty(count)
     if isinstance(count, Handle) and not _plain_keepdims(keepdims):
         count = count.reshape(total.shape) if count.ndim else count  # type: ignore[attr-defined]
     result = _divided(total, count)
@@ -127,7 +130,7 @@ def _divided(total: ndarray, count: Any) -> ndarray:
     """A sum over a count, in the sum's dtype; an empty one warns as NumPy does."""
     if not isinstance(count, Handle):
         if count == 0:
-            warn_user("Mean of empty slice.", RuntimeWarning)
+            warn_user("Mean of empty slice", RuntimeWarning)
         count = _divisor(count, total.dtype)
     result = lying_as_copy(ufuncs.divide(total, count), total)
     return result if result.dtype == total.dtype else result.astype(total.dtype)
@@ -165,7 +168,7 @@ def var(
     kind, half = _summed_as(a, dtype)
     if where is True and mean is _NONE and _plain_floats(a, kind):
         total = _squared_deviations(a, axis, kind, _plain_keepdims(keepdims))
-        result = ufuncs.divide(total, _minus(reductions.count_of(a, axis, True), ddof, total))
+        result = ufuncs.divide(total, _minus(reductions.count_of(a, axis, True), ddof, total, where))
         return stored("var", result.astype(np.float16) if half else result, out, casting="unsafe")
     count = reductions.count_of(a, axis, where)
     middle = mean
@@ -190,7 +193,7 @@ def var(
         _NONE,
         where,
     )
-    rest = _minus(count, ddof, total)
+    rest = _minus(count, ddof, total, where)
     if isinstance(rest, Handle) and not keep and rest.ndim:
         rest = rest.reshape(total.shape)  # type: ignore[attr-defined]
     result = lying_as_copy(ufuncs.divide(total, rest), total)
@@ -233,8 +236,10 @@ def _squared_deviations(a: ndarray, axis: Any, kind: Any, keepdims: bool) -> nda
     return lying_as_folded(wrap_node(reductions.keep(total, a.shape, axes) if keepdims else total), a, axis)
 
 
-def _minus(count: Any, ddof: float, total: ndarray) -> Any:
+def _minus(count: Any, ddof: float, total: ndarray, where: Any) -> Any:
     """Degrees of freedom, not less than zero."""
+    if where is not True:
+        return freedom_of(count - ddof)
     if isinstance(count, Handle):
         return ufuncs.maximum(count - ddof, 0)  # type: ignore[operator]
     if count - ddof <= 0:

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from spartan_ng.arrays import ArrayRef
 from spartan_ng.arrays.sparse import csr_array
+from spartan_ng.callers import warn_user
+from spartan_ng.error_state import Heard, entered, error_state
 from spartan_ng.graph.build import cast, constant, data, iota, reshape
 from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.ops.elementwise import ELEMENTWISE
@@ -47,10 +49,16 @@ def resolve_empty(roots: Sequence[Node]) -> list[Node]:
 
 
 def fold_constants(roots: Sequence[Node]) -> list[Node]:
-    """Compute maps of driver scalars."""
+    """Compute maps of driver scalars; NumPy's warnings become warnings of the caller's line."""
     if not any(n.op is Op.MAP and n.shape == () for n in topological(roots)):
         return list(roots)
-    return rebuild(roots, _fold)
+    state = error_state()
+    heard = None if state.is_strict else Heard()
+    with entered(state.kinds, heard):
+        found = rebuild(roots, _fold)
+    for text in heard.texts if heard is not None else ():
+        warn_user(text, RuntimeWarning)
+    return found
 
 
 def name_ranges(roots: Sequence[Node]) -> list[Node]:
@@ -110,8 +118,7 @@ def _fold(node: Node) -> Node:
         values = [i.data.value for i in node.inputs if i.data is not None]
         if row.name == "cast":
             return constant(values[0].astype(node.dtype))
-        with np.errstate(all="ignore"):
-            value = row.function(*values)
+        value = row.function(*values)
         return constant(value[node.params[0]] if row.nout > 1 else value, node.dtype)
     return node
 
