@@ -46,3 +46,16 @@ def test_what_may_only_be_read_owns_its_memory(lazy: bool) -> None:
                 a[0, 0] = 1  # also where there are no such elements
             found.append((*told, a.tolist(), a.flags.writeable, a.flags.owndata))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("times", [0, 1, 3, [0], [2], numpy.array([0]), numpy.array([2]), numpy.int64(0)])
+@pytest.mark.parametrize("one", [2.0, 3, True, 1j, "a", None, numpy.float64(2), numpy.array(2.0), [2.0], []])
+def test_numbers_are_repeated(one, times):
+    """What is no array has no length of elements, also where nothing of it is asked for; each many times, as
+    what reads beside an object may find anything there."""
+    expected = numpy.repeat(numpy.asarray(one), times)
+    for kind in (lambda a: a, np.array, lambda a: np.array(a)[()]):
+        for _ in range(40):
+            found = np.repeat(kind(one), times)
+        assert found.dtype == expected.dtype
+        numpy.testing.assert_array_equal(found, expected)

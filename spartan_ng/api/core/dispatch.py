@@ -117,11 +117,10 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
             kind = type(a)
             if kind in _PLAIN or isinstance(a, Handle):
                 continue
-            if a is args[0] and has_its_own(a, method):
-                return by_numpy(numpys, *args, **keywords)
-            if a is args[0] and is_sparse(a):
-                found = by_scipys(numpys, args, keywords)
-                if found is not NotImplemented:
+            if a is args[0] and kind is not list and kind is not tuple:
+                if has_its_own(a, method):
+                    return by_numpy(numpys, *args, **keywords)
+                if (found := by_scipys(numpys, args, keywords)) is not NotImplemented:
                     return fresh(found)
             if not is_dispatched or ((kind is list or kind is tuple) and (not a or type(a[0]) in _PLAIN)):
                 continue

@@ -27,8 +27,10 @@ def has_its_own(a: Any, method: str) -> bool:
 def by_scipys(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
     """What a function of NumPy's gives for sparse matrices and numbers; NotImplemented where there are other
     operands, or the matrices have no answer."""
+    if not any(map(is_sparse, args)):
+        return NotImplemented
     matrices = [a for a in args if not _is_plain(a)]
-    if not matrices or not all(map(is_sparse, matrices)) or not _is_asked_of(matrices[0], function):
+    if not all(map(is_sparse, matrices)) or not _is_asked_of(matrices[0], function):
         return NotImplemented
     try:
         found = function(*args, **keywords)

@@ -45,7 +45,9 @@ static double
 repeated_size(PyObject *array, PyObject *times)
 {
     PyArrayObject *counts = PyArray_CheckExact(times) ? (PyArrayObject *)times : NULL;
-    double size = PyArray_CheckExact(array) ? (double)PyArray_SIZE((PyArrayObject *)array) : -1, sum = 0;
+    if (!PyArray_CheckExact(array))
+        return -1;
+    double size = (double)PyArray_SIZE((PyArrayObject *)array), sum = 0;
     if (is_length(times))
         return size * PyFloat_AsDouble(times);
     if (counts == NULL || PyArray_TYPE(counts) != NPY_LONG || PyArray_NDIM(counts) != 1 || !PyArray_ISBEHAVED_RO(counts))
