@@ -39,17 +39,48 @@ GATHER(npy_cdouble)
      : (size) == 8 ? name##_npy_uint64                                                                        \
                    : name##_npy_cdouble)
 
+/* Copy lines of few bytes, of which the two ends are all, from so far apart to so far apart. */
+#define COPY_ENDS(type)                                                                                       \
+    for (; lines > 0; lines--, to += to_step, from += from_step) {                                           \
+        type first, last;                                                                                     \
+        memcpy(&first, from, sizeof(type));                                                                   \
+        memcpy(&last, from + bytes - sizeof(type), sizeof(type));                                             \
+        memcpy(to, &first, sizeof(type));                                                                     \
+        memcpy(to + bytes - sizeof(type), &last, sizeof(type));                                               \
+    }
+enum { MOST_FEW = 32 };
+static void
+copy_few(char *to, npy_intp to_step, const char *from, npy_intp from_step, npy_intp lines, npy_intp bytes)
+{
+    if (bytes >= 16)
+        COPY_ENDS(npy_cdouble)
+    else if (bytes >= 8)
+        COPY_ENDS(npy_uint64)
+    else if (bytes >= 4)
+        COPY_ENDS(npy_uint32)
+    else if (bytes >= 2)
+        COPY_ENDS(npy_uint16)
+    else
+        COPY_ENDS(npy_uint8)
+}
+
 /* Put lines of elements, each of so many bytes, one after the other. They are copied as bytes: a complex number of
  * single precision lies where a number of its size need not. */
 static void
 gather(char *to, const char *from, npy_intp lines, npy_intp length, npy_intp per_line, npy_intp per_one, npy_intp size)
 {
-    OF_SIZE(gather, size)(to, from, lines, length, per_line, per_one);
+    if (per_one == size && length > 0 && length * size <= MOST_FEW)
+        copy_few(to, length * size, from, per_line, lines, length * size);
+    else
+        OF_SIZE(gather, size)(to, from, lines, length, per_line, per_one);
 }
 
 /* Put elements that lie one after the other into such lines. */
 static void
 scatter(char *to, const char *from, npy_intp lines, npy_intp length, npy_intp per_line, npy_intp per_one, npy_intp size)
 {
-    OF_SIZE(scatter, size)(to, from, lines, length, per_line, per_one);
+    if (per_one == size && length > 0 && length * size <= MOST_FEW)
+        copy_few(to, per_line, from, length * size, lines, length * size);
+    else
+        OF_SIZE(scatter, size)(to, from, lines, length, per_line, per_one);
 }

@@ -86,6 +86,16 @@ go_on(const Shared *job, Place *here)
     }
 }
 
+/* Go on by some lines, of which the axis before the last one has as many left. */
+static void
+pass_lines(const Shared *job, Place *here, npy_intp lines)
+{
+    int before = job->axes - 2;
+    here->at[before] += lines - 1;
+    for (int i = 0; i < job->n; i++)
+        here->lines[i] += (lines - 1) * job->steps[i][before];
+}
+
 /* Call all loops, for some elements after the others: what lies between them stays in the cache. */
 static void
 call_program(const Shared *job, char *const *places, npy_intp count, const npy_intp *steps)
@@ -171,32 +181,55 @@ units_by_kernel(Shared *job, Place *here, npy_intp units)
         set_flags(&job->refused, 1);
         return 0;
     }
-    if (lines > 1) {
-        here->at[last - 1] += lines - 1;
-        for (int i = 0; i < job->n; i++)
-            here->lines[i] += (lines - 1) * job->steps[i][last - 1];
-    }
+    if (lines > 1)
+        pass_lines(job, here, lines);
     return lines;
 }
 
-/* Some short lines, one after the other: as one line. The result's come last. */
+/* Whether some lines of an operand lie one after the other: along one axis, or along all of them. */
+static int
+lies_together(const Shared *job, int i, int is_one_run)
+{
+    for (int axis = job->axes - 1; axis > 0; axis--) {
+        if (job->steps[i][axis - 1] != job->steps[i][axis] * job->shape[axis])
+            return 0;
+        if (is_one_run)
+            break;
+    }
+    return 1;
+}
+
+/* Some short lines, one after the other: as one line; `here` is at the last one then. The result's come last. */
 static void
-do_lines(const Shared *job, const Place *here, npy_intp lines)
+do_lines(const Shared *job, Place *here, npy_intp lines)
 {
     char (*gathered)[GATHERED] = scratch.gathered;
-    int last = job->axes - 1;
-    npy_intp length = job->shape[last], count = lines * length, steps[MOST_SHARED + 1];
+    int last = job->axes - 1, out = job->n - 1;
+    npy_intp length = job->shape[last], steps[MOST_SHARED + 1], run = Py_MIN(lines, job->shape[last - 1] - here->at[last - 1]);
     char *places[MOST_SHARED + 1];
     for (int i = 0; i < job->n; i++) {
-        npy_intp per_line = job->steps[i][last - 1], per_one = job->steps[i][last];
-        int lies = per_line == per_one * length;
+        int lies = lies_together(job, i, run == lines);
         places[i] = lies ? here->lines[i] : gathered[i];
-        steps[i] = lies ? per_one : job->sizes[i];
-        if (!lies && i < job->n - 1)
-            gather(places[i], here->lines[i], lines, length, per_line, per_one, job->sizes[i]);
+        steps[i] = lies ? job->steps[i][last] : job->sizes[i];
     }
-    call_loops(job, places, count, steps);
-    int out = job->n - 1;
-    if (places[out] == gathered[out])
-        scatter(here->lines[out], places[out], lines, length, job->steps[out][last - 1], job->steps[out][last], job->sizes[out]);
+    Place first = *here;
+    for (npy_intp done = 0; done < lines; done += run) {
+        if (done)
+            go_on(job, here);
+        run = Py_MIN(lines - done, job->shape[last - 1] - here->at[last - 1]);
+        for (int i = 0; i < out; i++)
+            if (places[i] == gathered[i])
+                gather(places[i] + done * length * job->sizes[i], here->lines[i], run, length, job->steps[i][last - 1],
+                       job->steps[i][last], job->sizes[i]);
+        pass_lines(job, here, run);
+    }
+    call_loops(job, places, lines * length, steps);
+    for (npy_intp done = 0; places[out] == gathered[out] && done < lines; done += run) {
+        if (done)
+            go_on(job, &first);
+        run = Py_MIN(lines - done, job->shape[last - 1] - first.at[last - 1]);
+        scatter(first.lines[out], places[out] + done * length * job->sizes[out], run, length, job->steps[out][last - 1],
+                job->steps[out][last], job->sizes[out]);
+        pass_lines(job, &first, run);
+    }
 }

@@ -29,11 +29,8 @@ do_piece(void *of, int piece)
             continue;
         }
         if (job->together) {
-            npy_intp lines = Py_MIN(Py_MIN(job->together, end - unit), job->shape[last - 1] - here.at[last - 1]);
+            npy_intp lines = Py_MIN(job->together, end - unit);
             do_lines(job, &here, lines);
-            here.at[last - 1] += lines - 1;
-            for (int i = 0; i < job->n; i++)
-                here.lines[i] += (lines - 1) * job->steps[i][last - 1];
             unit += lines - 1;
             continue;
         }
