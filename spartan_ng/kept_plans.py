@@ -44,6 +44,7 @@ VERSIONS = 8
 MAKERS = (
     "arrays",
     "costs",
+    "error_state.py",
     "graph",
     "kept_plans.py",
     "memory.py",

@@ -97,9 +97,11 @@ class RemoteFile(OpenedSource):
         if whole is not None:
             return memoryview(whole)[lo:hi]
         try:
-            return files.cat_file(path, start=lo, end=hi)
+            found = files.cat_file(path, start=lo, end=hi)
+            gave_all = len(found) > hi - lo and len(found) == files.size(path)
         except OSError as error:
             raise SourceError(f"{self} cannot be read: {error}") from error
+        return memoryview(found)[lo:hi] if gave_all else found  # as it did not when it was asked first
 
     def open(self) -> Any:
         """The file system, the path in it, and all bytes where the server gives no parts of them."""

@@ -18,6 +18,8 @@ import pytest
 
 import spartan_ng as np
 from spartan_ng.errors import SourceError
+from spartan_ng.sources import given_whole
+from spartan_ng.sources.remote import RemoteFile
 from tests.sources import test_kinds
 from tests.sources.test_kinds import CUBE, KINDS, TABLE, everything_is_large
 
@@ -129,6 +131,23 @@ def test_files_that_change_at_a_server_while_they_are_read(kind: str, tmp_path: 
         with pytest.raises(SourceError, match="has changed since it was opened"):
             read()
     numpy.testing.assert_allclose(np.load(f"{server}/{path.name}").sum(axis=0), (TABLE + 1).sum(axis=0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["npy", "npy in Fortran's order"])
+@pytest.mark.parametrize("server", ["all"], indirect=True)
+def test_a_server_may_stop_giving_parts(
+    kind: str, tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As another one does that is at the same address by now."""
+    monkeypatch.setattr(given_whole, "_gives_parts", lambda files, path: True)
+    path = tmp_path / "x.npy"
+    path.write_bytes(_fill_elsewhere(tmp_path, kind, TABLE))
+    os.utime(path, (10**9, 10**9))
+    x = RemoteFile(f"{server}/x.npy", TABLE.shape, TABLE.dtype, 128, order="F" if "Fortran" in kind else "C")
+    numpy.testing.assert_array_equal(x.read(((5, 9), (0, TABLE.shape[1]))), TABLE[5:9])
+    path.write_bytes(_fill_elsewhere(tmp_path, kind, TABLE + 1))
+    assert x.has_changed(((5, 9), (0, TABLE.shape[1])))
 
 
 @pytest.mark.parametrize("kind", _REMOTE)
