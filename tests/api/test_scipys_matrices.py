@@ -62,6 +62,7 @@ def check(name: str, *args: Any, **keywords: Any) -> bool:
             return False
         found = answer(getattr(np, name), *args, **keywords)
     assert found is not None
+    assert type(found) is np.ndarray or type(wanted) is not numpy.ndarray, name
     assert same(found, wanted), (name, found, wanted)
     return True
 

@@ -117,7 +117,7 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
             kind = type(a)
             if kind in _PLAIN or isinstance(a, Handle):
                 continue
-            if a is args[0] and kind is not list and kind is not tuple:
+            if a is args[0] and kind not in _NUMPYS_TO_READ:
                 if has_its_own(a, method):
                     return by_numpy(numpys, *args, **keywords)
                 if (found := by_scipys(numpys, args, keywords)) is not NotImplemented:
@@ -145,6 +145,8 @@ def _leaving_subclasses(ours: F, numpys: Callable[..., Any]) -> F:
     return call  # type: ignore[return-value]
 
 
+_NUMPYS_TO_READ: frozenset[type] = frozenset({list, tuple, np.ndarray})
+"""Classes of most that is no array of ours: NumPy asks none of them for a method."""
 _DISPATCHED: type = type(np.sum)
 """NumPy's functions that ask `__array_function__`; others call `asarray` and the like from there."""
 

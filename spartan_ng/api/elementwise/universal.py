@@ -25,7 +25,7 @@ from spartan_ng.api.core.conversion import (
     values,
     wraps,
 )
-from spartan_ng.api.core.dispatch import by_numpy, gathered
+from spartan_ng.api.core.dispatch import by_numpy, fresh, gathered
 from spartan_ng.api.core.door import few_pair, few_values
 from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBERS, SubclassError
@@ -268,7 +268,7 @@ class ufunc(QuickFunction, Folding, Writing):
         if asked is None and not isinstance(args[0], Handle) and not isinstance(args[-1], Handle):
             found = by_scipys(self.np, args, {})
             if found is not NotImplemented:
-                return found
+                return fresh(found)
         operands = [a if isinstance(a, Handle) or type(a) in WEAK else operand(a) for a in args]
         kinds = tuple([type(o) if type(o) in WEAK else o.dtype for o in operands])
         strict = error_state().is_strict
