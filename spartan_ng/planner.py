@@ -37,6 +37,7 @@ from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.stages import Fused
 from spartan_ng.sources.reading import read_whole
+from spartan_ng.worker.scheduling.blas import find_libraries
 from spartan_ng.worker.stages.stages import handler
 
 if TYPE_CHECKING:
@@ -176,8 +177,12 @@ class Planner:
                 self._backend.expect(plan)
         if not ready:
             import spartan_ng.optimizer.pipeline
+            import spartan_ng.plan.lessons
             import spartan_ng.plan.lower
-            import spartan_ng.plan.peak  # noqa: F401
+            import spartan_ng.plan.peak
+            import spartan_ng.wire.values  # noqa: F401
+
+            find_libraries()  # most programs multiply somewhere
 
     def _new_key(self) -> str:
         return f"{self._name}/{next(self._numbers)}"

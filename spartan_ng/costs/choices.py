@@ -14,9 +14,13 @@ HOT_S = 0.02
 """Seconds of interpreting after which a stage is compiled. (chosen)"""
 
 MISSED = 5
-"""Times `HOT_S` that stages of a program are interpreted, all together, until a process is started that
-compiles them: a third of what it takes to start, as some processors may be idle. (`benchmarks cold`: X.T @ (X
-@ v), 2e4 × 5000)"""
+"""Times `HOT_S` that kernels would have saved stages of a program, all together, until a process is started
+that compiles them: a third of what it takes to start, as some processors may be idle. (`benchmarks cold`: X.T
+@ (X @ v), 2e4 × 5000)"""
+
+STREAMED_SAVED = 1 / 3
+"""The part of its time that loops save of a product whose operands BLAS waits for: they read them once for
+all steps. (Measured: X.T @ (X @ v), 2e4 × 5000, takes .65 to .75 of the interpreter's time)"""
 
 SOON_S = 0.02
 """Seconds of a run on its threads that are worth loading kernels that lie on disk. (chosen)"""

@@ -17,7 +17,7 @@ from spartan_ng.kernels.blocks import block_sizes, walks
 from spartan_ng.kernels.body import Body
 from spartan_ng.kernels.compiled.select import Tier
 from spartan_ng.kernels.contract import load_products
-from spartan_ng.kernels.predicting import interpreted_s
+from spartan_ng.kernels.predicting import interpreted_and_saved_s
 from spartan_ng.kernels.reducers import Reducer, reducer_of
 from spartan_ng.kernels.rows import function_of, labelled_box
 from spartan_ng.kernels.widths import stored_widths
@@ -190,7 +190,8 @@ def _prepare(plan: Plan, stage: Stage, task: Task) -> None:
         if any(row.kind == "matrices" and MATRIX_FUNCTIONS[row.params[0]].scipys for row in stage.rows):
             load_scipys()
         share = box_size(task.box) / max(prod(stage.domain), 1)
-        task.tier = Tier(stage, task.box, share * interpreted_s(stage, plan.slots))
+        seconds, saved_s = interpreted_and_saved_s(stage, plan.slots)
+        task.tier = Tier(stage, task.box, share * seconds, saved_s / seconds if seconds else 1.0)
         for part in task.parts:
             # What finishes the result needs the sum of all parts.
             _prepare(plan, replace(stage, finish=None, parts=1), part)

@@ -82,7 +82,7 @@ class Compiler:
         self._queue: deque[Kernel] = deque()
         self._wishes: dict[str, Kernel] = {}
         self.missed_s = 0.0
-        """Seconds that stages were interpreted in this process."""
+        """Seconds that kernels would have saved stages of this process, which were interpreted."""
         self._process = CompilerProcess()
         self._directory: Path | None = None
         self._begin()

@@ -2,14 +2,14 @@
 worth it.
 
 The rule: a stage that the interpreter has worked on for `HOT_S` seconds in all will be run again, and is
-compiled in the background, from `MISSED` times that on for all stages together; the first run that finds all
-its kernels ready uses them. A run that is predicted
-to be long waits for its kernels where these pay within it (`Compiler.wait_if_worth`). One that is predicted
-to take `SOON_S` uses kernels that lie on disk; if there are none, they are compiled when the program has
-ended (`heir`), and its next start has them from the first run on. A run never changes its tier under way, so
-that runs of one plan give the same bits once the tier is settled. Where numexpr is asked for, its programs
-take the place of rows, and give the same bits. Neither programs nor compiled loops report floating-point
-errors: where NumPy's error state asks for more than warnings, the interpreter stays.
+compiled in the background, once kernels would have saved all stages together `MISSED` times as much; the
+first run that finds all its kernels ready uses them. A run that is predicted to be long waits for its kernels
+where these pay within it (`Compiler.wait_if_worth`). One that is predicted to take `SOON_S` uses kernels that
+lie on disk; if there are none, they are compiled when the program has ended (`heir`), and its next start has
+them from the first run on. A run never changes its tier under way, so that runs of one plan give the same
+bits once the tier is settled. Where numexpr is asked for, its programs take the place of rows, and give the
+same bits. Neither programs nor compiled loops report floating-point errors: where NumPy's error state asks
+for more than warnings, the interpreter stays.
 """
 
 from __future__ import annotations
@@ -75,11 +75,13 @@ class FittedKernel(Struct, frozen=True, eq=False):
 class Tier:
     """One task's way from the interpreter to compiled loops."""
 
-    def __init__(self, stage: Fused, tile: Box, expected_s: float = 0.0) -> None:
-        """`expected_s`: what a run takes one thread of the interpreter, as predicted; 0 where nobody can."""
+    def __init__(self, stage: Fused, tile: Box, expected_s: float = 0.0, saved: float = 1.0) -> None:
+        """`expected_s`: what a run takes one thread of the interpreter, as predicted; 0 where nobody can.
+        `saved`: the part of it that kernels save."""
         self.stage = stage
         self.tile = tile
         self._expected_s = expected_s
+        self._saved = saved
         self._choices: dict[Signature | SparseSignature, FittedKernel | Sampled | None] = {}
         self._trust = Trust()
         self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
@@ -97,7 +99,8 @@ class Tier:
     @property
     def _pays(self) -> bool:
         """Whether the stage's kernels are worth starting the compiler's process for, where there is none."""
-        return self._expected_s >= LONG_RUN_S or config.kernels != "auto" or compiler.pays
+        is_long = self._expected_s * self._saved >= LONG_RUN_S
+        return is_long or config.kernels != "auto" or compiler.pays
 
     def choose(
         self, operands: list[Any], error_state: dict[str, Any], threads: int = 1
@@ -195,7 +198,7 @@ class Tier:
     def record(self, seconds: float) -> None:
         """The interpreter has worked on the task for so long."""
         self._seconds += seconds
-        compiler.missed_s += seconds
+        compiler.missed_s += seconds * self._saved
 
     def _dense(self, operands: list[Any]) -> FittedKernel | Sampled | None:
         key = signature([np.asarray(o) for o in operands])
