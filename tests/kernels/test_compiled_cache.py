@@ -408,6 +408,7 @@ def test_a_compiler_is_started_for_what_all_stages_missed(monkeypatch, is_there)
     monkeypatch.setattr(fresh, "request", lambda kernel: asked.append("now"))
     monkeypatch.setattr(fresh, "wish", lambda kernels, missed_s: asked.append("later"))
     monkeypatch.setattr(fresh, "is_kept", lambda kernel: False)
+    monkeypatch.setattr(Compiler, "may_have_others", True)
     monkeypatch.setattr(CompilerProcess, "is_there", is_there)
     monkeypatch.setattr(select, "compiler", fresh)
     with config.override(kernels="auto"):

@@ -36,7 +36,8 @@ np.config.threads, np.config.small_bytes = 2, 0
 x = np.asarray(numpy.arange(8_000_000.0) % 7)
 float((x * 3 + x / 5 - x * x).sum())
 compiler.wait()
-print(sum(k.function is not None for k in compiler._kernels.values()), len(compiler._wishes))
+wishes = len(compiler._wishes) + len(compiler._later)
+print(sum(k.function is not None for k in compiler._kernels.values()), wishes)
 """
 """A program that works for less than it would take to compile for it. What it asks for it has in the end: how
 long it waits for that while it works is a matter of how busy the machine is."""

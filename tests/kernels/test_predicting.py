@@ -1,12 +1,17 @@
 """What kernels are predicted to save of a pass, and that a compiler's process is not begun for less."""
 
+from functools import partial
+from typing import Any
+
 import numpy
 import pytest
 
 import spartan_ng as np
 from spartan_ng.config import config
 from spartan_ng.costs.choices import HOT_S, LONG_RUN_S, MISSED, STREAMED_SAVED
-from spartan_ng.kernels.compiled import select
+from spartan_ng.kernels.compiled import compile as compile_module
+from spartan_ng.kernels.compiled import native, prepared, select
+from spartan_ng.kernels.compiled.cache import keep_code, kernel_name, waiting_sources
 from spartan_ng.kernels.compiled.compile import Compiler
 from spartan_ng.kernels.compiled.process import CompilerProcess
 from spartan_ng.kernels.compiled.select import Tier
@@ -54,10 +59,11 @@ def test_whole_numbers_are_multiplied_by_steps():
 
 @pytest.mark.parametrize("saved", [1.0, STREAMED_SAVED, 0.05])
 def test_a_compiler_is_started_for_what_it_would_have_saved(saved, monkeypatch):
-    fresh, asked = Compiler(), []
+    fresh, asked = Compiler(), list[str]()
     monkeypatch.setattr(fresh, "request", lambda kernel: asked.append("now"))
     monkeypatch.setattr(fresh, "wish", lambda kernels, missed_s: asked.append("later"))
     monkeypatch.setattr(fresh, "is_kept", lambda kernel: False)
+    monkeypatch.setattr(Compiler, "may_have_others", True)
     monkeypatch.setattr(CompilerProcess, "is_there", False)
     monkeypatch.setattr(select, "compiler", fresh)
     x = numpy.arange(1003.0)
@@ -76,3 +82,74 @@ def test_a_compiler_is_started_for_what_it_would_have_saved(saved, monkeypatch):
             assert ("now" in asked) is are_begun, (
                 "a long run has its kernels compiled while it is interpreted"
             )
+
+
+def _fresh(monkeypatch, folder, has_kernels):
+    """A compiler of a process that has begun with such a folder, in the place of this one's."""
+    fresh = Compiler()
+    monkeypatch.setattr(fresh, "_directory", folder)
+    monkeypatch.setattr(select, "compiler", fresh)
+    monkeypatch.setattr(prepared, "compiler", fresh)
+    monkeypatch.setattr(select, "SOON_S", 1e-12)
+    monkeypatch.setattr(compile_module, "start_heir", lambda folder: None)
+    if has_kernels:
+        keep_code(folder, kernel_name("another = 1\n"), b"nobody reads it")
+    return fresh
+
+
+@pytest.mark.parametrize("has_kernels", [False, True])
+def test_a_first_run_lays_out_no_kernel_where_none_can_lie_on_disk(has_kernels, tmp_path, monkeypatch):
+    """What it would have wanted is asked for as its process ends, and compiled then, as otherwise."""
+    tmp_path.chmod(0o700)
+    fresh = _fresh(monkeypatch, tmp_path, has_kernels)
+    prepare, laid_out = select.prepare_stage, list[Any]()
+
+    def noted(*args):
+        laid_out.append(args)
+        return prepare(*args)
+
+    monkeypatch.setattr(select, "prepare_stage", noted)
+    x = numpy.arange(1007.0)
+    (stage,), _ = _stages(lambda a: (np.arctan(a) * a).sum(), x)
+    tier = Tier(stage, ((0, len(x)),), 0.9 * HOT_S)
+    with config.override(kernels="auto"):
+        for _ in range(3):
+            assert tier.choose([x], {"divide": "ignore"}) is None
+        assert len(laid_out) == has_kernels
+        fresh.end()
+        assert len(laid_out) == 1
+    (left,) = waiting_sources(tmp_path)
+    fitted = prepare(*laid_out[0])
+    assert fitted is not None
+    assert [k.source for k in fitted.kernels] == [left.read_text()]
+
+
+def test_what_is_wished_for_at_the_end_is_bounded_and_may_have_come_by_then(tmp_path, monkeypatch):
+    tmp_path.chmod(0o700)
+    fresh = _fresh(monkeypatch, tmp_path, False)
+    asked = list[str]()
+
+    def wished(source):
+        asked.append(source)
+        return [fresh.kernel(source)], 1.0
+
+    for number in range(3 * compile_module.MOST_LATER):
+        fresh.wish_at_end(number, partial(wished, "a = 1\n"))
+        fresh.wish_at_end(number, partial(wished, "b = 1\n"))
+    fresh.kernel("b = 1\n").failure = "it is known not to compile"
+    fresh.end()
+    assert asked == ["b = 1\n"] * compile_module.MOST_LATER
+    assert not waiting_sources(tmp_path)
+
+
+def test_once_one_has_been_compiled_others_may_be_there(tmp_path, monkeypatch):
+    """Also when the compiler's process has been ended since."""
+    tmp_path.chmod(0o700)
+    fresh = _fresh(monkeypatch, tmp_path, False)
+    assert not fresh.may_have_others
+    monkeypatch.setattr(CompilerProcess, "compile", lambda self, name, source, meanwhile: b"nobody runs it")
+    monkeypatch.setattr(native, "load_code", lambda name, code: None)
+    fresh.request(fresh.kernel("a = 1\n"))
+    assert fresh.wait(60)
+    fresh.stop()
+    assert fresh.may_have_others

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -41,6 +41,8 @@ from spartan_ng.system.processes import after_fork
 
 MOST_REASON = 120
 """Characters of a compiler's message that people are shown."""
+MOST_LATER = 64
+"""Stages whose kernels are wished for at the process's end: an heir has no time for more."""
 IDLE_S = 30.0
 """How long the compiler's process waits for a next kernel; starting another takes `COMPILER_S`."""
 
@@ -81,6 +83,8 @@ class Compiler:
         self._kernels: dict[str, Kernel] = {}
         self._queue: deque[Kernel] = deque()
         self._wishes: dict[str, Kernel] = {}
+        self._later: dict[Hashable, Callable[[], tuple[Sequence[Kernel], float]]] = {}
+        self._has_kernels: bool | None = None
         self.missed_s = 0.0
         """Seconds that kernels would have saved stages of this process, which were interpreted."""
         self._process = CompilerProcess()
@@ -124,12 +128,24 @@ class Compiler:
         """
         return self._process.is_there or self.missed_s >= MISSED * HOT_S
 
+    @property
+    def may_have_others(self) -> bool:
+        """Whether a kernel may be there that nobody here has asked for: any lay on disk when that was asked
+        first, or one has been compiled since. Where there are none, it takes longer to say which one is
+        wanted than many programs have a use for."""
+        if self._has_kernels is None:
+            try:
+                self._has_kernels = has_kernels(self.folder)
+            except (ImportError, OSError, MemoryError):  # no compiler is found, or no room for it
+                self._has_kernels = False
+        return self._has_kernels
+
     def load_ahead(self) -> None:
         """Load what loads kernels, where any lie on disk: the first one takes a millisecond then, not 30."""
         try:
-            if has_kernels(self.folder):
+            if self.may_have_others:
                 native.begin()
-        except (ImportError, OSError, MemoryError):  # no compiler is found, or no room for it
+        except (ImportError, OSError, MemoryError):
             pass
 
     def wish(self, kernels: Sequence[Kernel], missed_s: float) -> None:
@@ -138,6 +154,12 @@ class Compiler:
             self._wishes |= {k.source: k for k in kernels}
             for kernel in kernels:
                 kernel.missed_s = missed_s
+
+    def wish_at_end(self, wisher: Hashable, lay_out: Callable[[], tuple[Sequence[Kernel], float]]) -> None:
+        """As `wish`, for what `lay_out` gives when this process ends; of `MOST_LATER` that wish for any."""
+        with self._changed:
+            if wisher in self._later or len(self._later) < MOST_LATER:
+                self._later[wisher] = lay_out
 
     def is_kept(self, kernel: Kernel) -> bool:
         """Whether a kernel lay on disk when that was asked first."""
@@ -185,6 +207,9 @@ class Compiler:
 
     def end(self) -> None:
         """As `stop`, and leave what was asked for to be compiled after this process's end, see `heir`."""
+        for lay_out in self._later.values():
+            self.wish(*lay_out())
+        self._later.clear()
         with self._changed:
             under_way = [] if self._under_way is None else [self._under_way]
             # A short program is through before they are there, and so would be each of its next starts.
@@ -213,6 +238,7 @@ class Compiler:
             kernel.requested = kernel.settled
         self._queue.clear()
         self._wishes.clear()
+        self._later.clear()
         self._process.abandon()
         self._process = CompilerProcess()
         self._begin()
@@ -273,6 +299,7 @@ class Compiler:
     def _compiled(self, directory: Path, name: str, source: str) -> bytes:
         code = self._process.compile(name, source, native.begin)
         keep_code(directory, name, code)
+        self._has_kernels = True
         keep_source(directory, name, source)
         thin_out(directory)
         return code

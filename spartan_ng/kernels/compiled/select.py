@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -111,6 +112,10 @@ class Tier:
             return None
         if is_strict(error_state):
             return None
+        is_wanted = is_hot and self._pays
+        if not (is_wanted or self._is_sampled or compiler.may_have_others):
+            compiler.wish_at_end(self, partial(self._wished, signature([np.asarray(o) for o in operands])))
+            return None
         choice = self.prepared(operands)
         if choice is None:
             return None
@@ -118,7 +123,7 @@ class Tier:
         if None not in [k.function for k in kernels]:
             return choice if self._is_trusted(choice, operands) else None
         waiting = [k for k in kernels if not k.settled]
-        if not (is_hot and self._pays) and not all(map(compiler.is_kept, waiting)):
+        if not is_wanted and not all(map(compiler.is_kept, waiting)):
             compiler.wish(waiting, max(self._seconds, self._expected_s))
             return None
         for kernel in waiting:
@@ -201,8 +206,15 @@ class Tier:
         compiler.missed_s += seconds * self._saved
 
     def _dense(self, operands: list[Any]) -> FittedKernel | Sampled | None:
-        key = signature([np.asarray(o) for o in operands])
+        return self._fitted(signature([np.asarray(o) for o in operands]))
+
+    def _fitted(self, key: Signature) -> FittedKernel | Sampled | None:
         return self._kept(key, lambda: prepare_stage(self.stage, self.tile, key))
+
+    def _wished(self, key: Signature) -> tuple[Sequence[Kernel], float]:
+        """The kernels for such operands, and the seconds that were worked without them."""
+        choice = None if self.stage.heavy or self._is_left else self._fitted(key)
+        return () if choice is None else choice.kernels, max(self._seconds, self._expected_s)
 
     def _sampled(self, operands: list[Any]) -> FittedKernel | Sampled | None:
         if len(self.stage.rows) > COMPILED_ROWS:
