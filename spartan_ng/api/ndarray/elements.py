@@ -153,19 +153,11 @@ class Elements(Copies):
         """What the first axis has, one after the other."""
         cell, views, shown = self._cell, self._views, self._peek()
         value = cell.value
-        quick = value is not None and shown.ndim > 1 and len(views) < CHAIN
-        if quick:
-            self._own()
+        quick = value is not None and shown.ndim > 1
         for i in range(n):
-            if not quick or cell.value is not value:  # it is not on the driver, or no longer what it was
-                yield self[i]
-            else:
-                view = _new(Late.ndarray)
-                view._cell = cell
-                view._views = (*views, i)
-                view._state = value
-                view._shown = shown[i]
-                yield view
+            # Where it is not on the driver, or no longer what it was, it is asked for each.
+            as_before = quick and cell.value is value and self._views is views
+            yield self._seen(i, shown[i]) if as_before else self[i]
 
     def __contains__(self, item: Any) -> bool:
         return bool(reductions.any(self == item))

@@ -143,6 +143,17 @@ field_of(Handle *array, PyArrayObject *shown, PyObject *name)
     return found;
 }
 
+/* What a basic key shows of an array, as NumPy's view (a new reference). */
+static PyObject *
+shown_by(PyArrayObject *array, PyObject *key)
+{
+    Py_ssize_t i = PyLong_CheckExact(key) ? PyLong_AsSsize_t(key) : -1;
+    if (i >= 0) /* NumPy's way of an integer that C has */
+        return PyArray_Type.tp_as_sequence->sq_item((PyObject *)array, i);
+    PyErr_Clear();
+    return PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)array, key);
+}
+
 static PyObject *
 part_by_key(PyObject *self, PyObject *key)
 {
@@ -157,7 +168,7 @@ part_by_key(PyObject *self, PyObject *key)
         else {
             PyObject *value = Py_NewRef(((Cell *)((Handle *)self)->cell)->value);
             Py_INCREF(shown);
-            found = PyArray_Type.tp_as_mapping->mp_subscript((PyObject *)shown, plain);
+            found = shown_by(shown, plain);
             if (found != NULL && PyArray_CheckExact(found)) /* a slice's `__index__` may do anything */
                 found = ((Cell *)((Handle *)self)->cell)->value == value ? seen((Handle *)self, plain, found)
                                                                          : (Py_DECREF(found), NULL);

@@ -1,36 +1,82 @@
 /* What an array has, one after the other: along its first axis, or of all axes in C's order. */
 
+/* How a row is seen from its base, and NumPy's view of it. */
+typedef struct {
+    PyObject *views, *shown;
+} Line;
+
+enum { LINES = 2 }; /* a loop drops a row when it has been given the next one */
+enum { OF_LAYOUT = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_OWNDATA }; /* flags */
+
 typedef struct {
     PyObject_HEAD
     PyObject *array;
+    PyObject *views;      /* of the array, which those of its rows begin with */
+    Line lines[LINES];    /* of the last rows, for the next ones once those have gone */
     Py_ssize_t at, count; /* of the next; of all, as the iteration begins */
 } Rows;
 
-static PyObject *
-rows_next(PyObject *self)
+static void
+forget_lines(Rows *rows)
 {
-    Rows *rows = (Rows *)self;
-    if (rows->at >= rows->count) {
-        Py_CLEAR(rows->array);
-        return NULL;
+    Py_CLEAR(rows->views);
+    for (int i = 0; i < LINES; i++) {
+        Py_CLEAR(rows->lines[i].views);
+        Py_CLEAR(rows->lines[i].shown);
     }
-    PyArrayObject *line = settle_all() < 0 || Py_TYPE(rows->array) != known.array ? NULL : shown_of((Handle *)rows->array);
-    if (PyErr_Occurred())
-        return NULL;
-    if (line != NULL && PyArray_NDIM(line) == 1 && rows->at < PyArray_DIM(line, 0))
-        return PyArray_Scalar(PyArray_BYTES(line) + rows->at++ * PyArray_STRIDE(line, 0), PyArray_DESCR(line), (PyObject *)line);
-    PyObject *index = PyLong_FromSsize_t(rows->at++), *array = index == NULL ? NULL : Py_NewRef(rows->array);
-    PyObject *found = array == NULL ? NULL : part_by_key(array, index);
-    Py_XDECREF(array);
-    Py_XDECREF(index);
-    return found;
 }
 
+/* Whether nobody has a row any more, and NumPy's view shows one of an array's rows as NumPy would make it. */
 static int
-rows_traverse(PyObject *self, visitproc visit, void *arg)
+is_free_line(const Line *line, PyArrayObject *array)
 {
-    Py_VISIT(((Rows *)self)->array);
-    return 0;
+    if (line->views == NULL || Py_REFCNT(line->views) != 1 || Py_REFCNT(line->shown) != 1)
+        return 0;
+    PyArrayObject *shown = (PyArrayObject *)line->shown;
+    PyObject *base = PyArray_BASE(shown);
+    int axes = PyArray_NDIM(array) - 1, others = (PyArray_FLAGS(shown) ^ PyArray_FLAGS(array)) & ~OF_LAYOUT;
+    return PyArray_NDIM(shown) == axes && PyArray_DESCR(shown) == PyArray_DESCR(array) && others == 0
+           && (base == (PyObject *)array || base == PyArray_BASE(array)) && PyArray_ISALIGNED(array)
+           && ((PyArrayObject_fields *)shown)->weakreflist == NULL
+           && PyArray_CompareLists(PyArray_DIMS(shown), PyArray_DIMS(array) + 1, axes)
+           && PyArray_CompareLists(PyArray_STRIDES(shown), PyArray_STRIDES(array) + 1, axes);
+}
+
+/* The row of an array at an index, its reference taken, as another one that has gone; NULL with an error. */
+static PyObject *
+line_again(Handle *array, const Line *line, char *place, PyObject *index)
+{
+    PyTupleObject *views = (PyTupleObject *)line->views;
+    Py_SETREF(views->ob_item[Py_SIZE(views) - 1], index);
+#if PY_VERSION_HEX >= 0x030E0000
+    views->ob_hash = -1;
+#endif
+    ((PyArrayObject_fields *)line->shown)->data = place;
+    return made(Py_NewRef(array->cell), Py_NewRef(line->views), cell_of(array)->value, Py_NewRef(line->shown));
+}
+
+/* The next row of an array of several axes; NULL, also without an error, where the methods have to make it. */
+static PyObject *
+next_row(Rows *rows, Handle *array, PyArrayObject *shown)
+{
+    Line *line = &rows->lines[rows->at % LINES];
+    PyObject *index = PyLong_FromSsize_t(rows->at);
+    if (index == NULL)
+        return NULL;
+    if (rows->views != array->views) {
+        forget_lines(rows);
+        rows->views = Py_NewRef(array->views);
+    }
+    if (is_free_line(line, shown))
+        return line_again(array, line, PyArray_BYTES(shown) + rows->at * PyArray_STRIDE(shown, 0), index);
+    PyObject *found = PyArray_Type.tp_as_sequence->sq_item((PyObject *)shown, rows->at);
+    PyObject *row = found == NULL ? NULL : seen(array, index, found);
+    if (row != NULL) {
+        Py_XSETREF(line->views, Py_NewRef(((Handle *)row)->views));
+        Py_XSETREF(line->shown, Py_NewRef(found));
+    }
+    Py_DECREF(index);
+    return row;
 }
 
 static int
@@ -38,6 +84,45 @@ rows_clear(PyObject *self)
 {
     ((Rows *)self)->count = 0;
     Py_CLEAR(((Rows *)self)->array);
+    forget_lines((Rows *)self);
+    return 0;
+}
+
+static PyObject *
+rows_next(PyObject *self)
+{
+    Rows *rows = (Rows *)self;
+    if (rows->at >= rows->count) {
+        rows_clear(self);
+        return NULL;
+    }
+    PyArrayObject *shown = settle_all() < 0 || Py_TYPE(rows->array) != known.array ? NULL : shown_of((Handle *)rows->array);
+    if (PyErr_Occurred())
+        return NULL;
+    int is_there = shown != NULL && PyArray_NDIM(shown) > 0 && rows->at < PyArray_DIM(shown, 0);
+    if (is_there && PyArray_NDIM(shown) == 1)
+        return PyArray_Scalar(PyArray_BYTES(shown) + rows->at++ * PyArray_STRIDE(shown, 0), PyArray_DESCR(shown), (PyObject *)shown);
+    PyObject *array = Py_NewRef(rows->array), *found = is_there ? next_row(rows, (Handle *)array, shown) : NULL;
+    if (found == NULL && !PyErr_Occurred()) {
+        PyObject *index = PyLong_FromSsize_t(rows->at);
+        found = index == NULL ? NULL : part_by_key(array, index);
+        Py_XDECREF(index);
+    }
+    Py_DECREF(array);
+    rows->at++;
+    return found;
+}
+
+static int
+rows_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Rows *rows = (Rows *)self;
+    Py_VISIT(rows->array);
+    Py_VISIT(rows->views);
+    for (int i = 0; i < LINES; i++) {
+        Py_VISIT(rows->lines[i].views);
+        Py_VISIT(rows->lines[i].shown);
+    }
     return 0;
 }
 
