@@ -14,7 +14,7 @@ from spartan_ng.api.core.dispatch import numpy_function
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBERS, as_dtype, stays
 from spartan_ng.api.core.layouts import lying_as_copy
-from spartan_ng.api.core.quick import AS_GIVEN, AS_SHAPE, shortened
+from spartan_ng.api.core.quick import AS_LIKE, AS_SHAPE, shortened
 from spartan_ng.api.core.views import assigned
 from spartan_ng.api.core.wrapping import converted_node, make, wrap
 from spartan_ng.graph import build
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from spartan_ng.api.ndarray.array import ndarray
 
 
-_MADE = frozenset({"dtype", "order"})
+_MADE = frozenset({"shape", "fill_value", "dtype", "order"})
 """Keywords of functions that make arrays, and say what is to be made."""
+_LIKE = frozenset({"dtype"})
 
 
 def _few(shape: Any) -> bool:
@@ -150,7 +151,7 @@ def _lying_like(result: ndarray, a: Any, order: str, shape: Any) -> ndarray:
     return result if result.ndim != a.ndim or a.ndim < 2 else lying_as_copy(result, a)
 
 
-@numpy_function(np.zeros_like, front=shortened(np.zeros_like, 1, AS_GIVEN, frozenset()))
+@numpy_function(np.zeros_like, front=shortened(np.zeros_like, 2, AS_LIKE, _LIKE))
 def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
@@ -161,7 +162,7 @@ def zeros_like(
     return _lying_like(_constant(0, *_like(a, dtype, shape)), a, order, shape)
 
 
-@numpy_function(np.ones_like, front=shortened(np.ones_like, 1, AS_GIVEN, frozenset()))
+@numpy_function(np.ones_like, front=shortened(np.ones_like, 2, AS_LIKE, _LIKE))
 def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
@@ -172,7 +173,7 @@ def ones_like(
     return _lying_like(_constant(1, *_like(a, dtype, shape)), a, order, shape)
 
 
-@numpy_function(np.empty_like, front=shortened(np.zeros_like, 1, AS_GIVEN, frozenset()))
+@numpy_function(np.empty_like, front=shortened(np.zeros_like, 2, AS_LIKE, _LIKE))
 def empty_like(
     prototype: Any,
     dtype: Any = None,
@@ -191,7 +192,7 @@ def empty_like(
     return _lying_like(new, prototype, order, shape)
 
 
-@numpy_function(np.full_like, front=shortened(np.full_like, 2, AS_GIVEN, frozenset({"dtype"})))
+@numpy_function(np.full_like, front=shortened(np.full_like, 3, AS_LIKE, _LIKE))
 def full_like(
     a: Any,
     fill_value: Any,

@@ -63,6 +63,7 @@
 #include "plain/given.h"
 #include "plain/draws.h"
 #include "plain/functions.h"
+#include "plain/constants.h"
 #include "plain/shortcuts.h"
 #include "plain/protocols.h"
 #include "plain/filled.h"
@@ -328,7 +329,7 @@ PyInit__quick(void)
     CellFields.tp_new = HandleFields.tp_new = Quick.tp_new = PyBaseObject_Type.tp_new;
     Probe.tp_new = PyType_GenericNew;
     if (PyType_Ready(&CellFields) < 0 || PyType_Ready(&HandleFields) < 0 || PyType_Ready(&Quick) < 0
-        || PyType_Ready(&QuickFunction) < 0 || PyType_Ready(&ShortcutType) < 0
+        || PyType_Ready(&QuickFunction) < 0 || PyType_Ready(&ShortcutType) < 0 || PyType_Ready(&BuiltinType) < 0
         || PyType_Ready(&Probe) < 0 || PyType_Ready(&KeeperType) < 0 || PyType_Ready(&RowsType) < 0 || PyType_Ready(&WalkerType) < 0
         || PyType_Ready(&ExpressionType) < 0)
         return NULL;

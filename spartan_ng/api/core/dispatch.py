@@ -80,7 +80,7 @@ def numpy_function(
         if few:
             called = _for_few(called, functions[0], few)
         called = called if front is None else front(called)
-        if isinstance(functions[0], types.BuiltinFunctionType):
+        if isinstance(functions[0], types.BuiltinFunctionType) and hasattr(type(called), "__get__"):
             called = _Builtin(called)
         for f in functions:
             FUNCTIONS[f] = called

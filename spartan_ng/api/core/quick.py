@@ -36,6 +36,15 @@ FOLDED: dict[Any, tuple[np.ufunc, bool]] = {
     np.ndarray.all: (np.logical_and, False),
 }
 """What NumPy's functions fold by, and whether sums are divided by how many there are."""
+FILLED: dict[Any, int | None] = {
+    np.zeros: 0,
+    np.zeros_like: 0,
+    np.ones: 1,
+    np.ones_like: 1,
+    np.full: None,
+    np.full_like: None,
+}
+"""What NumPy's functions fill arrays with, None where the second argument says it."""
 _CALLED = "argmax argmin argpartition argsort choose nonzero repeat searchsorted take"
 METHODS: dict[Any, Any] = {getattr(np, name): getattr(np.ndarray, name) for name in _CALLED.split()}
 """What functions of NumPy's, which are Python, call of an array with the same arguments. Those that may warn
@@ -203,7 +212,9 @@ else:
         whole = None if is_method or size not in _SHOWN else getattr(np, numpys.__name__, None)
         if numpys in METHODS:
             numpys, whole = METHODS[numpys], numpys
-        return _module.in_front(ours, numpys, names, most, size, fold, is_mean, whole)  # type: ignore[no-any-return]
+        given = (ours, numpys, names, most, size, fold, is_mean, whole)
+        value = (FILLED[numpys],) if numpys in FILLED else ()
+        return _module.in_front(*given, *value)  # type: ignore[no-any-return]
 
     is_small, is_open = _module.is_small, _module.is_open
     are_of = _module.are_of
@@ -215,7 +226,7 @@ else:
 AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED = range(7)
 AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, AS_TURNED = range(7, 13)
 AS_COUNTED, AS_SQUARE, AS_TILED, AS_WRITTEN, AS_CHOSEN, AS_SHUFFLED = range(13, 19)
-AS_ROLLED, AS_CONTRACTED = range(19, 21)
+AS_ROLLED, AS_CONTRACTED, AS_LIKE = range(19, 22)
 """What bounds a result's size: the operands'; what they are broadcast to; all of their products; what loops
 over all letters of the first argument make; the first argument, a shape; all arguments, a range; the second,
 how often there is each of the first. Or it is the only argument; a view of the first; what is Python's own;
@@ -223,7 +234,8 @@ numbers of a generator, as many as the last argument says; a copy of the first; 
 step whatever its lengths are. Or as `num` or the third argument says; the square of what the first says, or
 is long, and the second adds; the first as often as the second says. Or it is None, and the first is written;
 some of what a generator is given, in an order of its, or all of it, where it lies. Or a view of the first,
-which is no list. Or two arrays are summed over axes of both, as the third argument says."""
+which is no list. Or two arrays are summed over axes of both, as the third argument says; or there are as many elements
+as the first has."""
 _SHOWN = frozenset({AS_VIEW, AS_TURNED, AS_ROLLED})
 """Of results that show the first argument: NumPy's function takes what is no array, and keywords, which the
 method that makes the view sooner may not."""

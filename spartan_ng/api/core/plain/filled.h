@@ -9,23 +9,6 @@ typedef struct {
     PyArrayObject *like;              /* the first array, NULL where there are numbers */
 } Contents;
 
-static int
-is_listed(PyObject *a)
-{
-    return PyList_CheckExact(a) || PyTuple_CheckExact(a);
-}
-
-/* The type that a number in a list is of, as NumPy finds it; NOTYPE of all else. */
-static int
-type_in_list(PyObject *a)
-{
-    if (PyFloat_CheckExact(a) || Py_TYPE(a) == known.number || Py_TYPE(a) == &PyDoubleArrType_Type)
-        return NPY_DOUBLE;
-    if (PyBool_Check(a))
-        return NPY_BOOL;
-    return PyLong_CheckExact(a) ? NPY_LONG : PyComplex_CheckExact(a) ? NPY_CDOUBLE : is_number(a) ? numpys_type(a) : NPY_NOTYPE;
-}
-
 /* Learn what a list so deep in others has; 0 where NumPy is to look at it. */
 static int
 learn_contents(Contents *all, PyObject *listed, int level)

@@ -8,9 +8,9 @@ enum { DEEPEST = 3, MOST_ITEM = 16 };
  * whatever its lengths are. Or as `num` or the third argument says, fifty without it; as the square of what the first says,
  * or is long, and the second adds; as the first as often as the second says. Or nothing is given, and the first written;
  * some of what a generator is given, in an order of its, or all of it, where it lies. Or a view of the first, no list. Or
- * two arrays are summed over axes of both, as the third argument says. */
+ * two arrays are summed over axes of both, as the third argument says; or there are as many as the first has. */
 enum { AS_GIVEN, AS_BROADCAST, AS_OUTER, AS_LOOPS, AS_SHAPE, AS_RANGE, AS_REPEATED, AS_ITSELF, AS_VIEW, AS_PYTHONS, AS_DRAWN, AS_COPY, AS_TURNED,
-       AS_COUNTED, AS_SQUARE, AS_TILED, AS_WRITTEN, AS_CHOSEN, AS_SHUFFLED, AS_ROLLED, AS_CONTRACTED, SIZES };
+       AS_COUNTED, AS_SQUARE, AS_TILED, AS_WRITTEN, AS_CHOSEN, AS_SHUFFLED, AS_ROLLED, AS_CONTRACTED, AS_LIKE, SIZES };
 
 /* What is given in a call. */
 typedef struct {
@@ -290,7 +290,7 @@ at_once(PyObject *numpys, int size, PyObject *const *args, Py_ssize_t n, PyObjec
             PyErr_Clear();
         goto done;
     }
-    if (given.derived == 0 && (is_view_of(found, values + 1, total) || (size == AS_SHAPE && holds_objects(found)))) {
+    if (given.derived == 0 && (is_view_of(found, values + 1, total) || ((size == AS_SHAPE || size == AS_LIKE) && holds_objects(found)))) {
         Py_CLEAR(found);
         goto done;
     }

@@ -11,30 +11,15 @@ is_of_texts(PyObject *listed)
     return n > 0 && n <= MOST_LISTED;
 }
 
-/* The type of numbers that a `dtype` names (a new reference), NULL for none; 0 where it names another one. */
-static int
-number_type(PyObject *dtype, PyArray_Descr **found)
-{
-    *found = NULL;
-    if (dtype == NULL || dtype == Py_None)
-        return 1;
-    int is_word = PyUnicode_CheckExact(dtype) && PyUnicode_GET_LENGTH(dtype) > 0 && PyUnicode_READ_CHAR(dtype, 0) != 'a';
-    int is_type = PyType_Check(dtype) || PyArray_DescrCheck(dtype) || is_word; /* one for texts is deprecated */
-    if (is_type && PyArray_DescrConverter(dtype, found) && PyTypeNum_ISNUMBER((*found)->type_num))
-        return 1;
-    PyErr_Clear();
-    Py_CLEAR(*found);
-    return 0;
-}
-
-/* A small array's elements, copied, as elements of a type that holds them all; its reference is taken. */
+/* A small array's elements, copied, as elements of a type, which is none of those that leave imaginary parts out; its
+ * reference is taken. */
 static PyObject *
 copied_as(PyArrayObject *shown, PyArray_Descr *type)
 {
     int fits = shown != NULL && PyArray_NBYTES(shown) < Py_MIN(known.least, small_bytes())
-               && (type == NULL || PyArray_CanCastTypeTo(PyArray_DESCR(shown), type, NPY_SAFE_CASTING));
+               && (type == NULL || !PyArray_ISCOMPLEX(shown) || PyTypeNum_ISCOMPLEX(type->type_num));
     if (fits && type != NULL)
-        return PyArray_FromArray(shown, type, NPY_ARRAY_ENSURECOPY);
+        return PyArray_FromArray(shown, type, NPY_ARRAY_ENSURECOPY | NPY_ARRAY_FORCECAST);
     Py_XDECREF(type);
     return fits ? PyArray_NewCopy(shown, NPY_KEEPORDER) : NULL;
 }

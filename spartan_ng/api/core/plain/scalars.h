@@ -147,6 +147,17 @@ is_whole(int type)
     return PyTypeNum_ISBOOL(type) || PyTypeNum_ISINTEGER(type);
 }
 
+/* The type that a number in a list is of, as NumPy finds it; NOTYPE of all else. */
+static int
+type_in_list(PyObject *a)
+{
+    if (PyFloat_CheckExact(a) || Py_TYPE(a) == known.number || Py_TYPE(a) == &PyDoubleArrType_Type)
+        return NPY_DOUBLE;
+    if (PyBool_Check(a))
+        return NPY_BOOL;
+    return PyLong_CheckExact(a) ? NPY_LONG : PyComplex_CheckExact(a) ? NPY_CDOUBLE : is_number(a) ? numpys_type(a) : NPY_NOTYPE;
+}
+
 /* The type that operands of two types are given to a function in; NOTYPE where that depends on the function. */
 static int
 promoted(int one, int other)

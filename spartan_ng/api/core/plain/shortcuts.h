@@ -8,6 +8,7 @@ typedef struct {
     PyObject *whole;  /* NumPy's function, where `numpys` may be a method that does it sooner for arrays, or NULL */
     PyObject *names;  /* keywords that say what is to be done */
     PyObject *fold;   /* what it folds by, or NULL */
+    PyObject *value;  /* what it fills arrays with, None where the second argument says it, or NULL */
     Lenses lenses;    /* what its views are */
     Py_ssize_t most;  /* arguments by their places */
     int size;         /* what bounds the size of a result */
@@ -137,7 +138,7 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
 {
     Shortcut *f = (Shortcut *)self;
     Py_ssize_t n = PyVectorcall_NARGS(flags), more = names == NULL ? 0 : PyTuple_GET_SIZE(names);
-    int is_plain = known.array != NULL && n > 0 && n <= f->most && n + more <= MOST_GIVEN;
+    int is_plain = known.array != NULL && (n > 0 || f->value != NULL) && n <= f->most && n + more <= MOST_GIVEN;
     PyObject *together = f->numpys == known.where && n == 3 && more == 0 ? joined(self, f->numpys, args, flags) : NULL;
     if (together != NULL || PyErr_Occurred() || settle_all() < 0)
         return together;
@@ -184,9 +185,11 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
         else {
             if (f->fold != NULL)
                 found = fold_at_once(f, args, n, names);
+            else if (f->value != NULL)
+                found = constant_at_once(f->size, f->value, args, n, names);
             else if (f->numpys == known.dot && n + more == 2)
                 found = quick_product(f->numpys, args[0], args[1]);
-            if (found == NULL && !PyErr_Occurred())
+            if (found == NULL && n > 0 && !PyErr_Occurred())
                 found = at_once(called_of(f, args[0]), f->size, args, n, more ? names : NULL);
             if (found == NULL && is_of_letters && !PyErr_Occurred())
                 found = view_of_letters(f, args);
@@ -243,6 +246,7 @@ shortcut_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(f->whole);
     Py_VISIT(f->names);
     Py_VISIT(f->fold);
+    Py_VISIT(f->value);
     Py_VISIT(f->lenses.by_call);
     Py_VISIT(f->lenses.last_call);
     Py_VISIT(f->lenses.last);
@@ -258,6 +262,7 @@ shortcut_clear(PyObject *self)
     Py_CLEAR(f->whole);
     Py_CLEAR(f->names);
     Py_CLEAR(f->fold);
+    Py_CLEAR(f->value);
     Py_CLEAR(f->lenses.by_call);
     Py_CLEAR(f->lenses.last_call);
     Py_CLEAR(f->lenses.last);
@@ -277,47 +282,56 @@ static PyMethodDef shortcut_methods[] = {
     {NULL},
 };
 
-static PyTypeObject ShortcutType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "spartan_ng.api.core._quick.Shortcut",
-    .tp_basicsize = sizeof(Shortcut),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_doc = "A function of ours, behind the plain case of its calls.",
-    .tp_vectorcall_offset = offsetof(Shortcut, call),
-    .tp_call = PyVectorcall_Call,
-    .tp_getattro = shortcut_getattr,
-    .tp_setattro = shortcut_setattr,
-    .tp_descr_get = shortcut_get,
-    .tp_repr = shortcut_repr,
-    .tp_methods = shortcut_methods,
-    .tp_traverse = shortcut_traverse,
-    .tp_clear = shortcut_clear,
-    .tp_dealloc = shortcut_dealloc,
-};
+#define SHORTCUTS(...)                                                                                        \
+    {                                                                                                         \
+        PyVarObject_HEAD_INIT(NULL, 0)                                                                        \
+        .tp_basicsize = sizeof(Shortcut),                                                                     \
+        .tp_doc = "A function of ours, behind the plain case of its calls.",                                  \
+        .tp_vectorcall_offset = offsetof(Shortcut, call),                                                     \
+        .tp_call = PyVectorcall_Call,                                                                         \
+        .tp_getattro = shortcut_getattr,                                                                      \
+        .tp_setattro = shortcut_setattr,                                                                      \
+        .tp_repr = shortcut_repr,                                                                             \
+        .tp_methods = shortcut_methods,                                                                       \
+        .tp_traverse = shortcut_traverse,                                                                     \
+        .tp_clear = shortcut_clear,                                                                           \
+        .tp_dealloc = shortcut_dealloc,                                                                       \
+        __VA_ARGS__                                                                                           \
+    }
+enum { OF_SHORTCUTS = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL };
 
-/* `in_front(ours, numpys, names, most, size, fold=None, is_mean=False, whole=None)`: `ours`, but NumPy's function at once where all
+static PyTypeObject ShortcutType = SHORTCUTS(.tp_name = "spartan_ng.api.core._quick.Shortcut",
+                                             .tp_flags = OF_SHORTCUTS | Py_TPFLAGS_METHOD_DESCRIPTOR,
+                                             .tp_descr_get = shortcut_get);
+
+/* Of a function that as an attribute of a class becomes no method, as NumPy's own in C do not. */
+static PyTypeObject BuiltinType = SHORTCUTS(.tp_name = "spartan_ng.api.core._quick.Builtin", .tp_flags = OF_SHORTCUTS);
+
+/* `in_front(ours, numpys, names, most, size, fold=None, is_mean=False, whole=None, value=NULL)`: `ours`, but NumPy's function at once where all
  * arguments are small arrays of numbers, numbers, words, or lists of them, at most `most` by their places, and others by
- * `names`; `fold` is the function of two that it folds by. */
+ * `names`; `fold` is the function of two that it folds by, `value` what it fills arrays with. */
 static PyObject *
 in_front(PyObject *module, PyObject *args)
 {
-    PyObject *ours, *numpys, *names, *fold = Py_None, *whole = Py_None;
+    PyObject *ours, *numpys, *names, *fold = Py_None, *whole = Py_None, *value = NULL;
     Py_ssize_t most;
     int size, is_mean = 0;
-    if (!PyArg_ParseTuple(args, "OOO!ni|OpO:in_front", &ours, &numpys, &PyFrozenSet_Type, &names, &most, &size, &fold,
-                          &is_mean, &whole))
+    if (!PyArg_ParseTuple(args, "OOO!ni|OpOO:in_front", &ours, &numpys, &PyFrozenSet_Type, &names, &most, &size, &fold,
+                          &is_mean, &whole, &value))
         return NULL;
     if (size < 0 || size >= SIZES) {
         PyErr_SetString(PyExc_ValueError, "in_front: no such size");
         return NULL;
     }
-    Shortcut *f = (Shortcut *)ShortcutType.tp_alloc(&ShortcutType, 0);
+    PyTypeObject *type = PyCFunction_CheckExact(numpys) ? &BuiltinType : &ShortcutType;
+    Shortcut *f = (Shortcut *)type->tp_alloc(type, 0);
     if (f != NULL) {
         f->call = shortcut_call;
         f->ours = Py_NewRef(ours);
         f->numpys = Py_NewRef(numpys);
         f->names = Py_NewRef(names);
         f->fold = fold == Py_None ? NULL : Py_NewRef(fold);
+        f->value = Py_XNewRef(value);
         f->is_mean = is_mean;
         f->most = most;
         f->size = size;

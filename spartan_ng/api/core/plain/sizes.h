@@ -1,5 +1,11 @@
 /* How many elements arguments ask for, where they say it. */
 
+static int
+is_listed(PyObject *a)
+{
+    return PyList_CheckExact(a) || PyTuple_CheckExact(a);
+}
+
 /* Whether an object is an integer, of Python's, NumPy's or ours. */
 static int
 is_length(PyObject *a)
@@ -11,10 +17,11 @@ is_length(PyObject *a)
 static double
 shape_size(PyObject *shape)
 {
-    Py_ssize_t n = PyTuple_CheckExact(shape) ? PyTuple_GET_SIZE(shape) : 1;
+    int is_one = !is_listed(shape);
+    Py_ssize_t n = is_one ? 1 : PySequence_Fast_GET_SIZE(shape);
     double size = 1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *length = PyTuple_CheckExact(shape) ? PyTuple_GET_ITEM(shape, i) : shape;
+        PyObject *length = is_one ? shape : PySequence_Fast_GET_ITEM(shape, i);
         double found = is_length(length) ? PyFloat_AsDouble(length) : -1;
         if (!(found >= 0))
             return -1; /* also with an error */
