@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import Any
 
 import numpy
 import pytest
@@ -31,7 +32,19 @@ BASES = {
     "stretched": lambda np, x: np.broadcast_to(np.array(x[0]), x.shape),
     "zeros": lambda np, x: np.zeros(x.shape, x.dtype),
 }
-KEPT = {
+
+
+def shaped(r: Any) -> Any:
+    r.shape = (*r.shape, 1)
+    return r
+
+
+def locked(r: Any) -> Any:
+    r.setflags(write=False)
+    return r
+
+
+KEPT: dict[str, Any] = {
     "nothing": lambda np, r: None,
     "the row": lambda np, r: r,
     "a part": lambda np, r: r[:1],
@@ -39,12 +52,12 @@ KEPT = {
     "turned": lambda np, r: r.T,
     "reshaped": lambda np, r: r.reshape(-1),
     "numpy's": lambda np, r: numpy.asarray(r),
-    "a buffer": lambda np, r: memoryview(r if np is numpy or quick.IS_COMPILED else numpy.asarray(r)),
+    "a buffer": lambda np, r: memoryview(numpy.asarray(r) if np is sp and not quick.IS_COMPILED else r),  # type: ignore[arg-type]
     "an iterator": lambda np, r: iter(r),
     "flat": lambda np, r: r.flat,
     "a sum": lambda np, r: r + r,
-    "a shape of its own": lambda np, r: setattr(r, "shape", (*r.shape, 1)) or r,
-    "read-only": lambda np, r: r.setflags(write=False) or r,
+    "a shape of its own": lambda np, r: shaped(r),
+    "read-only": lambda np, r: locked(r),
 }
 DURING = {
     "nothing": lambda np, a, i: None,

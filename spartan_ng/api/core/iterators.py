@@ -7,6 +7,7 @@ operands are those that it was given.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -48,6 +49,15 @@ def _as_list(op: Any) -> list[Any]:
     return list(op) if isinstance(op, list | tuple) else [op]
 
 
+def _of_iterator(name: str) -> Any:
+    """An attribute of NumPy's iterator, which loops read at each element, without a frame of Python's."""
+    return property(
+        attrgetter(f"_iterator.{name}"),
+        lambda self, value: setattr(self._iterator, name, value),
+        lambda self: delattr(self._iterator, name),
+    )
+
+
 class nditer:
     """An iterator over one array or several together; NumPy's, with all its arguments and attributes."""
 
@@ -83,6 +93,13 @@ class nditer:
         pairs = zip(*(_as_list(x) for x in self._given), strict=True)
         given = {id(memory): ours for memory, ours in pairs if isinstance(ours, Handle)}
         return tuple(given[id(o)] if id(o) in given else over_buffer(o) for o in self._iterator.operands)
+
+    finished = _of_iterator("finished")
+    index = _of_iterator("index")
+    iterindex = _of_iterator("iterindex")
+    iternext = _of_iterator("iternext")
+    multi_index = _of_iterator("multi_index")
+    value = _of_iterator("value")
 
     def copy(self, /) -> nditer:
         """An iterator at the same place."""

@@ -234,8 +234,8 @@ numbers of a generator, as many as the last argument says; a copy of the first; 
 step whatever its lengths are. Or as `num` or the third argument says; the square of what the first says, or
 is long, and the second adds; the first as often as the second says. Or it is None, and the first is written;
 some of what a generator is given, in an order of its, or all of it, where it lies. Or a view of the first,
-which is no list. Or two arrays are summed over axes of both, as the third argument says; or there are as many elements
-as the first has."""
+which is no list. Or two arrays are summed over axes of both, as the third argument says; or there are as
+many elements as the first has."""
 _SHOWN = frozenset({AS_VIEW, AS_TURNED, AS_ROLLED})
 """Of results that show the first argument: NumPy's function takes what is no array, and keywords, which the
 method that makes the view sooner may not."""
