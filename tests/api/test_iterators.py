@@ -6,6 +6,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from tests.api.test_small_calls import calls_of_ours
 
 
 def doubled(m, a):
@@ -128,3 +129,18 @@ def test_elements_are_walked_over_as_numpys(made, small_bytes):
 
     with np.config.override(small_bytes=small_bytes):
         assert program(np) == program(numpy)
+
+
+@pytest.mark.parametrize("said", ["finished", "index", "iterindex", "iternext", "value"])
+def test_no_python_says_where_an_iterator_is(said):
+    it = np.nditer(np.arange(6.0), ["c_index"])
+    assert calls_of_ours(f"it.{said}", {"it": it}) == []
+    it.iterindex = 4
+    assert (it.index, it.iternext(), it.iternext(), it.finished) == (4, True, False, True)
+
+
+def test_an_iterator_is_somewhere_among_all_axes():
+    it = np.nditer(np.arange(6).reshape(2, 3), ["multi_index"])
+    assert calls_of_ours("it.multi_index", {"it": it}) == []
+    it.multi_index = (1, 1)
+    assert (int(it.value), it.iternext(), it.multi_index) == (4, True, (1, 2))
