@@ -8,6 +8,7 @@ import numpy
 import pytest
 
 import spartan_ng as np
+from tests.api.answers import differences
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::spartan_ng.FallbackWarning")
 
@@ -52,3 +53,40 @@ def test_folds_take_or_refuse_what_numpys_do(mode, some):
             assert isinstance(ours, type(theirs)), (case, theirs, ours)
         else:
             assert ours == theirs, case
+
+
+NO_AXES = [[0, 1], [0], {0}, range(2), numpy.array([0, 1]), numpy.array([0]), True, numpy.True_, "01", 1.0]
+NO_AXES += [numpy.array(0), (numpy.int8(0), 1)]
+"""Lists, and what else is iterated over, are axes of no fold; what counts as one integer is."""
+OF_AXES = [
+    *MASKED,
+    "count_nonzero",
+    "ptp",
+    "median",
+    "nanmedian",
+    "average",
+    "linalg.norm",
+    "linalg.vector_norm",
+]
+OF_AXES += ["add.reduce", "logical_or.reduce", "maximum.reduce", "amax"]
+
+
+@pytest.mark.parametrize("name", OF_AXES)
+def test_axes_are_one_integer_or_a_tuple(mode, name):
+    a = numpy.arange(24.0).reshape(2, 3, 4)
+
+    def folded(axis):
+        def fold(xp):
+            function = xp
+            for part in name.split("."):
+                function = getattr(function, part)
+            return function(xp.array(a) * 1, axis=axis)
+
+        return fold
+
+    assert not differences((f"{name}(axis={axis!r})", folded(axis)) for axis in NO_AXES)
+    if hasattr(a, name):
+        of_method = [
+            (repr(axis), lambda xp, axis=axis: getattr(xp.array(a) * 1, name)(axis)) for axis in NO_AXES
+        ]
+        assert not differences(of_method)

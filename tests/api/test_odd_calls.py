@@ -260,6 +260,28 @@ import pandas as pd; r=np.array(I)[pd.Index([1,2]),1]
 import pandas as pd; x=np.array(I); x[pd.Series([1,2])]=7; r=x
 import pandas as pd; r=np.take(np.array(V),pd.Series([1,2]))
 np.hanning(5)[N.array([1,2])]
+np.histogram_bin_edges(np.array([True,False,True]),'auto')
+np.histogram(np.array([True,False,True]),'fd')
+np.histogram(np.array([True,True]),'stone')
+np.interp(np.array([1.5,2.5j]),np.array([1.,2,3]),np.array([1+1j,2,3]),period=2)
+np.interp(np.array([1.5,2.5]),np.array([1.,2,3j]),np.array([1,2,3]),period=2)
+np.interp(np.array([1.5,2.5j]),np.array([1.,2,3]),np.array([1+1j,2,3]))
+np.digitize(np.array([],'m8[s]'),np.array([1,2],'m8[s]'))
+np.digitize(np.array([1],'m8[s]'),np.array([1,2],'m8[s]'))
+np.digitize(np.array([],'m8[s]'),np.array([1.,2]))
+np.digitize(np.array([1],'m8[s]'),np.array([1,2]))
+np.digitize(np.array([1.]),np.array([],'m8[s]'))
+np.digitize(np.array([]),np.array([1,2],'M8[s]'))
+np.digitize(np.array(['a']),np.array([1,2]))
+np.digitize(np.array([None]),np.array([1,2]))
+np.digitize(np.array([1,2]),np.array([True,False]))
+np.tile(np.arange(3.),(2,'a'))
+np.tile(np.arange(3.),'a')
+np.tile(np.arange(3.),('a',2))
+np.tile(np.arange(3.),('1',2))
+np.tile(np.arange(3.),(2.,1))
+np.tile(np.zeros(0),(2,'a'))
+np.tile(np.array(1.),'a')
 """
 """What an expression gives, or `r` after statements; V is a vector, I a matrix of integers."""
 

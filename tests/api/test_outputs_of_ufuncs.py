@@ -127,3 +127,40 @@ def test_two_outputs_are_no_detour(name: str) -> None:
     operands = (x,) if name != "divmod" else (x, 0.3)
     getattr(np, name)(*operands, out=(a, b))
     assert sum(calls(lambda: getattr(np, name)(*operands, out=(a, b))).values()) < 25
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::spartan_ng.FallbackWarning")
+@pytest.mark.parametrize("where", [True, False, None, "array"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "np.exp(np.array([1.0, 2]).sum(), where=m)",
+        "np.log2(2.5, where=m)",
+        "np.add(1, 2, where=m)",
+        "np.modf(2.5, where=m)",
+        "np.negative(np.array(5.0), where=m)",
+        "np.abs(np.array([1, -2], object), where=m)",
+        "np.absolute(-2, where=m, dtype=object)",
+        "np.greater(np.array([1.0, 2]), 1, where=m, dtype=object)",
+        "np.multiply(np.array([1, None], object), 2, where=[True, False])",
+    ],
+)
+def test_results_without_axes_under_masks_are_numbers(mode, call, where):
+    """What no mask chooses is anything, but for objects it is None."""
+    found = []
+    for xp in (numpy, np):
+        mask = xp.array(True) if where == "array" else where
+        result = eval(call, {"np": xp, "m": mask})
+        each = result if isinstance(result, tuple) else (result,)
+        is_shown = where in (True, "array") or "object" in call
+        found.append(
+            [
+                (
+                    isinstance(r, numpy.generic),
+                    numpy.asarray(r).dtype,
+                    numpy.asarray(r).tolist() if is_shown else 0,
+                )
+                for r in each
+            ]
+        )
+    assert found[0] == found[1]

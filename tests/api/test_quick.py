@@ -66,6 +66,14 @@ def test_compiled_answers_are_those_of_python(tmp_path, request):
         assert one == other, case
 
 
+@pytest.mark.slow
+@compiled
+@pytest.mark.parametrize("name", ["arrays_of_lists", "lent", "folds_at_once"])
+def test_tables_hold_without_what_is_compiled(name):
+    """Of lists, of memory that others have, and of folds, for all that lies in it."""
+    python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/api/test_{name}.py", pure="1")
+
+
 OWN_WAYS = ("Told()", "** a", "= None", "ii->i", "q[...] = 3; r")
 """What else is asked of a foreign operand; powers that fail when they are computed; two mistakes at once;
 diagonals of no rows and some columns, which NumPy takes for one; writes between arrays of ours and NumPy's,

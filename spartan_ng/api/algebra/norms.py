@@ -39,6 +39,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
         total = dot(flat, flat) if _is_vector_here(flat) else _squares(flat, None)
         result = ufuncs.sqrt(total)
         return result.reshape((1,) * x.ndim) if keepdims else result  # type: ignore[no-any-return]
+    if axis is not None and not isinstance(axis, tuple):
+        try:
+            axis = int(axis)
+        except (TypeError, ValueError):
+            raise TypeError(f"'axis' must be None, an integer or a tuple of integers, not {axis!r}") from None
     axes = build.axes_tuple(axis, x.ndim) if not isinstance(axis, int) else (build.axis_index(axis, x.ndim),)
     if isinstance(axis, tuple):
         axes = tuple(build.axis_index(i, x.ndim) for i in axis)

@@ -22,6 +22,7 @@ from spartan_ng.api.core.layouts import lie
 from spartan_ng.api.core.operands import small_values, stored
 from spartan_ng.api.core.overlaps import contract_windows, has_windows, over_each_other
 from spartan_ng.api.core.quick import AS_CONTRACTED, AS_OUTER, shortened
+from spartan_ng.api.core.telling import applied
 from spartan_ng.api.core.wrapping import wrap, wrap_array, wrap_node
 from spartan_ng.api.elementwise import ufuncs
 from spartan_ng.api.elementwise.generalized import generalized
@@ -95,13 +96,12 @@ def _larger(a: ndarray, b: ndarray, out: Any, casting: str = "same_kind", dtype:
         if found is not None:
             return stored("matmul", wrap(found), out, casting=casting, broadcast=True)
     if known is not None:
-        rows = a.shape[-2] if a.ndim > 1 else 1
-        columns = b.shape[-1] if b.ndim > 1 else 1
+        rows, columns = a.shape[-2] if a.ndim > 1 else 1, b.shape[-1] if b.ndim > 1 else 1
         batch = max(prod(a.shape[:-2]), prod(b.shape[:-2]))
         made = batch * rows * columns
         if door.is_little_product(made, made * a.shape[-1]):
             try:
-                product = wrap(np.matmul(*known, dtype=dtype, casting=casting))  # type: ignore[call-overload]
+                product = wrap(applied(np.matmul, known, dtype=dtype, casting=casting))
                 return stored("matmul", product, out, casting=casting, broadcast=True)
             except ValueError:
                 with alone():
@@ -267,7 +267,7 @@ def vecdot(
         pairs = zip_longest(a.shape[::-1], b.shape[::-1], fillvalue=1)
         known = over_each_other((a, b), prod(map(max, pairs)) // max(a.shape[axis], 1))
     if known is not None:
-        found = wrap(np.vecdot(*known, axis=axis, keepdims=keepdims, dtype=dtype, casting=casting))  # type: ignore[call-overload]
+        found = wrap(applied(np.vecdot, known, axis=axis, keepdims=keepdims, dtype=dtype, casting=casting))
         return stored("vecdot", found, out, casting=casting, broadcast=True)
     if _product_dtype(a.dtype, b.dtype, dtype).type is np.float16:  # NumPy rounds the sum alone
         a, b = (x.astype(np.float16, casting=casting).astype(np.float32) for x in (a, b))

@@ -10,6 +10,7 @@ from spartan_ng.api.core import door
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.late import Late
 from spartan_ng.api.core.operands import small_values
+from spartan_ng.api.core.telling import applied
 from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.arrays.sparse import is_sparse
 from spartan_ng.error_state import error_state
@@ -42,12 +43,12 @@ def quick(function: Any, a: Handle, b: Handle, out: Any = None) -> ndarray | Non
     if not door.is_quick_product(made * lines, x.size * lines, x.nbytes + y.nbytes):
         return None
     if out is None:
-        return wrap(function(x, y))
+        return wrap(applied(function, (x, y), out=None))
     target = out._open() if type(out) is Late.ndarray else None
     if target is None:
         return None
     try:
-        function(x, y, out=target)
+        applied(function, (x, y), out=target)
     except ValueError:  # ours name the shapes; read-only memory is copied
         return None
     return out  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ from spartan_ng.api.core.forcing import compute_nodes, counter, known_count, rem
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.kinds import NUMBER_KINDS, are_numbers, is_foreign
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
-from spartan_ng.api.core.operands import check_output, mask_of, stored
+from spartan_ng.api.core.operands import as_axes, check_output, mask_of, stored
 from spartan_ng.api.core.outputs import folds_in
 from spartan_ng.api.core.overlaps import along_lines, sum_of_products
 from spartan_ng.api.core.quick import shortened
@@ -57,8 +57,8 @@ def reduce(
             keeps = keepdims is not _NONE and keepdims
             return wrap(told(getattr(np, name).reduce, value, axis, None, None, keeps))
     a = as_handle(a)
-    if isinstance(axis, list):
-        raise TypeError("'list' object cannot be interpreted as an integer")
+    if axis is not None and type(axis) is not int:
+        axis = as_axes(axis)
     keepdims = False if keepdims is _NONE else keepdims
     where = where is True or mask_of(where)
     if out is not None:

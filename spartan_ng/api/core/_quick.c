@@ -117,6 +117,8 @@ static PyGetSetDef quick_attributes[] = {
     {"mT", get_shown, set_shown, "The last two axes swapped.", &shown_attributes[shown_mT]},
     {"real", get_shown, set_shown, "The real part; writing to it writes to the array.", &shown_attributes[shown_real]},
     {"imag", get_shown, set_shown, "The imaginary part; writing to it writes to the array.", &shown_attributes[shown_imag]},
+    {"__array_interface__", get_address, NULL, "Where the elements lie, of which kind and shape they are.", &interface_name},
+    {"__array_struct__", get_address, NULL, "The same for C, in a capsule.", &struct_name},
     {NULL},
 };
 
@@ -199,7 +201,7 @@ connect(PyObject *module, PyObject *args, PyObject *keywords)
         || kept(&known.nbytes, methods, "nbytes") < 0 || kept(&known.dtype, methods, "dtype") < 0
         || kept(&known.transposed, methods, "T") < 0
         || kept(&known.copy, methods, "copy") < 0
-        || kept(&known.exported, methods, "_exported") < 0)
+        || kept(&known.exported, methods, "_exported") < 0 || kept(&known.addressed, methods, "_addressed") < 0)
         return NULL;
     Py_XSETREF(known.array, (PyTypeObject *)Py_NewRef(array));
     Py_XSETREF(known.cell, (PyTypeObject *)Py_NewRef(cell));
@@ -318,11 +320,15 @@ PyInit__quick(void)
     array_ufunc_name = PyUnicode_InternFromString("__array_ufunc__");
     numpy_name = PyUnicode_InternFromString("_numpy");
     size_name = PyUnicode_InternFromString("size");
+    interface_name = PyUnicode_InternFromString("__array_interface__");
+    struct_name = PyUnicode_InternFromString("__array_struct__");
+    no_such_buffer = PyUnicode_FromString("an array of spartan_ng is no such buffer here: take a.data to read its elements, "
+                                          "or numpy.asarray(a) to write to them");
     out_names = out_name == NULL ? NULL : PyTuple_Pack(1, out_name);
     be_ready_to_fork();
     ahead_place = CODE_EXTRA_PLACE(forget_readings);
     if (no_views == NULL || call_name == NULL || called_name == NULL || out_names == NULL
-        || array_ufunc_name == NULL || numpy_name == NULL || size_name == NULL || accumulate_name == NULL || at_name == NULL
+        || array_ufunc_name == NULL || numpy_name == NULL || size_name == NULL || interface_name == NULL || struct_name == NULL || no_such_buffer == NULL || accumulate_name == NULL || at_name == NULL
         || reduce_name == NULL || reduceat_name == NULL || outer_name == NULL || following_name == NULL
         || read_flat_name == NULL || write_flat_name == NULL)
         return NULL;

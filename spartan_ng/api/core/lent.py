@@ -19,6 +19,7 @@ another's to be read only. An array over NumPy's memory takes memory of its own 
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -61,11 +62,17 @@ def lend(a: Any) -> Any:
         is_claimed = cell._node is not None or cell.masked is not None or cell.borrowed or cell.blank
         if not cell.shared and (is_claimed or not value.flags.writeable):
             return None
+        cell.shared = True
+        cell.lent += 1
+        if shown.dtype.kind == "T":  # which no interface tells of: it never ends
+            return shown.view()
         memory = np.asarray(Keeper(cell, shown))
         if memory.dtype != shown.dtype:
             memory.dtype = shown.dtype  # type: ignore[misc]  # of records the interface says the bytes
-        cell.shared = True
-        cell.lent += 1
+        if memory.strides != shown.strides:  # of axes with an element or none, which lead nowhere
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                memory.strides = shown.strides
     lent = memory.view()
     lent.flags.writeable = shown.flags.writeable
     return lent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -74,6 +75,15 @@ def converted(a: Any, dtype: Any, casting: str = "safe") -> ndarray:
             f"Cannot cast array data from {h.dtype!r} to {kind!r} according to the rule {casting!r}"
         )
     return h if h.dtype == kind else as_handle(h.astype(kind))
+
+
+def as_axes(axis: Any) -> Any:
+    """What NumPy's folds take for axes: None, an integer or a tuple; TypeError for lists and truth values."""
+    if axis is None or isinstance(axis, tuple):
+        return axis
+    if isinstance(axis, bool):
+        raise TypeError("an integer is required for the axis")
+    return operator.index(axis)
 
 
 def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ...] | None:
@@ -253,7 +263,8 @@ def stored(
     if is_new:
         without_output(name, result)
         shape = build.broadcast_shapes(name, result.shape, mask.shape)
-        out = wrap_array(build.broadcast(build.constant(np.zeros((), result.dtype)), shape))
+        nothing = (np.empty if result.dtype.hasobject else np.zeros)((), result.dtype)
+        out = wrap_array(build.broadcast(build.constant(nothing), shape))
         broadcast = True
     else:
         check_output(out)

@@ -10,6 +10,8 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 
 def learn(probe: Any) -> bool:
     """Have the interpreter call the operators of a class that learns who calls them (`plain/callers.h`).
@@ -30,6 +32,7 @@ def learn(probe: Any) -> bool:
     for buffer in (memoryview, bytearray):
         with suppress(BufferError):
             buffer(p())
+    np.asarray(p()), np.asarray([p()])
     return {*counts} == {1} and named + 1 > 1
 
 

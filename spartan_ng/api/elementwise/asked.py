@@ -134,12 +134,18 @@ def asked_of(fn: ufunc, dtype: Any, signature: Any, sig: Any) -> Asked | None:
 
 
 def chosen(function: np.ufunc, operands: tuple[Any, ...], where: Any, **keywords: Any) -> Any:
-    """NumPy's function of elements that a mask chooses: no others raise or warn, and theirs is zero."""
+    """NumPy's function of elements that a mask chooses: no others raise or warn, and have zero, or None."""
     weak = WEAK if any(type(o) not in WEAK for o in operands) else ()
     found = function(*(o if type(o) in weak else np.ravel(o)[:0] for o in operands), **keywords)
     shape = np.broadcast_shapes(*map(np.shape, (*operands, where)))
-    outs = tuple(np.zeros(shape, f.dtype) for f in (found if type(found) is tuple else (found,)))
-    return function(*operands, out=outs, where=where, **keywords)
+    outs = tuple(
+        (np.empty if f.dtype.hasobject else np.zeros)(shape, f.dtype)
+        for f in (found if type(found) is tuple else (found,))
+    )
+    found = function(*operands, out=outs, where=where, **keywords)
+    if shape:
+        return found
+    return outs[0][()] if len(outs) == 1 else tuple(o[()] for o in outs)
 
 
 @functools.lru_cache(maxsize=4096)

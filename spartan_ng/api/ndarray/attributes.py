@@ -191,4 +191,15 @@ class Attributes(Protocols):
     def ctypes(self) -> Any:
         """The elements' memory for ctypes, which reads and writes it where it is; not to be written to where
         the array must not be."""
-        return (self._lent() if self.flags.writeable else self._to_read()).ctypes
+        return self._addressed().ctypes
+
+    def _addressed(self) -> np.ndarray[Any, Any]:
+        """The elements' memory for who knows its address, as long as there is the array, and writes only
+        where the array may: `__array_interface__` and `__array_struct__`, too."""
+        if self.format != "dense":
+            raise AttributeError(f"an array in {self.format} format has no address")
+        if self._cell.frozen:
+            return self._to_read()
+        seen = self._lent().view()
+        seen.flags.writeable &= self.flags.writeable
+        return seen  # type: ignore[no-any-return]

@@ -183,6 +183,13 @@ class Protocols(Methods):
             keywords["out"] = out[0]
         return (ours if method == "__call__" else getattr(ours, method))(*inputs, **keywords)
 
+    @property
+    def __numpy_dtype__(self) -> Any:
+        """What NumPy makes of it where it asks for a dtype: that of a number; an array is a mistake."""
+        if not self._cell.frozen:
+            raise TypeError("Cannot construct a dtype from an array")
+        return self.dtype
+
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         """What a NumPy function that knows this protocol has made, as an array of ours or as a number."""
         return wrap(array[()] if return_scalar else array)

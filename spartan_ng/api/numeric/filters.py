@@ -123,8 +123,10 @@ def _lines(operand: Any, name: str, least: int = 0) -> ndarray:
 @numpy_function(np.interp, whole=True)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> ndarray:
     """Piecewise linear interpolation through given points, which stay on the driver."""
-    knots, heights = values(as_handle(xp), as_handle(fp))
-    x = converted(x, np.float64)
+    # What comes again NumPy casts by force.
+    xp = as_handle(xp) if period is None else converted(xp, np.float64, "unsafe")
+    knots, heights = values(xp, as_handle(fp))
+    x = converted(x, np.float64, "safe" if period is None else "unsafe")
     if knots.shape != heights.shape or knots.ndim != 1 or not knots.size:
         raise ShapeError(
             f"interp: fp and xp are not of the same length, 1-d and not empty: {heights.shape}, {knots.shape}"

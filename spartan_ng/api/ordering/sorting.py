@@ -310,6 +310,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     x, bins = as_handle(x), as_handle(bins)
     if "c" in (x.dtype.kind, bins.dtype.kind):
         raise TypeError(f"digitize: x and bins may not be complex, as {x.dtype} and {bins.dtype} are")
+    if not {x.dtype.kind, bins.dtype.kind} <= set("biuf"):  # of which NumPy says what they are
+        return gathered(np.digitize, x, bins, right)  # type: ignore[no-any-return]
     if bins.ndim != 1:
         raise ShapeError(
             f"object of too small depth for desired array: bins of shape {bins.shape} are not 1-d"

@@ -95,7 +95,11 @@ def tile(A: Any, reps: Any) -> ndarray:
     """An array repeated along its axes."""
     a = as_handle(A)
     given = tuple(reps) if np.iterable(reps) else (reps,)
-    counts = tuple(1 if c == 1 else operator.index(c) for c in given)
+    try:
+        counts = tuple(1 if c == 1 else operator.index(c) for c in given)
+    except TypeError:
+        np.tile(np.zeros((int(a.size > 0),) * a.ndim), given)  # NumPy's error, where it has one
+        raise
     if any(c < 0 for c in counts):
         raise ShapeError(f"negative dimensions are not allowed: {counts}")
     ndim = max(a.ndim, len(counts))

@@ -98,6 +98,8 @@ def _count_by(name: str, a: ndarray, limits: Any, weights: Any) -> int:
     if weights is not None:
         raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
     low, high = np.histogram_bin_edges(np.zeros(0), 1, limits)
+    if a.dtype.kind == "b":  # as NumPy counts them
+        a = a.astype(np.uint8)
     if limits is not None:
         a = a[(a >= low) & (a <= high)]
     if a.size == 0:
@@ -165,6 +167,8 @@ def _coordinates(sample: Any) -> list[ndarray]:
 )
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
     """The edges that `histogram` uses."""
+    if isinstance(bins, str) and as_handle(a).dtype.kind == "c":
+        return gathered(np.histogram_bin_edges, a, bins, range, weights)  # type: ignore[no-any-return]
     edges, _ = _edges(as_handle(a).ravel(), bins, range, weights)
     return bins if isinstance(bins, Handle) and bins.ndim else wrap(np.asarray(edges))  # type: ignore[return-value]
 
@@ -260,7 +264,7 @@ def histogram(
         raise ShapeError(
             f"weights should have the same shape as a: {as_handle(weights).shape} and {as_handle(a).shape}"
         )
-    if given is not None and given.dtype.kind not in "biufc":
+    if x.dtype.kind == "c" or (given is not None and given.dtype.kind not in "biufc"):
         return gathered(np.histogram, a, bins, range, density, weights)  # type: ignore[no-any-return]
     if given is not None and given.size and np.ndim(bins):  # NumPy says which weights it cannot add up
         np.histogram(np.zeros(1), [0, 1], weights=np.zeros(1, given.dtype))

@@ -12,7 +12,7 @@ from spartan_ng.api.core.conversion import as_handle, numbers_here
 from spartan_ng.api.core.dispatch import by_numpy, numpy_function
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.layouts import lying_as_copy, lying_as_folded
-from spartan_ng.api.core.operands import check_cast, mask_of, stored
+from spartan_ng.api.core.operands import as_axes, check_cast, mask_of, stored
 from spartan_ng.api.core.overlaps import along_lines
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.api.elementwise import ufuncs
@@ -154,7 +154,7 @@ def var(
     found = _at_once("var", a, is_plain, axis, keepdims, ddof=ddof)
     if found is not None:
         return found
-    a = as_handle(a)
+    a, axis = as_handle(a), as_axes(axis)
     if _of_objects(a, dtype) or _counts(where):
         found = by_numpy(
             np.var, a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction

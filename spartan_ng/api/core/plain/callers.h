@@ -52,6 +52,7 @@ typedef struct {
 
 static Ways interpreters[op_count], sums; /* of additions */
 static Ways askers; /* for all that a buffer may be: `memoryview` and its like, as programs call them */
+static Ways numpys; /* for an attribute: NumPy's own code, which is the last on each way */
 
 static uintptr_t
 return_address(const char *frame)
@@ -107,9 +108,18 @@ is_called_at_call(PyObject *function, PyObject *const *args, size_t flags)
 typedef struct {
     const char *callers;
     void *sum, *call; /* Python's function; what makes an object of a class, if the walk ends there */
-    enum { ON_ITS_WAY, IN_INTERPRETER, IN_SUM, IN_CLASS } arrived;
+    int is_for_numpy; /* whether it ends at NumPy's code */
+    enum { ON_ITS_WAY, IN_INTERPRETER, IN_SUM, IN_CLASS, IN_NUMPY } arrived;
     Way way;
 } Walk;
+
+/* Whether code is NumPy's own: of the file that has its functions for C. */
+static int
+is_in_numpy(uintptr_t to)
+{
+    Dl_info its, numpys_own;
+    return dladdr((void *)to, &its) && dladdr(PyArray_API[0], &numpys_own) && its.dli_fbase == numpys_own.dli_fbase;
+}
 
 static _Unwind_Reason_Code
 walk_on(struct _Unwind_Context *context, void *of)
@@ -128,6 +138,7 @@ walk_on(struct _Unwind_Context *context, void *of)
     walk->arrived = function == (void *)_PyEval_EvalFrameDefault              ? IN_INTERPRETER
                     : function == walk->sum && function != NULL ? IN_SUM
                     : function == walk->call && function != NULL ? IN_CLASS
+                    : walk->is_for_numpy && is_in_numpy(to)        ? IN_NUMPY
                                                                                : ON_ITS_WAY;
     return walk->arrived ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
@@ -161,6 +172,16 @@ learn_asking(const char *callers)
     if (walk.arrived == IN_CLASS && askers.n < MOST_WAYS)
         askers.ways[askers.n++] = walk.way;
 }
+
+/* Learn how NumPy asks for an attribute. */
+static void
+learn_numpys(const char *callers)
+{
+    Walk walk = {.callers = callers, .is_for_numpy = 1};
+    _Unwind_Backtrace(walk_on, &walk);
+    if (walk.arrived == IN_NUMPY && numpys.n < MOST_WAYS)
+        numpys.ways[numpys.n++] = walk.way;
+}
 #else
 static void
 learn_way(const Operator *op, const char *callers)
@@ -171,13 +192,19 @@ static void
 learn_asking(const char *callers)
 {
 }
+
+static void
+learn_numpys(const char *callers)
+{
+}
 #endif
 
 #ifdef KNOWS_CALLERS
-/* Who has asked for an element or a line lately: where they go on, and whether those are NumPy's generators. */
+/* Who has asked for an element, a line or an attribute lately: where they go on, whether those are NumPy's generators, and
+ * whether they are NumPy's code for arrays. */
 typedef struct {
     uintptr_t to;
-    int swaps;
+    int swaps, is_numpys;
 } Reader;
 
 static Reader readers[MOST_READERS];
@@ -191,22 +218,48 @@ reader_to(uintptr_t to)
     Reader *reader = &readers[n++ % MOST_READERS];
     reader->to = to;
     reader->swaps = dladdr((void *)to, &its) && its.dli_fname != NULL && strstr(its.dli_fname, "/numpy/random/") != NULL;
+    reader->is_numpys = is_in_numpy(to);
     return reader;
+}
+
+static const Reader *
+reader_at(uintptr_t to)
+{
+    for (const Reader *reader = readers; reader < readers + MOST_READERS; reader++)
+        if (reader->to == to)
+            return reader;
+    return reader_to(to);
 }
 
 /* Whether a line is asked for by who swaps it with another one. */
 static int
 is_swapped(const char *callers)
 {
-    uintptr_t to = return_address(callers);
-    for (const Reader *reader = readers; reader < readers + MOST_READERS; reader++)
-        if (reader->to == to)
-            return reader->swaps;
-    return reader_to(to)->swaps;
+    return reader_at(return_address(callers))->swaps;
+}
+
+/* Whether somebody asks for an attribute who is known not to be NumPy, wherever in its code. */
+static int
+is_asked_by_others(const char *callers)
+{
+    for (const Way *way = numpys.ways; way < numpys.ways + numpys.n; way++) {
+        int k = 0, last = way->n - 1;
+        while (k < last && return_address(callers + way->at[k]) == way->to[k])
+            k++;
+        if (k == last && reader_at(return_address(callers + way->at[last]))->is_numpys)
+            return 0;
+    }
+    return numpys.n > 0;
 }
 #else
 static int
 is_swapped(const char *callers)
+{
+    return 0;
+}
+
+static int
+is_asked_by_others(const char *callers)
 {
     return 0;
 }
@@ -258,6 +311,19 @@ probe_buffer(PyObject *a, Py_buffer *buffer, int flags)
     return -1;
 }
 
+static PyObject *
+probe_attribute(PyObject *a, void *unused)
+{
+    learn_numpys(CALLERS);
+    PyErr_SetString(PyExc_AttributeError, "it has been learnt how NumPy asks");
+    return NULL;
+}
+
+static PyGetSetDef probe_attributes[] = {
+    {"__array_interface__", probe_attribute, NULL, "It learns how NumPy asks for it."},
+    {NULL},
+};
+
 static PyBufferProcs probe_as_buffer = {.bf_getbuffer = probe_buffer};
 
 static PyTypeObject Probe = {
@@ -268,5 +334,6 @@ static PyTypeObject Probe = {
     .tp_doc = "Operators that learn who calls them, and give the number of references to their operand.",
     .tp_as_number = &probe_as_number,
     .tp_as_buffer = &probe_as_buffer,
+    .tp_getset = probe_attributes,
     .tp_richcompare = probe_compare,
 };

@@ -95,6 +95,7 @@ static struct {
     PyObject *transposed, *shape, *ndim, *size, *itemsize, *nbytes, *dtype; /* properties */
     PyObject *copy;                /* a method */
     PyObject *exported;            /* the method that gives memory to who has it for a time */
+    PyObject *addressed;           /* and to who knows its address */
     PyObject *field;               /* what a field is as a view */
     PyObject *learn;               /* what NumPy's views are to us */
     PyObject *unfitting;           /* our error for shapes that do not fit */
