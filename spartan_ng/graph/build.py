@@ -17,7 +17,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from spartan_ng.arrays import ArrayRef, Tiling
 from spartan_ng.errors import ShapeError
 from spartan_ng.graph.formats import contract_format, map_format
-from spartan_ng.graph.node import Node, Op
+from spartan_ng.graph.node import Node, Op, within_bytes
 from spartan_ng.ops.elementwise import ELEMENTWISE, resolved_dtypes
 from spartan_ng.ops.folds import FOLDS
 from spartan_ng.ops.functions import UserFunction
@@ -46,7 +46,7 @@ def constant(value: Any, dtype: np.dtype[Any] | None = None) -> Node:
 def iota(n: int, start: int = 0, step: int = 1) -> Node:
     """0, 1, ..., n - 1 as int64, or as many numbers from another one on, in other steps."""
     params = () if (start, step) == (0, 1) else (start, step)
-    return Node(Op.INDEX, "iota", (), params, (int(n),), np.dtype(np.int64))
+    return Node(Op.INDEX, "iota", (), params, within_bytes((int(n),), INTP), INTP)
 
 
 def random(
@@ -57,7 +57,7 @@ def random(
     dtype: np.dtype[Any],
 ) -> Node:
     """Random numbers; see `ops.random` for the keys."""
-    return Node(Op.RANDOM, distribution, (), (key, *parameters), shape, dtype)
+    return Node(Op.RANDOM, distribution, (), (key, *parameters), within_bytes(shape, dtype), dtype)
 
 
 # --- operators -------------------------------------------------------------------------------------
@@ -393,7 +393,7 @@ def broadcast(a: Node, shape: tuple[int, ...]) -> Node:
     """NumPy's broadcast of `a` to `shape`."""
     if shape == a.shape:
         return a
-    if broadcast_shapes("broadcast_to", a.shape, shape) != shape:
+    if broadcast_shapes("broadcast_to", a.shape, within_bytes(shape, a.dtype)) != shape:
         raise ShapeError(f"broadcast_to: shape {a.shape} does not broadcast to {shape}")
     return Node(Op.BROADCAST, None, (a,), (), tuple(shape), a.dtype)
 

@@ -23,6 +23,7 @@ Walk them with a stack: chains get 100,000 long.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from math import prod
@@ -33,6 +34,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from spartan_ng.arrays import ArrayRef
+from spartan_ng.errors import ShapeError
 from spartan_ng.ops.functions import UserFunction
 
 
@@ -87,6 +89,15 @@ class Node(Struct, frozen=True, eq=False, weakref=True):
     def __repr__(self) -> str:
         name = self.op.value if self.fn is None else f"{self.op.value}:{self.fn}"
         return f"<{name} {self.shape} {self.dtype}>"
+
+
+def within_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """A new array's shape; an error, as NumPy's, where no address space has room for it."""
+    if prod(shape) * dtype.itemsize > sys.maxsize:
+        raise ShapeError(
+            f"array is too big: {shape} elements of {dtype.itemsize} bytes; no memory has so many"
+        )
+    return shape
 
 
 def sliced(node: Node) -> tuple[slice, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -22,12 +23,13 @@ def read_sealed(path: Path) -> bytes | None:
     """What `put_sealed` has put there, and note its use; None, and no file left, where it is not there whole,
     or may be somebody else's."""
     with suppress(OSError):
-        sealed = path.read_bytes()
-        content = sealed[_DIGEST_BYTES:]
-        if why_not_own(path) is None and sealed == _sealed(content):
-            # Those that were used least recently go first.
-            os.utime(path)
-            return content
+        if stat.S_ISREG(os.lstat(path).st_mode) and why_not_own(path) is None:  # a device may have no end
+            sealed = path.read_bytes()
+            content = sealed[_DIGEST_BYTES:]
+            if sealed == _sealed(content):
+                # Those that were used least recently go first.
+                os.utime(path)
+                return content
         path.unlink()
     return None
 

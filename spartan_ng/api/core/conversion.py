@@ -238,7 +238,7 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
         return (shape,)
     if isinstance(shape, Handle):
         shape = shape._force().tolist()
-    if shape.__class__ is tuple and all(n.__class__ is int and n >= 0 for n in shape):
+    if shape.__class__ is tuple and all(n.__class__ is int and 0 <= n <= sys.maxsize for n in shape):
         return shape
     if isinstance(shape, bool):
         raise TypeError(f"expected a sequence of integers or a single integer, got {shape}")

@@ -56,7 +56,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     if (counts < 0).any():
         raise ValueError("repeats may not contain negative values.")
     known = small_values((a,))
-    if known is not None and door.is_small(prod(a.shape) * max(counts.max(initial=0), 1) * a.itemsize):
+    if known is not None and door.is_small(prod(a.shape) * max(int(counts.max(initial=0)), 1) * a.itemsize):
         return wrap(np.repeat(known[0], counts, where))
     times = counts.item() if counts.size == 1 else int(counts.sum()) / max(a.shape[where], 1)
     here = a._peek() is not None and door.works_here()
