@@ -1,4 +1,4 @@
-"""Arrays that no memory has room for are errors at the call, as NumPy's, also where nothing would be made yet."""
+"""Arrays that no memory has room for are errors at the call, as NumPy has them, also where nothing is made yet."""
 
 import numpy
 import pytest
