@@ -19,6 +19,8 @@ from spartan_ng.plan.stages.passes import row_operations
 
 _OF_BLAS = "fdFD"
 """Dtypes that BLAS multiplies."""
+_CALLED = frozenset({"along_axis", "matrices", "take", "search", "random"})
+"""Kinds of rows that stay calls of NumPy's beside compiled loops."""
 
 
 def interpreted_s(stage: Fused, slots: Sequence[Slot]) -> float:
@@ -27,16 +29,18 @@ def interpreted_s(stage: Fused, slots: Sequence[Slot]) -> float:
 
 
 def interpreted_and_saved_s(stage: Fused, slots: Sequence[Slot]) -> tuple[float, float]:
-    """The same, and how many of these seconds kernels save: none where BLAS multiplies, a share where it
-    waits for memory, nearly all of other steps."""
+    """The same, and how many of these seconds kernels save: none of what stays a call, nor where BLAS
+    multiplies, a share where it waits for memory, nearly all of other steps."""
     stored = [None if read.slot == VALUE else slots[read.slot].density for read in stage.reads]
     part = (stored[stage.driver] if stage.is_sampled else None) or 1.0
     shapes = [*(read.shape for read in stage.reads), *(row.shape for row in stage.rows)]
-    operations, product_ns, waited_ns, pairs_ns = 0, 0, 0, 0
+    operations, called, product_ns, waited_ns, pairs_ns = 0, 0, 0, 0, 0
     counts = row_operations(stage.reads, stage.rows, stage.reducers, stored, stage.driver)
     for row, count in zip((*stage.rows, *stage.reducers), counts, strict=True):
         nbytes = row.dtype.itemsize * sum(prod(shapes[a]) for a in row.args)
-        if not _is_of_blas(row):
+        if row.kind in _CALLED:
+            called += count
+        elif not _is_of_blas(row):
             operations += count
         elif not row.sampled:
             took_ns = ONE_THREAD.compute_ns(count, nbytes, 1)
@@ -45,12 +49,13 @@ def interpreted_and_saved_s(stage: Fused, slots: Sequence[Slot]) -> tuple[float,
         else:  # by dot products, or it is BLAS's whole
             flops = count // 2 * DOT_FLOPS if part <= MOST_DOTS else round(count / part)
             pairs_ns += ONE_THREAD.compute_ns(flops, nbytes, 1)
-    if operations or not product_ns + pairs_ns:
+    if operations + called or not product_ns + pairs_ns:
         operations += round(prod(stage.domain) * part)  # one for each element to come by it
     if stage.finish is not None:
         operations += stage.finish.operations(slots)
     saved_s = operations / INTERPRETED_FLOPS_S + pairs_ns / 1e9
-    return saved_s + product_ns / 1e9, saved_s + STREAMED_SAVED * waited_ns / 1e9
+    others_s = called / INTERPRETED_FLOPS_S + product_ns / 1e9
+    return saved_s + others_s, saved_s + STREAMED_SAVED * waited_ns / 1e9
 
 
 def _is_of_blas(row: Row) -> bool:

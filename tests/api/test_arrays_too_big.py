@@ -1,4 +1,4 @@
-"""Arrays that no memory has room for are errors at the call, as NumPy has them, also where nothing is made yet."""
+"""Arrays that no memory has room for are errors at the call, as in NumPy, also where none is made yet."""
 
 import numpy
 import pytest

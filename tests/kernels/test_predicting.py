@@ -27,6 +27,10 @@ PASSES = {
     "a vector, twice": (lambda a, v: a.T @ (a @ v), STREAMED_SAVED, STREAMED_SAVED),
     "a vector, and steps": (lambda a, v: a.T @ np.exp(a @ v), STREAMED_SAVED, 0.9),
     "a table": (lambda a, v: a @ a.T, 0.0, 0.05),
+    "a sort": (lambda a, v: np.sort(a, axis=1), 0.0, 0.1),
+    "a transform": (lambda a, v: np.fft.fft(a, axis=1), 0.0, 0.2),
+    "lookups": (lambda a, v: a[np.arange(600)[::-1]], 0.0, 0.1),
+    "a transform, and steps": (lambda a, v: np.exp(np.fft.fft(a, axis=1)) * 2 + 1, 0.1, 0.95),
 }
 """A pass over a table and a vector, and between which shares of its time it is predicted to save."""
 
@@ -42,12 +46,10 @@ def _stages(make, *arrays) -> tuple[list[Fused], tuple[Slot, ...]]:
 def test_kernels_save_steps_and_a_share_of_what_waits_for_memory(name, dtype):
     make, least, most = PASSES[name]
     stages, slots = _stages(make, numpy.ones((600, 700), dtype), numpy.ones(700, dtype))
-    assert stages
-    for stage in stages:
-        seconds, saved_s = interpreted_and_saved_s(stage, slots)
-        assert seconds == interpreted_s(stage, slots)
-        if any(row.kind == "contract" for row in stage.every_row) or name == "steps":
-            assert least - 1e-12 <= saved_s / seconds <= most + 1e-12
+    predicted = [interpreted_and_saved_s(stage, slots) for stage in stages]
+    assert [seconds for seconds, _ in predicted] == [interpreted_s(stage, slots) for stage in stages]
+    seconds, saved_s = max(predicted)
+    assert least - 1e-12 <= saved_s / seconds <= most + 1e-12
 
 
 def test_whole_numbers_are_multiplied_by_steps():
