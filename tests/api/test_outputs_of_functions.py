@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 
 import spartan_ng as np
+from spartan_ng.api.core import quick
 from spartan_ng.api.core.dispatch import FUNCTIONS
 from tests.test_calls import calls
 
@@ -133,3 +137,105 @@ def test_small_outputs_are_no_detour(name: str) -> None:
     kept = out._cell.value
     assert sum(calls(lambda: function([x, x, x], out=out)).values()) < 25
     assert out._cell.value is kept
+
+
+BOTH = (
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "mean",
+    "var",
+    "std",
+    "any",
+    "all",
+    "argmax",
+    "argmin",
+    "cumsum",
+    "cumprod",
+)
+CALLED = [(name, is_method) for name in BOTH for is_method in (False, True)]
+ALONE = ("ptp", "median", "nansum", "nanprod", "nanmin", "nanmax", "nanmean", "nanstd", "nancumsum")
+CALLED += [(name, False) for name in ALONE]
+
+
+def called_of(xp: Any, name: str, is_method: bool, x: Any) -> Callable[..., Any]:
+    return getattr(x, name) if is_method else functools.partial(getattr(xp, name), x)  # type: ignore[no-any-return]
+
+
+def functions_of_ours(call: Callable[[], Any]) -> list[str]:
+    """Which of the package's functions in Python a call takes."""
+    room, called = str(Path(np.__file__).parent), list[str]()
+    sys.setprofile(
+        lambda frame, event, _: (
+            called.append(frame.f_code.co_name)
+            if event == "call" and frame.f_code.co_filename.startswith(room)
+            else None
+        )
+    )
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return called
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "is_method"), CALLED)
+def test_small_outputs_of_folds_and_scans_are_numpys(name: str, is_method: bool) -> None:
+    """Functions and methods, whatever the output is like, also over the operand, and none."""
+    for keywords in ({}, {"axis": 0}, {"axis": -1}):
+        for operand, values in OPERANDS.items():
+            try:
+                like = called_of(numpy, name, is_method, values)(**keywords)
+            except TypeError:
+                continue
+            for kind in sorted({*PLACES, "none"}.difference(NUMPYS_OWN.get(name, ()))):
+                found: list[Any] = []
+                for xp in (numpy, np):
+                    x = xp.array(values)
+                    out = None if kind == "none" else place(xp, kind, like, x)
+                    try:
+                        given = called_of(xp, name, is_method, x)(out=out, **keywords)
+                    except KINDS as error:
+                        found.append(kind_of(error))
+                    else:
+                        shown = given if out is None else out
+                        found.append((given is out, shown.dtype, numpy.asarray(shown), numpy.asarray(x)))
+                if isinstance(found[0], type):
+                    assert is_method or found[1] == found[0], (keywords, operand, kind)
+                    continue
+                assert found[1][:2] == found[0][:2], (keywords, operand, kind)
+                for mine, theirs in zip(found[1][2:], found[0][2:], strict=True):
+                    numpy.testing.assert_allclose(
+                        mine, theirs, 1e-6, 1e-6, err_msg=f"{keywords} {operand} {kind}"
+                    )
+
+
+@pytest.mark.skipif(not quick.IS_COMPILED, reason="it is Python that calls")
+@pytest.mark.parametrize(("name", "is_method"), CALLED)
+def test_small_outputs_of_folds_and_scans_take_no_function_of_ours(name: str, is_method: bool) -> None:
+    x, reverse = np.array(OPERANDS["doubles"]), np.array(OPERANDS["doubles"])[::-1]
+    for a in (x, reverse, x[:, 1:]):
+        for kind in ("alike", "strided", "turned"):
+            out = place(np, kind, called_of(numpy, name, is_method, numpy.asarray(a))(axis=0), a)
+            called = called_of(np, name, is_method, a)
+            called(axis=0, out=out)
+            assert functions_of_ours(lambda c=called, o=out: c(axis=0, out=o)) == [], kind  # type: ignore[misc]
+            assert functions_of_ours(lambda c=called: c(axis=0, out=None)) == []  # type: ignore[misc]
+
+
+@pytest.mark.skipif(not quick.IS_COMPILED, reason="it is Python that calls")
+@pytest.mark.parametrize("name", ["add", "fmax", "logical_or"])
+def test_methods_of_functions_with_keywords_take_no_function_of_ours(name: str) -> None:
+    x, function = np.array(OPERANDS["doubles"]), getattr(np, name)
+    like, scanned = getattr(numpy, name).reduce(OPERANDS["doubles"]), x > 1 if name == "logical_or" else x + 1
+    calls_of = {
+        "reduce": lambda: function.reduce(x, axis=0, out=place(np, "alike", like, x)),
+        "accumulate": lambda: function.accumulate(x, axis=0),
+        "accumulate into": lambda: function.accumulate(x, axis=1, out=scanned),
+        "reduceat": lambda: function.reduceat(x, [0, 2], axis=1, out=scanned[:, :2]),
+    }
+    for call in calls_of.values():
+        call()
+        assert set(functions_of_ours(call)) <= {"place"}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import sys
 
 import numpy
 import pytest
 
 import spartan_ng as np
+from spartan_ng.api.core import quick
 
 DTYPE = [("a", "i4"), ("b", "f8"), ("c", "f4", (2,))]
 ROWS = numpy.array([(1, 2.5, (1, 2)), (2, 3.5, (3, 4)), (3, 1.5, (5, 6)), (4, 0.5, (7, 8))], DTYPE)
@@ -123,3 +125,57 @@ def test_records_and_their_copies_are_numpys(program, small):
 def test_the_bytes_of_an_array_are_its_memory(dtype):
     for value in (numpy.ones(3, dtype), numpy.ones((2, 3), dtype)[:, ::2], numpy.ones((), dtype)):
         assert bytes(np.array(value)) == bytes(value)
+
+
+FIELDS = [("a", "i4"), ("b", ">f8", (3,)), ("c", [("x", "f4", (2, 2)), ("y", "U2")], (2,)), ("d", "f8", (1,))]
+PATHS = [("a",), ("b",), ("c",), ("c", "x"), ("c", "y"), ("d",), ("c", "x", 0), ("b", (slice(None), 1))]
+BASES = {
+    "line": lambda xp: xp.zeros(4, FIELDS),
+    "backwards": lambda xp: xp.zeros((4, 3), FIELDS)[::-1, 1],
+    "without axes": lambda xp: xp.zeros((), FIELDS),
+    "nothing": lambda xp: xp.zeros(0, FIELDS),
+}
+
+
+@pytest.mark.parametrize("small", [0, 1 << 20], ids=["lazy", "eager"])
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("path", PATHS, ids=str)
+def test_fields_whose_elements_have_axes_are_numpys(path, base, small):
+    """What they show, and what is written into them: numbers, arrays, rows and what does not fit."""
+    seen = []
+    for xp in (numpy, np):
+        with np.config.override(small_bytes=small):
+            d, told = BASES[base](xp), []
+            early = d["b"]
+            for write in (7, "shown", "row", xp.ones(77)):
+                part, shown = d, d
+                for key in path[:-1]:
+                    part = part[key]
+                try:
+                    shown = part[path[-1]]
+                    plus = shown if shown.dtype.kind in "VU" else shown + 1
+                    row = plus[-1:] if plus.ndim else plus
+                    part[path[-1]] = (
+                        {"shown": plus, "row": row}.get(write, write) if type(write) is str else write
+                    )
+                except (ValueError, TypeError, IndexError) as error:
+                    told.append(next(c for c in type(error).__mro__ if c.__module__ == "builtins"))
+                told += [str(d), shown.dtype, shown.shape, str(early)]
+            early[...] = 3
+            seen.append([*told, str(d), d.tobytes()])
+    assert seen[1] == seen[0]
+
+
+@pytest.mark.skipif(not quick.IS_COMPILED, reason="it is Python that writes")
+@pytest.mark.parametrize("name", ["v", "m", "x"])
+def test_fields_are_shown_and_written_without_python(name):
+    r = np.zeros(9, [("v", "f4", (3,)), ("m", "i4", (2, 2)), ("x", "f8")])
+    q, called = np.ones(r[name].shape), []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        r[name] = q
+        r[name] = 2
+        r[name][...] = q
+    finally:
+        sys.setprofile(None)
+    assert called == []

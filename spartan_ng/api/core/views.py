@@ -206,9 +206,11 @@ class Field(Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def field(dtype: np.dtype[Any], name: str) -> Field | None:
-    """A field by its name; None where there is none, or where its elements are NumPy's to lay out."""
+    """A field of an array that is here, by its name; None where there is none, or nothing in it."""
     found = None if dtype.fields is None else dtype.fields.get(name)
-    return None if found is None or found[0].shape or not found[0].itemsize else Field(name, found[0])
+    if found is None or not found[0].itemsize:
+        return None
+    return Field(name, found[0].base, bool(found[0].shape))
 
 
 def _known(value: Any) -> Node:

@@ -161,23 +161,6 @@ is_refused(void) /* ours say why */
     return 1;
 }
 
-/* The cumulative fold of a small array, by NumPy. */
-static PyObject *
-accumulate(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    PyArrayObject *a = (n == 1 || (n == 2 && PyLong_CheckExact(args[1]))) && names == NULL && Py_TYPE(args[0]) == known.array
-                           ? shown_of((Handle *)args[0])
-                           : NULL;
-    if (a != NULL && is_numpys(self) && PyArray_NBYTES(a) < Py_MIN(known.least, small_bytes())) {
-        PyObject *given[3] = {((Function *)self)->numpys, Py_NewRef((PyObject *)a), n == 2 ? args[1] : NULL};
-        PyObject *found = PyObject_VectorcallMethod(accumulate_name, given, n + 1, NULL);
-        Py_DECREF(a);
-        if (found != NULL || !is_refused())
-            return found == NULL ? NULL : wrapped(found);
-    }
-    return by_class_behind(self, accumulate_name, args, n, names);
-}
-
 /* What a method of NumPy's function gives for few values, at most so many by their places, as the next is where it goes,
  * by keywords that say what is to be done. */
 static PyObject *
@@ -185,16 +168,19 @@ by_few(PyObject *self, PyObject *name, int size, Py_ssize_t most, PyObject *cons
 {
     static const char *const asking[] = {"axis", "keepdims", "dtype", "where", "initial"};
     int is_plain = is_numpys(self) && n > 0 && n <= most && n + (names == NULL ? 0 : PyTuple_GET_SIZE(names)) <= MOST_GIVEN;
+    Py_ssize_t place = is_plain ? place_asked(args, n, names) : -1;
     for (Py_ssize_t i = 0; is_plain && names != NULL && i < PyTuple_GET_SIZE(names); i++) {
         size_t k = 0;
-        while (k < Py_ARRAY_LENGTH(asking) && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), asking[k]) != 0)
+        while (n + i != place && k < Py_ARRAY_LENGTH(asking) && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), asking[k]) != 0)
             k++;
         is_plain = k < Py_ARRAY_LENGTH(asking);
     }
     if (settle_all() < 0)
         return NULL;
     PyObject *method = is_plain ? PyObject_GetAttr(((Function *)self)->numpys, name) : NULL;
-    PyObject *found = method == NULL ? NULL : at_once(method, size, args, n, names);
+    PyObject *found = method == NULL                           ? NULL
+                      : place >= 0 && args[place] != Py_None ? placed_at_once(method, place, args, n, names)
+                                                              : at_once(method, size, args, n, names);
     Py_XDECREF(method);
     return found != NULL || PyErr_Occurred() ? found : by_class_behind(self, name, args, n, names);
 }
@@ -203,6 +189,12 @@ static PyObject *
 reduce(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     return by_few(self, reduce_name, AS_GIVEN, 3, args, n, names);
+}
+
+static PyObject *
+accumulate(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return by_few(self, accumulate_name, AS_GIVEN, 3, args, n, names);
 }
 
 static PyObject *

@@ -312,3 +312,66 @@ written_at_once(PyObject *numpys, PyObject *const *args, Py_ssize_t n, PyObject 
     Py_XDECREF(target);
     return found;
 }
+
+/* The first byte of an array, and the one behind its last, whatever way its axes go. */
+static void
+ends_of(PyArrayObject *a, char **first, char **end)
+{
+    *first = PyArray_BYTES(a);
+    *end = *first + PyArray_ITEMSIZE(a);
+    for (int axis = 0; axis < PyArray_NDIM(a); axis++) {
+        npy_intp reached = (PyArray_DIM(a, axis) - 1) * PyArray_STRIDE(a, axis);
+        reached < 0 ? (*first += reached) : (*end += reached);
+    }
+}
+
+/* Whether no array of numbers that is an argument, or in a list that is one, lies where a result goes; of other arrays
+ * nobody knows. */
+static int
+lies_beside(PyArrayObject *target, PyObject *a, int depth)
+{
+    if (PyList_CheckExact(a) || PyTuple_CheckExact(a)) {
+        int is_beside = depth > 0;
+        for (Py_ssize_t i = 0; is_beside && i < PySequence_Fast_GET_SIZE(a); i++)
+            is_beside = lies_beside(target, PySequence_Fast_GET_ITEM(a, i), depth - 1);
+        return is_beside;
+    }
+    if (Py_TYPE(a) != known.array && !PyArray_Check(a))
+        return 1;
+    PyArrayObject *shown = numbers_of(a);
+    if (shown == NULL)
+        return 0;
+    char *first, *end, *start, *stop;
+    ends_of(shown, &first, &end);
+    ends_of(target, &start, &stop);
+    return end <= start || stop <= first;
+}
+
+/* Where the keyword `out` of a call is among all arguments, if it says an array of ours or nothing; -1 of others. */
+static Py_ssize_t
+place_asked(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    for (Py_ssize_t i = names == NULL ? -1 : PyTuple_GET_SIZE(names) - 1; i >= 0; i--)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out") == 0)
+            return args[n + i] == Py_None || Py_TYPE(args[n + i]) == known.array ? n + i : -1;
+    return -1;
+}
+
+/* Have NumPy's function write what it gives into the small array that is the argument at `place`, which nobody else has a
+ * claim on and no argument shows, and has no more axes than the first, as NumPy's scans do not look at more; NULL, also
+ * without an error, where Python is to see to it. */
+static PyObject *
+placed_at_once(PyObject *numpys, Py_ssize_t place, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    Py_ssize_t total = n + PyTuple_GET_SIZE(names);
+    PyArrayObject *target = open_of((Handle *)args[place]), *first = numbers_of(args[0]);
+    int is_open = target != NULL && first != NULL && PyArray_NDIM(target) <= PyArray_NDIM(first)
+                  && PyArray_ISWRITEABLE(target) && PyArray_NBYTES(target) <= small_bytes();
+    for (Py_ssize_t i = 0; is_open && i < total; i++)
+        is_open = i == place || lies_beside(target, args[i], DEEPEST);
+    PyObject *found = is_open ? at_once(numpys, AS_GIVEN, args, n, names) : NULL;
+    Py_XDECREF(target);
+    if (found != NULL && found != args[place]) /* it forgets where its result goes */
+        Py_CLEAR(found);
+    return found;
+}

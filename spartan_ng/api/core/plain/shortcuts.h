@@ -142,8 +142,9 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
     PyObject *together = f->numpys == known.where && n == 3 && more == 0 ? joined(self, f->numpys, args, flags) : NULL;
     if (together != NULL || PyErr_Occurred() || settle_all() < 0)
         return together;
+    Py_ssize_t place = is_plain && (f->size == AS_GIVEN || f->size == AS_BROADCAST) ? place_asked(args, n, names) : -1;
     for (Py_ssize_t i = 0; is_plain && i < more; i++)
-        is_plain = PySet_Contains(f->names, PyTuple_GET_ITEM(names, i)) == 1;
+        is_plain = n + i == place || PySet_Contains(f->names, PyTuple_GET_ITEM(names, i)) == 1;
     if (f->size == AS_ITSELF) {
         PyObject *dtype = n == 2 ? args[1] : NULL;
         if (n == 1 && more == 0 && is_derived(args[0])) {
@@ -182,6 +183,8 @@ shortcut_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *nam
             found = written_at_once(f->numpys, args, n, more ? names : NULL);
         else if (f->size == AS_PYTHONS)
             found = told_of(f->numpys, args, n, more ? names : NULL);
+        else if (place >= 0 && args[place] != Py_None)
+            found = n > 0 ? placed_at_once(called_of(f, args[0]), place, args, n, names) : NULL;
         else {
             if (f->fold != NULL)
                 found = fold_at_once(f, args, n, names);
