@@ -92,7 +92,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     ------
     TypeError : for texts and Python's objects, by which libraries find out that a namespace has none
     """
-    made = ours.asarray(obj, dtype=dtype, device=device, copy=copy)
+    asked = {} if device is copy is None else {"device": device, "copy": copy}
+    made = ours.asarray(obj, dtype, **asked)
     if made.dtype.kind in "USTO":
         raise TypeError(
             f"the array API standard has no arrays of {made.dtype}: convert them to numbers, or import "
@@ -190,7 +191,6 @@ def eigvals(x: Any, /) -> Any:
     return standard(_complex(algebra.eigvals(x)))
 
 
-@functools.cache
 def _of(namespace: Any, name: str) -> Any:
     """A name of the package, as the standard has it."""
     found = getattr(namespace, name)
@@ -209,10 +209,11 @@ fft = _functions_of(fourier)
 
 def __getattr__(name: str) -> Any:
     """The package's functions, and NumPy's modules."""
-    if name == "special":  # by whose name SciPy finds it; it comes with scipy.special
-        globals()[name] = found = _functions_of(ours.special)
-        return found
-    return _of(ours, name) if name in ours.__all__ else of_numpy(name)
+    if name != "special" and name not in ours.__all__:
+        return of_numpy(name)
+    # SciPy finds `special` by this name; it comes with scipy.special.
+    globals()[name] = found = _functions_of(ours.special) if name == "special" else _of(ours, name)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -160,7 +160,7 @@ CALLED += [(name, False) for name in ALONE]
 
 
 def called_of(xp: Any, name: str, is_method: bool, x: Any) -> Callable[..., Any]:
-    return getattr(x, name) if is_method else functools.partial(getattr(xp, name), x)  # type: ignore[no-any-return]
+    return getattr(x, name) if is_method else functools.partial(getattr(xp, name), x)
 
 
 def functions_of_ours(call: Callable[[], Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from typing import Any
 
 import numpy
 import pytest
@@ -145,7 +146,8 @@ def test_fields_whose_elements_have_axes_are_numpys(path, base, small):
     seen = []
     for xp in (numpy, np):
         with np.config.override(small_bytes=small):
-            d, told = BASES[base](xp), []
+            d: Any = BASES[base](xp)
+            told: list[Any] = []
             early = d["b"]
             for write in (7, "shown", "row", xp.ones(77)):
                 part, shown = d, d

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import sys
 import warnings
+from pathlib import Path
 
 import numpy
 import pytest
@@ -13,6 +15,7 @@ import scipy.special
 import spartan_ng as np
 from spartan_ng.api import standard
 from spartan_ng.api import standard as xp
+from spartan_ng.api.core import quick
 from spartan_ng.api.ndarray.own_classes import of_class
 from spartan_ng.managed import Managed
 
@@ -259,3 +262,35 @@ def test_what_is_made_of_the_standards_arrays_is_the_standards(mode, shape, dtyp
     for name, found in made.items():
         if isinstance(found, np.ndarray | numpy.generic):
             assert type(found) is standard.Array, name
+
+
+SMALL = [
+    *("xp.sqrt(a)", "xp.add(a, a)", "xp.sum(a)", "xp.sum(a, axis=0)", "xp.max(a, axis=0)", "xp.argmax(a)"),
+    *("xp.matmul(a, a)", "xp.where(a > 1, a, a)", "xp.any(a)", "xp.zeros((3, 4))", "xp.arange(5)"),
+    *("xp.permute_dims(a, (1, 0))", "xp.reshape(a, (-1,))", "xp.linalg.inv(a)", "xp.linalg.matmul(a, a)"),
+    *("xp.concat([a, a])", "xp.asarray(a)", "xp.asarray([1.0, 2.0])"),
+]
+
+
+@pytest.mark.skipif(not quick.IS_COMPILED, reason="it is Python that calls")
+@pytest.mark.parametrize("call", SMALL)
+def test_small_arrays_take_few_functions_of_ours(call):
+    """Names are found once, and what comes out has its class without further questions."""
+    room, called = str(Path(np.__file__).parent), []
+    code, names = compile(call, "a call", "eval"), {"xp": xp, "a": np.array([[1.0, 2.0], [3.0, 5.0]])}
+    eval(code, names)
+
+    def look(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(room):
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(look)
+    try:
+        found = eval(code, names)
+    finally:
+        sys.setprofile(None)
+    assert type(found) is standard.Array
+    of_numbers = {"wrap", "__instancecheck__", "<lambda>"}  # NumPy asks how their memory is laid out
+    assert not set(called) - {"asarray", "call", "standard", "of_class"} - of_numbers
+    wanted = eval(call, {"xp": numpy, "a": numpy.asarray(names["a"])})
+    numpy.testing.assert_array_equal(found, wanted, strict=True)

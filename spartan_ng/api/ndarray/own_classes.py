@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spartan_ng.api.core.conversion import array_of, as_handle
+import numpy as np
+
+from spartan_ng.api.core.conversion import array_of
 from spartan_ng.api.core.handle import Handle
 from spartan_ng.api.core.numbers import NUMERIC
+from spartan_ng.api.core.wrapping import wrap
 from spartan_ng.api.ndarray.array import ndarray
 
 _BINARY = "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift"
@@ -21,19 +24,22 @@ _NO_ARRAYS |= {"setflags", "sort"}
 
 def of_class(kind: type, a: Any) -> Any:
     """An array, or all arrays in a tuple or list, in a class that is derived from `ndarray`."""
-    if isinstance(a, Handle):
-        if isinstance(a, kind):
-            return a
+    if type(a) is ndarray and not a._cell.frozen:  # most are
+        pass
+    elif isinstance(a, kind):
+        return a
+    elif isinstance(a, Handle):
         a = array_of(a)
-        h: Any = object.__new__(kind)
-        h._cell, h._views, h._state = a._cell, a._views, None
-        return h
-    if type(a) in NUMERIC:
-        return of_class(kind, as_handle(a))
-    if isinstance(a, tuple):
+    elif type(a) in NUMERIC:
+        a = wrap(np.array(a))
+    elif isinstance(a, tuple):
         made = (of_class(kind, x) for x in a)
         return type(a)(*made) if hasattr(a, "_fields") else tuple(made)
-    return [of_class(kind, x) for x in a] if isinstance(a, list) else a
+    else:
+        return [of_class(kind, x) for x in a] if isinstance(a, list) else a
+    h: Any = object.__new__(kind)
+    h._cell, h._views, h._state = a._cell, a._views, None
+    return h
 
 
 def complete(kind: type, handed_on: Callable[[Callable[..., Any]], Any]) -> None:
