@@ -17,7 +17,9 @@ from spartan_ng.api.base import assigning, cumulative, indexing, manipulation, r
 from spartan_ng.api.core import door
 from spartan_ng.api.core.chains import may_overlap
 from spartan_ng.api.core.conversion import forced
+from spartan_ng.api.core.dispatch import NUMPYS, by_numpy
 from spartan_ng.api.core.loans import lends, on_loan
+from spartan_ng.api.core.outputs import INTO, into
 from spartan_ng.api.core.quick import (
     AS_BROADCAST,
     AS_GIVEN,
@@ -55,13 +57,15 @@ _ONE_NAME, _ONE_CELL = _counted.references(1)
 
 def _method(function: F) -> F:
     """A function as a method, which need not look for an array of ours among what it is given."""
-    plain = inspect.unwrap(function)
+    plain, numpys = inspect.unwrap(function), NUMPYS[function]
+    placing = into(numpys, plain, by_numpy) if numpys in INTO else plain
 
     @functools.wraps(plain)
     def method(self: Any, *args: Any, **keywords: Any) -> Any:
+        called = placing if len(args) > 1 or "out" in keywords else plain
         if (self._cell.shared or self._cell.borrowed) and lends(self):
-            return on_loan(plain, self, *args, **keywords)
-        return plain(self, *args, **keywords)
+            return on_loan(called, self, *args, **keywords)
+        return called(self, *args, **keywords)
 
     return method  # type: ignore[return-value]
 
