@@ -305,6 +305,14 @@ def is_ordered(fold: AnyFold, dtype: np.dtype[Any]) -> bool:
     return not isinstance(fold, ArgFold)
 
 
+def own_dtype(fold: AnyFold, dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """What a fold gives of elements of a dtype by itself; None where it is for none of those."""
+    try:
+        return fold.dtype(dtype)
+    except TypeError:
+        return None
+
+
 def fold_whole(fold: AnyFold, x: Any, axes: tuple[int, ...], out: np.dtype[Any], where: Any) -> Any:
     """A fold of all of `x` along `axes`, which no other block's is combined with."""
     if isinstance(fold, ProductFold):  # nothing lies before or behind it that exponents are for

@@ -134,4 +134,5 @@ def test_loops_over_lanes_are_vectors() -> None:
     except LookupError:
         pytest.skip("the processor has no wide vectors")
     found = optimized(lower_to_llvm("least", HEAD + KERNEL + LEAST), "least", "least")
-    assert f"fcmp olt <{width} x double>" in str(found)
+    # Of vectors of 64 bytes LLVM takes half on processors that are slower with whole ones.
+    assert any(f"fcmp olt <{n} x double>" in str(found) for n in (width, max(width // 2, 4)))

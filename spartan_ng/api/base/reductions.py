@@ -28,7 +28,7 @@ from spartan_ng.error_state import error_state
 from spartan_ng.graph import build
 from spartan_ng.graph.node import Node
 from spartan_ng.ops.by_ufunc import neutral
-from spartan_ng.ops.folds import FOLDS
+from spartan_ng.ops.folds import FOLDS, own_dtype
 from spartan_ng.ops.functions import UserFunction
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _folded(
             result = build.map_("where", mask, result, build.constant(_start(name, target)))
         return result
     casts = dtype is not None and name not in LOGICAL and node.dtype.kind != target.kind
-    if casts and target != row.dtype(node.dtype):
+    if casts and target != own_dtype(row, node.dtype):
         node = build.cast(node, target)
     return build.fold(name, node, axes, dtype=target, where=mask)
 
