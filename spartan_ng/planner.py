@@ -32,7 +32,7 @@ from spartan_ng.graph.node import Node, Op, topological
 from spartan_ng.graph.rows import flatten
 from spartan_ng.graph.trail import Trail, passed_down
 from spartan_ng.kept_plans import Found, kept_plans
-from spartan_ng.memory import available_bytes, free_disk_bytes
+from spartan_ng.memory import available_bytes, free_disk_bytes, threads
 from spartan_ng.plan.plan import Plan
 from spartan_ng.plan.settings import Settings
 from spartan_ng.plan.stages import Fused
@@ -182,7 +182,8 @@ class Planner:
             import spartan_ng.plan.peak
             import spartan_ng.wire.values  # noqa: F401
 
-            find_libraries()  # most programs multiply somewhere
+            if threads() > 1:
+                find_libraries()  # most programs multiply somewhere
 
     def _new_key(self) -> str:
         return f"{self._name}/{next(self._numbers)}"

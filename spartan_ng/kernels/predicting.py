@@ -23,14 +23,10 @@ _CALLED = frozenset({"along_axis", "matrices", "take", "search", "random"})
 """Kinds of rows that stay calls of NumPy's beside compiled loops."""
 
 
-def interpreted_s(stage: Fused, slots: Sequence[Slot]) -> float:
-    """Seconds that one thread of the interpreter takes for all of a pass, with what finishes it."""
-    return interpreted_and_saved_s(stage, slots)[0]
-
-
 def interpreted_and_saved_s(stage: Fused, slots: Sequence[Slot]) -> tuple[float, float]:
-    """The same, and how many of these seconds kernels save: none of what stays a call, nor where BLAS
-    multiplies, a share where it waits for memory, nearly all of other steps."""
+    """Seconds that one thread of the interpreter takes for all of a pass, with what finishes it, and how many
+    of these kernels save: none of what stays a call, nor where BLAS multiplies, a share where it waits for
+    memory, nearly all of other steps."""
     stored = [None if read.slot == VALUE else slots[read.slot].density for read in stage.reads]
     part = (stored[stage.driver] if stage.is_sampled else None) or 1.0
     shapes = [*(read.shape for read in stage.reads), *(row.shape for row in stage.rows)]

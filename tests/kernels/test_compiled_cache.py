@@ -17,7 +17,7 @@ from spartan_ng.config import config
 from spartan_ng.costs.choices import HOT_S, MISSED
 from spartan_ng.errors import OptionError
 from spartan_ng.graph import build
-from spartan_ng.kernels.compiled import cache, select
+from spartan_ng.kernels.compiled import cache
 from spartan_ng.kernels.compiled.cache import (
     _thin_out,
     cache_directory,
@@ -401,16 +401,10 @@ def test_a_changed_scalar_needs_no_new_kernel():
 
 
 @pytest.mark.parametrize("is_there", [False, True])
-def test_a_compiler_is_started_for_what_all_stages_missed(monkeypatch, is_there):
+def test_a_compiler_is_started_for_what_all_stages_missed(noted_compiler, monkeypatch, is_there):
     """A short program has its processors for itself; where a compiler is there, it is asked."""
-    fresh = Compiler()
-    asked: list[str] = []
-    monkeypatch.setattr(fresh, "request", lambda kernel: asked.append("now"))
-    monkeypatch.setattr(fresh, "wish", lambda kernels, missed_s: asked.append("later"))
-    monkeypatch.setattr(fresh, "is_kept", lambda kernel: False)
-    monkeypatch.setattr(Compiler, "may_have_others", True)
+    _, asked = noted_compiler
     monkeypatch.setattr(CompilerProcess, "is_there", is_there)
-    monkeypatch.setattr(select, "compiler", fresh)
     with config.override(kernels="auto"):
         for factor in range(MISSED + 2):
             a = build.constant(np.arange(1000.0 + factor))

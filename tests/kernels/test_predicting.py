@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy
 import pytest
+from scipy.sparse import random_array
 
 import spartan_ng as np
 from spartan_ng.config import config
@@ -15,7 +16,7 @@ from spartan_ng.kernels.compiled.cache import keep_code, kernel_name, waiting_so
 from spartan_ng.kernels.compiled.compile import Compiler
 from spartan_ng.kernels.compiled.process import CompilerProcess
 from spartan_ng.kernels.compiled.select import Tier
-from spartan_ng.kernels.predicting import interpreted_and_saved_s, interpreted_s
+from spartan_ng.kernels.predicting import interpreted_and_saved_s
 from spartan_ng.plan.rows import Slot
 from spartan_ng.plan.stages import Fused
 from spartan_ng.session import current
@@ -46,9 +47,7 @@ def _stages(make, *arrays) -> tuple[list[Fused], tuple[Slot, ...]]:
 def test_kernels_save_steps_and_a_share_of_what_waits_for_memory(name, dtype):
     make, least, most = PASSES[name]
     stages, slots = _stages(make, numpy.ones((600, 700), dtype), numpy.ones(700, dtype))
-    predicted = [interpreted_and_saved_s(stage, slots) for stage in stages]
-    assert [seconds for seconds, _ in predicted] == [interpreted_s(stage, slots) for stage in stages]
-    seconds, saved_s = max(predicted)
+    seconds, saved_s = max(interpreted_and_saved_s(stage, slots) for stage in stages)
     assert least - 1e-12 <= saved_s / seconds <= most + 1e-12
 
 
@@ -60,15 +59,8 @@ def test_whole_numbers_are_multiplied_by_steps():
 
 
 @pytest.mark.parametrize("saved", [1.0, STREAMED_SAVED, 0.05])
-def test_a_compiler_is_started_for_what_it_would_have_saved(saved, monkeypatch):
-    fresh, asked = Compiler(), list[str]()
-    monkeypatch.setattr(fresh, "request", lambda kernel: asked.append("now"))
-    monkeypatch.setattr(fresh, "wish", lambda kernels, missed_s: asked.append("later"))
-    monkeypatch.setattr(fresh, "is_kept", lambda kernel: False)
-    monkeypatch.setattr(Compiler, "may_have_others", True)
-    monkeypatch.setattr(CompilerProcess, "is_there", False)
-    monkeypatch.setattr(select, "compiler", fresh)
-    monkeypatch.setattr(prepared, "compiler", fresh)  # nobody else's kernels
+def test_a_compiler_is_started_for_what_it_would_have_saved(saved, noted_compiler):
+    fresh, asked = noted_compiler
     x = numpy.arange(1003.0)
     (stage,), _ = _stages(lambda a: np.arctan(np.cosh(a)).sum(), x)
     tier = Tier(stage, ((0, len(x)),), 0.0, saved)
@@ -126,6 +118,30 @@ def test_a_first_run_lays_out_no_kernel_where_none_can_lie_on_disk(has_kernels, 
     fitted = prepare(*laid_out[0])
     assert fitted is not None
     assert [k.source for k in fitted.kernels] == [left.read_text()]
+
+
+SPARSE = {
+    "a product": lambda s, v: s @ v,
+    "a product, turned": lambda s, v: v @ s,
+    "a product, and steps": lambda s, v: s.T @ v + 1,
+    "steps": lambda s, v: s + v,
+    "a fold": lambda s, v: s.max(axis=1),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_of_sparse_operands_no_loop_over_all_elements_is_wished_for(name, tmp_path, monkeypatch):
+    """Their blocks are no arrays, by which such loops are laid out."""
+    tmp_path.chmod(0o700)
+    fresh = _fresh(monkeypatch, tmp_path, False)
+    theirs, v = random_array((90, 90), density=0.1, format="csr", rng=0), numpy.ones(90)
+    (stage,), slots = _stages(SPARSE[name], theirs, v)
+    assert not stage.is_sampled
+    blocks = [theirs if slots[read.slot].format == "csr" else v for read in stage.reads]
+    with config.override(kernels="auto"):
+        tier = Tier(stage, tuple((0, n) for n in stage.domain), 0.9 * HOT_S)
+        assert tier.choose(blocks, {"divide": "ignore"}) is None
+    assert not fresh._later
 
 
 def test_what_is_wished_for_at_the_end_is_bounded_and_may_have_come_by_then(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from spartan_ng.kernels.blocks import block_sizes
 from spartan_ng.kernels.compiled import bound, select
 from spartan_ng.kernels.compiled.compile import compiler
 from spartan_ng.kernels.compiled.select import explain_tiers
-from spartan_ng.kernels.predicting import interpreted_s
+from spartan_ng.kernels.predicting import interpreted_and_saved_s
 from spartan_ng.kernels.widths import stored_widths
 from spartan_ng.plan.stages import Fused
 from spartan_ng.worker.stages import fused
@@ -195,7 +195,7 @@ def test_a_pass_is_predicted_to_take_as_long_as_its_nonzeros(name):
     def predicted_s(density):
         with config.override(small_bytes=0):
             plan, stages = sampled_stages(EXPRESSIONS[name](sp, *map(sp.asarray, data(density))))
-        return [interpreted_s(s, plan.slots) for s in stages if s.is_sampled]
+        return [interpreted_and_saved_s(s, plan.slots)[0] for s in stages if s.is_sampled]
 
     few, some, all_ = map(predicted_s, (0.005, 0.01, 1.0))
     assert all(0 < a <= b for a, b in zip(few, some, strict=True))

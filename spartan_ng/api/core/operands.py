@@ -86,6 +86,11 @@ def as_axes(axis: Any) -> Any:
     return operator.index(axis)
 
 
+def left_out(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """What universal functions have where a mask chooses no element: zeros, and None of objects."""
+    return (np.empty if dtype.hasobject else np.zeros)(shape, dtype)
+
+
 def small_values(args: tuple[Any, ...], broadcast: bool = True) -> tuple[Any, ...] | None:
     """NumPy values of operands that are small and on the driver, or None; where they are `broadcast`, they
     stay small together."""
@@ -263,8 +268,7 @@ def stored(
     if is_new:
         without_output(name, result)
         shape = build.broadcast_shapes(name, result.shape, mask.shape)
-        nothing = (np.empty if result.dtype.hasobject else np.zeros)((), result.dtype)
-        out = wrap_array(build.broadcast(build.constant(nothing), shape))
+        out = wrap_array(build.broadcast(build.constant(left_out((), result.dtype)), shape))
         broadcast = True
     else:
         check_output(out)

@@ -22,7 +22,7 @@ from spartan_ng.api.core.door import few_values
 from spartan_ng.api.core.handle import Handle, copied
 from spartan_ng.api.core.kinds import NUMBERS, as_dtype, is_foreign, is_subclass, stays
 from spartan_ng.api.core.late import Late
-from spartan_ng.api.core.operands import WEAK, common_mask, kind_of, mask_of, operand, wrapped_by
+from spartan_ng.api.core.operands import WEAK, common_mask, kind_of, left_out, mask_of, operand, wrapped_by
 from spartan_ng.api.core.telling import told
 from spartan_ng.api.core.wrapping import wrap, wrap_node
 from spartan_ng.graph import build
@@ -138,10 +138,7 @@ def chosen(function: np.ufunc, operands: tuple[Any, ...], where: Any, **keywords
     weak = WEAK if any(type(o) not in WEAK for o in operands) else ()
     found = function(*(o if type(o) in weak else np.ravel(o)[:0] for o in operands), **keywords)
     shape = np.broadcast_shapes(*map(np.shape, (*operands, where)))
-    outs = tuple(
-        (np.empty if f.dtype.hasobject else np.zeros)(shape, f.dtype)
-        for f in (found if type(found) is tuple else (found,))
-    )
+    outs = tuple(left_out(shape, f.dtype) for f in (found if type(found) is tuple else (found,)))
     found = function(*operands, out=outs, where=where, **keywords)
     if shape:
         return found

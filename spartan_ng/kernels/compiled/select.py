@@ -87,7 +87,7 @@ class Tier:
         self._trust = Trust()
         self._bodies: dict[tuple[str, tuple[np.dtype[Any], ...]], Body] = {}
         self._is_sampled = stage.is_sampled
-        self._is_left = bool(exact_obstacle(stage))
+        self._is_left = stage.heavy or bool(exact_obstacle(stage))
         self._seconds = 0.0
         self._lock = threading.Lock()
 
@@ -114,7 +114,8 @@ class Tier:
             return None
         is_wanted = is_hot and self._pays
         if not (is_wanted or self._is_sampled or compiler.may_have_others):
-            compiler.wish_at_end(self, partial(self._wished, signature([np.asarray(o) for o in operands])))
+            if (key := self._key(operands)) is not None:
+                compiler.wish_at_end(self, partial(self._wished, key))
             return None
         choice = self.prepared(operands)
         if choice is None:
@@ -159,11 +160,18 @@ class Tier:
 
     def prepared(self, operands: list[Any]) -> FittedKernel | Sampled | None:
         """The stage laid out for these operands, its kernels compiled or not; None where none are wanted."""
-        if not config.compiles or self.stage.heavy or self._is_left:
+        if not config.compiles or self._is_left:
             return None
-        if not self._is_sampled and any(is_sparse_block(o) for o in operands):
+        if self._is_sampled:
+            return self._sampled(operands)
+        key = self._key(operands)
+        return None if key is None else self._fitted(key)
+
+    def _key(self, operands: list[Any]) -> Signature | None:
+        """By what a loop over all elements is laid out; None where there is none for such operands."""
+        if self._is_left or any(is_sparse_block(o) for o in operands):
             return None
-        return self._sampled(operands) if self._is_sampled else self._dense(operands)
+        return signature([np.asarray(o) for o in operands])
 
     def _is_trusted(self, choice: FittedKernel | Sampled, operands: list[Any]) -> bool:
         """Whether a compiled stage may take the interpreter's place: it has to prove itself first."""
@@ -205,15 +213,12 @@ class Tier:
         self._seconds += seconds
         compiler.missed_s += seconds * self._saved
 
-    def _dense(self, operands: list[Any]) -> FittedKernel | Sampled | None:
-        return self._fitted(signature([np.asarray(o) for o in operands]))
-
     def _fitted(self, key: Signature) -> FittedKernel | Sampled | None:
         return self._kept(key, lambda: prepare_stage(self.stage, self.tile, key))
 
     def _wished(self, key: Signature) -> tuple[Sequence[Kernel], float]:
         """The kernels for such operands, and the seconds that were worked without them."""
-        choice = None if self.stage.heavy or self._is_left else self._fitted(key)
+        choice = self._fitted(key)
         return () if choice is None else choice.kernels, max(self._seconds, self._expected_s)
 
     def _sampled(self, operands: list[Any]) -> FittedKernel | Sampled | None:

@@ -44,7 +44,8 @@ static PyBufferProcs as_buffer = {.bf_getbuffer = get_buffer, .bf_releasebuffer 
 static PyObject *interface_name, *struct_name;
 
 /* `__array_interface__` and `__array_struct__`: where the elements lie, for who works by that (Pillow). NumPy asks for them
- * before `__array__`, and keeps the array alone; it is told that there are none, as is everybody where nobody knows who asks: of classes with a `__getattr__` (numbers), say. */
+ * before `__array__`, and keeps the array alone; it is told that there are none, as is everybody where nobody knows who
+ * asks: of classes with a `__getattr__` (numbers), say. */
 static NOT_INLINE PyObject *
 address_for(PyObject *self, PyObject *name, const char *callers)
 {
